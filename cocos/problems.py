@@ -1,7 +1,7 @@
 """The problems a model is asked to solve, in MBPP format.
 
-Knows the file formats (JSON list, JSONL, either of them gzipped) and what a well-formed row is. Does not know how code is run
-or how a problem becomes a prompt.
+Knows the file formats (JSON list, JSONL, either of them gzipped) and what a well-formed row is. Does not know
+how code is run or how a problem becomes a prompt.
 """
 
 import ast
@@ -26,9 +26,11 @@ class Problem:
         text: What the program should do, in words.
         test_list: One statement or more per test, each an independent verdict; never empty.
         code: A reference solution, or "" where there is none.
-        test_setup_code: Runs after the candidate's code and before the tests: it may use what the code defines.
+        test_setup_code: Runs after the candidate's code and before the tests: it may use what the code
+            defines.
         test_imports: Import statements that the tests need.
         challenge_test_list: Further tests, never shown to the model.
+
     """
 
     task_id: str
@@ -52,10 +54,11 @@ def load_problems(path: str | Path) -> list[Problem]:
 
     Raises:
         DataError: The file is missing, empty or unreadable, a row is malformed, or two rows share a task_id.
+
     """
     path = Path(path)
     problems: dict[str, Problem] = {}
-    for place, row in _rows(path):
+    for place, row in read_rows(path):
         problem = _problem(row, place)
         if problem.task_id in problems:
             raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
@@ -75,7 +78,9 @@ def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
             "test_imports": list(p.test_imports),
             "challenge_test_list": list(p.challenge_test_list),
         }
-        lines.append(json.dumps(row | {name: value for name, value in optional.items() if value}, ensure_ascii=False))
+        lines.append(
+            json.dumps(row | {name: value for name, value in optional.items() if value}, ensure_ascii=False)
+        )
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -85,7 +90,7 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _rows(path: Path) -> Iterator[tuple[str, object]]:
+def read_rows(path: Path) -> Iterator[tuple[str, object]]:
     """Yield (place for error messages, parsed row) of a JSON list or JSON-lines file."""
     try:
         raw = path.read_bytes()
@@ -93,7 +98,9 @@ def _rows(path: Path) -> Iterator[tuple[str, object]]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file of problems") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 JSON or JSONL, optionally gzipped") from None
+        raise DataError(
+            f"{path}: cannot be read ({error}); expected UTF-8 JSON or JSONL, optionally gzipped"
+        ) from None
     if text.lstrip().startswith("["):
         try:
             rows = json.loads(text)
@@ -106,7 +113,9 @@ def _rows(path: Path) -> Iterator[tuple[str, object]]:
             try:
                 yield f"{path}:{number}", json.loads(line)
             except json.JSONDecodeError as error:
-                raise DataError(f"{path}:{number}: not valid JSON ({error.msg}); one object per line") from None
+                raise DataError(
+                    f"{path}:{number}: not valid JSON ({error.msg}); one object per line"
+                ) from None
 
 
 def _problem(row: object, place: str) -> Problem:
@@ -128,7 +137,9 @@ def _problem(row: object, place: str) -> Problem:
         try:
             ast.parse(test)
         except (SyntaxError, ValueError) as error:
-            raise DataError(f"{place}: field 'test_list': a test does not parse ({error}): {test!r}") from None
+            raise DataError(
+                f"{place}: field 'test_list': a test does not parse ({error}): {test!r}"
+            ) from None
     return problem
 
 

@@ -1,0 +1,62 @@
+"""Stage 1: teach a base model the two-turn format with supervised fine-tuning.
+
+    python boost/boost_train.py --model_name_or_path MODEL --train_data rows.jsonl --eval_data dev.jsonl
+    --output_dir OUT
+
+Rows come from scripts/make_boost_data.py or from a file in the README's format. The loss is on completions
+only; the checkpoint with the lowest eval loss is what is saved.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # so that the file runs from a clone, as documented
+
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+from trl import ModelConfig, SFTTrainer, get_peft_config, get_quantization_config
+
+from boost.data import load_rows, tokenize
+from cocos.config import BoostConfig, model_init_kwargs, parse, resolved, run, save_json
+from cocos.generation.huggingface import load_tokenizer
+from cocos.problems import sha256
+
+
+def main() -> None:
+    """Rows -> labelled token ids -> trl.SFTTrainer -> best checkpoint in output_dir."""
+    args, model_args = parse((BoostConfig, ModelConfig), __doc__)
+    tokenizer = load_tokenizer(
+        model_args.model_name_or_path, model_args.model_revision, args.trust_remote_code
+    )
+    train = _dataset(args.train_data, tokenizer, args.max_length)
+    evaluation = _dataset(args.eval_data, tokenizer, args.max_length) if args.eval_data else None
+    args.model_init_kwargs = model_init_kwargs(args, model_args)
+    trainer = SFTTrainer(
+        model=model_args.model_name_or_path,
+        args=args,
+        train_dataset=train,
+        eval_dataset=evaluation,
+        processing_class=tokenizer,
+        peft_config=get_peft_config(model_args),
+        quantization_config=get_quantization_config(model_args),
+    )
+    if trainer.is_world_process_zero():
+        Path(args.output_dir).mkdir(parents=True, exist_ok=True)
+        data = {path: sha256(path) for path in (args.train_data, args.eval_data) if path}
+        save_json(resolved(args, model_args, data_sha256=data), Path(args.output_dir) / "run.json")
+    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+    trainer.save_model()
+    trainer.end()
+
+
+def _dataset(path: str, tokenizer: PreTrainedTokenizerBase, max_length: int | None) -> Dataset:
+    def encode(text: str, is_start: bool) -> list[int]:
+        return tokenizer(text, add_special_tokens=is_start)["input_ids"]
+
+    return Dataset.from_list([tokenize(row, encode, max_length) for row in load_rows(path)])
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,104 @@
+"""Boost rows: made from first attempts, kept as JSON of prompt and completion, turned into token ids and
+labels.
+
+A row is one turn to imitate after the transcript before it. The file format is the released README's: a JSON
+list (or JSON lines) of `{"prompt": "...[BEGIN]", "completion": "...\\n[DONE]"}`. Does not know models or
+trainers.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cocos.problems import DataError, Problem, read_rows
+from cocos.prompts import BEGIN, CORRECT, DONE, PromptProtocol, answer
+
+
+@dataclass(frozen=True)
+class BoostRow:
+    """A transcript up to an open answer, and the answer through [DONE]."""
+
+    prompt: str
+    completion: str
+
+
+def boost_rows(problem: Problem, attempt: str, correction: str, protocol: PromptProtocol) -> list[BoostRow]:
+    """The two rows of one problem, first : second turn = 1 : 1 (CoCoS, arXiv 2505.23060).
+
+    Args:
+        attempt: The model's own first program: the first row keeps its distribution while it teaches the
+            format.
+        correction: A program that passes the tests: a reference, or a verified attempt. It equals `attempt`
+            where that was right, so that the second turn also learns to keep.
+
+    """
+    first = protocol.first_turn(problem)
+    second = first + answer(attempt) + protocol.later_turn()
+    return [BoostRow(first, answer(attempt)), BoostRow(second, answer(correction))]
+
+
+def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
+    """Write rows as JSON lines."""
+    lines = [json.dumps(asdict(row), ensure_ascii=False) for row in rows]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def load_rows(path: str | Path) -> list[BoostRow]:
+    """Read rows from a JSON list or JSON lines; a marker that ends a prompt is followed by a newline, as the
+    model sees it.
+
+    Raises:
+        DataError: The file or a row is malformed; the message names file and line.
+
+    """
+    rows = []
+    for place, row in read_rows(Path(path)):
+        if not isinstance(row, dict) or not all(
+            isinstance(row.get(f), str) for f in ("prompt", "completion")
+        ):
+            raise DataError(f"{place}: expected an object with the strings 'prompt' and 'completion'")
+        if not row["completion"].strip():
+            raise DataError(f"{place}: field 'completion' is empty; there is nothing to learn from this row")
+        prompt = row["prompt"].lstrip()
+        if prompt.endswith((BEGIN, CORRECT)):
+            prompt += "\n"
+        rows.append(BoostRow(prompt, row["completion"]))
+    if not rows:
+        raise DataError(f"{path}: no rows in it; make some with scripts/make_boost_data.py")
+    return rows
+
+
+def tokenize(
+    row: BoostRow, encode: Callable[[str, bool], Sequence[int]], max_length: int | None = None
+) -> dict[str, list[int]]:
+    """Token ids and labels of a row; labels are -100 on the prompt, by its length, never by searching for
+    markers' ids.
+
+    The prompt is encoded piece by piece, cut where the turn loop cuts its transcripts, so that training sees
+    the very ids that generation will.
+
+    Args:
+        encode: (text, whether it opens the transcript) -> ids, as Generator.encode.
+        max_length: Longest row in tokens.
+
+    Raises:
+        DataError: The row is too long, or nothing in it is trained.
+
+    """
+    prompt_ids: list[int] = []
+    for piece in re.split(
+        rf"(?<={re.escape(DONE)})|(?<={re.escape(BEGIN)}\n)|(?<={re.escape(CORRECT)}\n)", row.prompt
+    ):
+        if piece:
+            prompt_ids += encode(piece, not prompt_ids)
+    completion_ids = list(encode(row.completion, False))
+    length = len(prompt_ids) + len(completion_ids)
+    if not completion_ids:
+        raise DataError(f"a Boost row has no trained token; its completion is {row.completion!r}")
+    if max_length is not None and length > max_length:
+        raise DataError(
+            f"a Boost row has {length} tokens, more than --max_length {max_length}; raise it or drop the row"
+        )
+    return {"input_ids": [*prompt_ids, *completion_ids], "labels": [-100] * len(prompt_ids) + completion_ids}

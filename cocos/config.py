@@ -1,0 +1,389 @@
+"""The options of the three entry points, and the one way in which a command line becomes them.
+
+Each entry point reads one dataclass (plus TRL's ModelConfig where a model is trained) from an optional
+`--config FILE.yaml` and from flags, which win. Defaults are the paper's; the flags of the released CoCoS
+commands are aliases of the names used here.
+"""
+
+import dataclasses
+import difflib
+import importlib.metadata
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import yaml
+from transformers import TrainingArguments
+from trl import ModelConfig, RLOOConfig, SFTConfig, TrlParser
+
+from cocos.executor import Executor, ExecutorError, Limits
+from cocos.problems import load_problems
+from cocos.prompts import PromptProtocol, protocol
+
+PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "deepspeed", "wandb")
+
+
+@dataclass
+class ExecutorOptions:
+    """How candidates' programs are run."""
+
+    executor_workers: int | None = field(
+        default=None, metadata={"help": "Programs run at a time; the machine's processors by default."}
+    )
+    program_timeout_s: float = field(
+        default=10.0, metadata={"help": "Wall-clock limit of one program with all its tests, in seconds."}
+    )
+    max_infra_share: float = field(
+        default=0.05,
+        metadata={"help": "Stop when a larger share of programs met a failure of the executor itself."},
+    )
+
+
+@dataclass
+class PromptOptions:
+    """How problems are put to the model."""
+
+    protocol: str = field(
+        default="cocos",
+        metadata={
+            "help": "Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models."
+        },
+    )
+    few_shot_data: str | None = field(
+        default=None,
+        metadata={"help": "MBPP-format file of solved problems that `cocos-fewshot` shows before turn 1."},
+    )
+    num_turns: int = field(default=2, metadata={"help": "Attempts at each problem (T), 1 or more."})
+
+
+def _check_prompt_options(options: PromptOptions) -> None:
+    if options.num_turns < 1:
+        raise ValueError(f"--num_turns is {options.num_turns}; a trajectory has at least 1 turn")
+
+
+@dataclass
+class EvalConfig(PromptOptions, ExecutorOptions):
+    """Options of test.py."""
+
+    model_name_or_path: str = field(
+        default="", metadata={"help": "Checkpoint directory or hub id to evaluate."}
+    )
+    test_data: str = field(default="", metadata={"help": "MBPP-format JSON or JSONL file with the problems."})
+    output_dir: str = field(
+        default="",
+        metadata={"help": "Folder for samples.jsonl, metrics.json and the report; made if absent."},
+    )
+    batch_size: int = field(
+        default=32, metadata={"help": "Problems per batch; results are written after each batch."}
+    )
+    max_completion_length: int = field(default=512, metadata={"help": "New tokens per turn at most."})
+    temperature: float = field(default=0.0, metadata={"help": "Sampling temperature; 0 decodes greedily."})
+    num_samples: int = field(
+        default=1, metadata={"help": "Independent trajectories per problem; pass@k for k up to it."}
+    )
+    limit: int | None = field(default=None, metadata={"help": "Evaluate the first LIMIT problems only."})
+    start: int = field(default=0, metadata={"help": "Skip that many problems first."})
+    seed: int = field(default=42, metadata={"help": "Seed of the sampling."})
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = field(
+        default="auto",
+        metadata={"help": "Weights' type; `auto` is bfloat16 on a GPU that has it, else float32."},
+    )
+    attn_implementation: str | None = field(
+        default=None,
+        metadata={
+            "help": "Attention kernel of transformers (sdpa, flash_attention_2); its choice by default."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        _check_prompt_options(self)
+        for name in ("model_name_or_path", "test_data", "output_dir"):
+            if not getattr(self, name):
+                raise ValueError(f"--{name} is missing; see --help")
+        if self.num_samples > 1 and self.temperature == 0:
+            raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
+
+
+class _GlobalBatch:
+    """`global_batch_size` as the product of devices, per-device batch and accumulation; shared by both
+    training configs.
+    """
+
+    def _accumulate(self) -> None:
+        if self.global_batch_size is None:
+            return
+        per_step = self.per_device_train_batch_size * int(os.environ.get("WORLD_SIZE", "1"))
+        if self.global_batch_size % per_step:
+            raise ValueError(
+                f"--global_batch_size {self.global_batch_size} does not divide by {per_step} "
+                f"(--per_device_train_batch_size times processes); change one of them"
+            )
+        self.gradient_accumulation_steps = self.global_batch_size // per_step
+
+    def _precision(self) -> None:
+        if self.bf16 is None:
+            self.bf16 = (
+                not self.fp16
+                and not self.use_cpu
+                and torch.cuda.is_available()
+                and torch.cuda.is_bf16_supported()
+            )
+
+
+@dataclass
+class BoostConfig(_GlobalBatch, SFTConfig):
+    """Options of boost/boost_train.py: TRL's SFTConfig with the paper's values and the data files."""
+
+    train_data: str = field(
+        default="", metadata={"help": "Boost rows: JSON list or JSONL of prompt and completion."}
+    )
+    eval_data: str | None = field(
+        default=None, metadata={"help": "Boost rows whose loss chooses the best checkpoint."}
+    )
+    run_name: str | None = field(
+        default=None, metadata={"help": "Name of the run in the logs.", "aliases": ["--wandb_run_name"]}
+    )
+    global_batch_size: int | None = field(
+        default=256, metadata={"help": "Rows per update over all devices; sets gradient_accumulation_steps."}
+    )
+    per_device_train_batch_size: int = field(
+        default=1, metadata={"help": "Rows per device and forward pass."}
+    )
+    learning_rate: float = field(default=2e-5, metadata={"help": "Peak learning rate of AdamW."})
+    lr_scheduler_type: str = field(default="cosine", metadata={"help": "Learning-rate schedule."})
+    max_steps: int = field(default=1000, metadata={"help": "Number of updates."})
+    max_length: int | None = field(
+        default=None,
+        metadata={"help": "Longest row in tokens; a longer row is an error, never cut. No limit by default."},
+    )
+    eval_steps: float | None = field(
+        default=0.1, metadata={"help": "Updates between evaluations; below 1 a share of all."}
+    )
+    save_steps: float = field(
+        default=0.1, metadata={"help": "Updates between checkpoints; below 1 a share of all."}
+    )
+    save_total_limit: int | None = field(
+        default=1, metadata={"help": "Checkpoints kept; the best is among them."}
+    )
+    bf16: bool | None = field(
+        default=None, metadata={"help": "bfloat16 autocast; on by default where the GPU has it."}
+    )
+
+    def __post_init__(self) -> None:
+        if not self.train_data:
+            raise ValueError("--train_data is missing; see --help")
+        self._precision()
+        self._accumulate()
+        if self.eval_data:
+            self.eval_strategy = self.save_strategy = "steps"
+            self.load_best_model_at_end = True
+            self.metric_for_best_model = "eval_loss"
+        super().__post_init__()
+
+
+@dataclass
+class CoCoSConfig(PromptOptions, ExecutorOptions, _GlobalBatch, RLOOConfig):
+    """Options of train.py: TRL's RLOOConfig with the paper's values, the turns, and the credit."""
+
+    train_data: str = field(
+        default="", metadata={"help": "MBPP-format problems to train on; references are not used."}
+    )
+    dev_data: str | None = field(
+        default=None,
+        metadata={
+            "help": "MBPP-format problems played greedily while training; the best acc@T is what is saved."
+        },
+    )
+    credit: Literal["turn", "trajectory", "last"] = field(
+        default="trajectory",
+        metadata={
+            "help": "Whose tokens are trained, with which return: `trajectory` gives every turn the accumulated "
+            "reward, `turn` gives each turn its own return-to-go, `last` trains only turn T, on shared "
+            "earlier turns (the released code; gamma has no effect there)."
+        },
+    )
+    gamma: float = field(
+        default=0.5, metadata={"help": "Discount between turns, in [0, 1].", "aliases": ["--weight"]}
+    )
+    improvement_bonus: float = field(
+        default=0.0,
+        metadata={"help": "Added to the return of turns 2..T per unit of r_t - r_(t-1); credit `turn` only."},
+    )
+    reward: Literal["fraction", "binary", "count"] = field(
+        default="fraction",
+        metadata={"help": "Reward of a program: share of tests passed, all-or-nothing, or their number."},
+    )
+    num_generations: int = field(
+        default=2, metadata={"help": "Trajectories per problem (k), 2 or more.", "aliases": ["--rloo_k"]}
+    )
+    rollout_batch_size: int = field(
+        default=64,
+        metadata={
+            "help": "Sequences per forward pass while sampling and computing old log-probabilities.",
+            "aliases": ["--local_rollout_forward_batch_size"],
+        },
+    )
+    run_name: str | None = field(
+        default=None, metadata={"help": "Name of the run in the logs.", "aliases": ["--wandb_run_name"]}
+    )
+    global_batch_size: int | None = field(
+        default=128,
+        metadata={"help": "Trajectories per update over all devices; sets gradient_accumulation_steps."},
+    )
+    per_device_train_batch_size: int = field(
+        default=4,
+        metadata={"help": "Trajectories per device and forward pass; each becomes a row per trained turn."},
+    )
+    learning_rate: float = field(default=1e-5, metadata={"help": "Peak learning rate of AdamW."})
+    lr_scheduler_type: str = field(default="cosine", metadata={"help": "Learning-rate schedule."})
+    max_steps: int = field(default=1500, metadata={"help": "Number of updates."})
+    temperature: float = field(
+        default=0.9, metadata={"help": "Sampling temperature of the training rollouts."}
+    )
+    beta: float = field(
+        default=0.01,
+        metadata={"help": "Coefficient of the KL penalty; 0 saves the reference model and its forward pass."},
+    )
+    eval_steps: float | None = field(
+        default=0.1, metadata={"help": "Updates between evaluations; below 1 a share of all."}
+    )
+    save_steps: float = field(
+        default=0.1, metadata={"help": "Updates between checkpoints; below 1 a share of all."}
+    )
+    save_total_limit: int | None = field(
+        default=2, metadata={"help": "Checkpoints kept; the best is among them."}
+    )
+    num_generations_eval: int | None = field(
+        default=1, metadata={"help": "Greedy trajectories per dev problem: always 1."}
+    )
+    max_truncated_share: float = field(
+        default=0.9,
+        metadata={"help": "Stop when a larger share of completions is cut off at max_completion_length."},
+    )
+    dead_batches: int = field(
+        default=10,
+        metadata={"help": "Warn after this many batches in a row in which no group's returns differ."},
+    )
+    bf16: bool | None = field(
+        default=None, metadata={"help": "bfloat16 autocast; on by default where the GPU has it."}
+    )
+
+    def __post_init__(self) -> None:
+        _check_prompt_options(self)
+        if not self.train_data:
+            raise ValueError("--train_data is missing; see --help")
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"--gamma is {self.gamma}; it must lie in [0, 1]")
+        if self.improvement_bonus and self.credit != "turn":
+            raise ValueError("--improvement_bonus needs --credit turn")
+        if self.use_vllm or self.use_transformers_continuous_batching:
+            raise ValueError(
+                "multi-turn rollouts sample with transformers' generate; leave the other engines off"
+            )
+        self._precision()
+        self._accumulate()
+        if self.dev_data:
+            self.eval_strategy = self.save_strategy = "steps"
+            self.load_best_model_at_end = True
+            self.metric_for_best_model = f"eval_acc_t{self.num_turns}"
+            self.greater_is_better = True
+        super().__post_init__()
+
+
+def open_executor(options: ExecutorOptions) -> Executor:
+    """A running executor with these limits; the caller closes it."""
+    return Executor(options.executor_workers, Limits(wall_s=options.program_timeout_s))
+
+
+def prompt_protocol(options: PromptOptions) -> PromptProtocol:
+    """The prompt protocol, with its few-shot problems read from their file."""
+    return protocol(options.protocol, load_problems(options.few_shot_data) if options.few_shot_data else ())
+
+
+def model_init_kwargs(args: TrainingArguments, model_args: ModelConfig) -> dict[str, Any]:
+    """What from_pretrained is called with: TRL's model options, and a weights' type that suits the
+    machine.
+    """
+    chosen = {
+        "revision": model_args.model_revision,
+        "attn_implementation": model_args.attn_implementation,
+        "dtype": model_args.dtype,
+    }
+    return chosen | (args.model_init_kwargs or {})
+
+
+class _Parser(TrlParser):
+    """TrlParser whose complaints are one line with a remedy."""
+
+    def error(self, message: str) -> None:
+        raise ValueError(f"{message}; see --help")
+
+
+def parse(config_types: tuple[type, ...], description: str, argv: list[str] | None = None) -> tuple[Any, ...]:
+    """Read the options of an entry point from `--config FILE.yaml` and flags.
+
+    Raises:
+        ValueError: An unknown flag or key, a value of the wrong type, a missing option, an unreadable file.
+
+    """
+    parser = _Parser(config_types, description=description, allow_abbrev=False)
+    parser.add_argument("--config", metavar="FILE.yaml", help="Options from a YAML file; flags override it.")
+    argv = list(sys.argv[1:] if argv is None else argv)
+    for number, argument in enumerate(argv):
+        if argument.startswith("--config="):
+            argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
+    try:
+        *configs, from_file, from_flags = parser.parse_args_and_config(
+            argv, return_remaining_strings=True, separate_remaining_strings=True
+        )
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(f"--config: {error}") from None
+    known = [flag for action in parser._actions for flag in action.option_strings]
+    for unknown, place in [(from_file, "key in the config file"), (from_flags, "option")]:
+        if unknown:
+            close = difflib.get_close_matches(unknown[0], known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "see --help"
+            raise ValueError(f"unknown {place}: {unknown[0]}; {hint}")
+    return tuple(config for config in configs if dataclasses.is_dataclass(config))
+
+
+def run(main: Callable[[], None]) -> None:
+    """Call an entry point; an error that its user can mend is printed as one line, and the exit status is
+    2.
+    """
+    try:
+        main()
+    except (ValueError, OSError, ExecutorError) as error:
+        if os.environ.get("COCOS_TRACEBACK"):
+            raise
+        print(f"error: {error} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
+        sys.exit(2)
+
+
+def resolved(*configs: object, **facts: object) -> dict[str, object]:
+    """What a result was made with: every option, package versions, and further facts (data sha256, isolation
+    level).
+    """
+    options = {}
+    for config in configs:
+        options |= config.to_dict() if hasattr(config, "to_dict") else asdict(config)
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES if _installed(name)}
+    return {"options": options, "versions": versions | {"python": sys.version.split()[0]}, **facts}
+
+
+def save_json(value: object, path: str | Path) -> None:
+    """Write JSON for people: indented, NaN refused, everything else as text."""
+    Path(path).write_text(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,33 @@
+"""A generator that answers from a script: for controls (references as answers must score 1) and for tests."""
+
+from collections.abc import Callable, Sequence
+
+from cocos.generation import Completion
+from cocos.prompts import DONE
+
+
+class ScriptedGenerator:
+    """Answers each prompt with `script(prompt text)`; its token ids are Unicode code points.
+
+    Args:
+        script: From the whole transcript so far to the text of the next answer.
+        max_completion_length: Longer answers are cut there, in characters.
+
+    """
+
+    def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
+        self.script = script
+        self.max_completion_length = max_completion_length
+
+    def encode(self, text: str, is_start: bool) -> list[int]:
+        return [ord(character) for character in text]
+
+    def generate(self, prompts: Sequence[Sequence[int]]) -> list[Completion]:
+        return [self._complete("".join(map(chr, prompt))) for prompt in prompts]
+
+    def _complete(self, prompt: str) -> Completion:
+        text = self.script(prompt)
+        if DONE in text:
+            text = text[: text.index(DONE) + len(DONE)]
+        cut = text[: self.max_completion_length]
+        return Completion(tuple(map(ord, cut)), cut, is_truncated=not cut.endswith(DONE))

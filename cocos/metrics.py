@@ -1,0 +1,174 @@
+"""What a set of trajectories says about self-correction: accuracy per turn, change between turns, error
+types, intervals.
+
+Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
+exactly. A trajectory in which the executor itself failed has no score: it is left out everywhere and counted.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from math import comb, sqrt
+from typing import NamedTuple
+
+from cocos.executor import ExecutionResult, Status
+from cocos.rollout import Trajectory
+
+Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
+
+
+class Estimate(NamedTuple):
+    """A share or a difference of shares with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(successes: float, n: int) -> Estimate:
+    """A share with its Wilson score interval (Wilson 1927): honest near 0 and 1, and for small n.
+
+    Example: wilson(8, 10) -> 0.8 within (0.490, 0.943).
+    """
+    if n == 0:
+        raise ValueError("no scored trajectories: every one met an executor failure")
+    p, z2 = successes / n, Z_95**2
+    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def paired_difference(gained: int, lost: int, n: int) -> Estimate:
+    """(gained - lost) / n with its Wald interval for paired shares.
+
+    The variance of one pair's difference is (gained + lost) / n - delta^2. Example: 30 gained, 10 lost of 100
+    -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
+    """
+    delta = (gained - lost) / n
+    half = Z_95 * sqrt(max(0.0, (gained + lost) / n - delta * delta) / n)
+    return Estimate(delta, max(-1.0, delta - half), min(1.0, delta + half))
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Unbiased pass@k of one problem: 1 - C(n-c, k) / C(n, k) (arXiv 2107.03374, eq. 1).
+
+    Example: n = 4 samples, c = 1 right, k = 2: 1 - C(3,2)/C(4,2) = 1 - 3/6 = 0.5.
+    """
+    if not 0 <= c <= n or not 1 <= k <= n:
+        raise ValueError(f"pass@k needs 0 <= c <= n and 1 <= k <= n, got n={n}, c={c}, k={k}")
+    return 1.0 - comb(n - c, k) / comb(n, k)
+
+
+def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Those in which every program was really executed."""
+    return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
+
+
+def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
+    """acc_t1 .. acc_tT, and for each pair of neighbouring turns delta, i2c, c2i, better, worse.
+
+    acc_t: share whose turn-t program passes every test. i2c_t1_t2: share wrong at turn 1 and right at turn 2;
+        c2i_t1_t2 the
+    reverse. better / worse: more / fewer tests pass. Keys are named as in `i2c_t1_t2`.
+    """
+    passed_B_T = [[turn.result.num_passed for turn in t.turns] for t in scored(trajectories)]
+    right_B_T = [[turn.result.all_passed for turn in t.turns] for t in scored(trajectories)]
+    n = len(right_B_T)
+    if n == 0:
+        raise ValueError("no scored trajectories: every one met an executor failure")
+    num_turns = len(right_B_T[0])
+    metrics = {f"acc_t{t + 1}": wilson(sum(row[t] for row in right_B_T), n) for t in range(num_turns)}
+    for t in range(num_turns - 1):
+        pair = f"t{t + 1}_t{t + 2}"
+        i2c = sum(not row[t] and row[t + 1] for row in right_B_T)
+        c2i = sum(row[t] and not row[t + 1] for row in right_B_T)
+        metrics[f"delta_{pair}"] = paired_difference(i2c, c2i, n)
+        metrics[f"i2c_{pair}"] = wilson(i2c, n)
+        metrics[f"c2i_{pair}"] = wilson(c2i, n)
+        metrics[f"better_{pair}"] = wilson(sum(row[t + 1] > row[t] for row in passed_B_T), n)
+        metrics[f"worse_{pair}"] = wilson(sum(row[t + 1] < row[t] for row in passed_B_T), n)
+    return metrics
+
+
+def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """pass@k per turn for k = 1, 2, 4, ... up to the smallest number of scored samples of a problem, mean
+    over problems.
+    """
+    right: dict[str, list[list[bool]]] = defaultdict(list)
+    for trajectory in scored(trajectories):
+        right[trajectory.problem.task_id].append([turn.result.all_passed for turn in trajectory.turns])
+    most = min(len(samples) for samples in right.values())
+    ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
+    num_turns = len(next(iter(right.values()))[0])
+    return {
+        f"pass@{k}_t{t + 1}": sum(pass_at_k(len(s), sum(row[t] for row in s), k) for s in right.values())
+        / len(right)
+        for k in ks
+        for t in range(num_turns)
+    }
+
+
+def error_type(result: ExecutionResult) -> str | None:
+    """The kind of the first test that did not pass: an exception's name, `Timeout` or `Memory`; None if all
+    passed.
+    """
+    for verdict in result.verdicts:
+        if verdict.status is not Status.PASSED:
+            return verdict.error_type or verdict.status.name.capitalize()
+    return None
+
+
+class FixRate(NamedTuple):
+    """How often an error type stood at one turn, and how many of those programs were right a turn later."""
+
+    count: int
+    fixed: int
+
+
+def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate]]:
+    """For each pair of neighbouring turns (`t1_t2`), error type -> FixRate, the commonest first."""
+    rates: dict[str, dict[str, FixRate]] = {}
+    for trajectory in scored(trajectories):
+        for t, (turn, following) in enumerate(
+            zip(trajectory.turns, trajectory.turns[1:], strict=False), start=1
+        ):
+            kind = error_type(turn.result)
+            if kind is not None:
+                pair = rates.setdefault(f"t{t}_t{t + 1}", {})
+                old = pair.get(kind, FixRate(0, 0))
+                pair[kind] = FixRate(old.count + 1, old.fixed + following.result.all_passed)
+    return {
+        pair: dict(sorted(kinds.items(), key=lambda kind: -kind[1].count)) for pair, kinds in rates.items()
+    }
+
+
+def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
+    """For each turn, how many programs failed with each error type."""
+    counts: list[Counter[str]] = []
+    for trajectory in scored(trajectories):
+        for t, turn in enumerate(trajectory.turns):
+            if t == len(counts):
+                counts.append(Counter())
+            kind = error_type(turn.result)
+            if kind is not None:
+                counts[t][kind] += 1
+    return counts
+
+
+def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
+    """Everything above in one dictionary of plain values, as it is written to metrics.json."""
+    usable = scored(trajectories)
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    return {
+        "num_problems": len({trajectory.problem.task_id for trajectory in trajectories}),
+        "num_trajectories": len(trajectories),
+        "num_scored": len(usable),
+        "num_infra_failures": sum(turn.result.is_infra_failure for turn in turns),
+        "num_truncated": sum(turn.completion.is_truncated for turn in turns),
+        "metrics": {name: estimate._asdict() for name, estimate in correction_metrics(trajectories).items()},
+        "pass_at_k": pass_at_k_metrics(trajectories),
+        "errors": [dict(counts.most_common()) for counts in error_counts(trajectories)],
+        "fix_rates": {
+            pair: {kind: rate._asdict() for kind, rate in kinds.items()}
+            for pair, kinds in fix_rates(trajectories).items()
+        },
+    }

@@ -1,0 +1,146 @@
+"""Every word the model sees, and the way back from its words to a program.
+
+The wording is an interface: the released CoCoS checkpoints were trained on exactly these characters, so
+golden tests guard them. Knows problems; does not know tokens, turns already taken, or how code is run.
+"""
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cocos.problems import Problem
+
+BEGIN = "[BEGIN]"
+DONE = "[DONE]"
+CORRECT = "[CORRECT]"
+
+AUXILIARY_INSTRUCTION = (
+    "There might be an error in the code above because of lack of understanding of the question. "
+    "Please correct the error, if any, and rewrite the solution. "
+    "Only output the final correct Python program!"
+)
+
+PROTOCOLS = ("cocos", "cocos-fewshot")
+
+
+@dataclass(frozen=True)
+class PromptProtocol:
+    """How a problem is put to the model, turn by turn; its name is stored with every result.
+
+    Attributes:
+        name: `cocos` for models trained on the two-turn format, `cocos-fewshot` for base models.
+        later_marker: Opens the answer of turns 2..T.
+        prefix: Solved problems that stand before turn 1, or "".
+
+    """
+
+    name: str
+    later_marker: str
+    prefix: str = ""
+
+    def first_turn(self, problem: Problem) -> str:
+        """The prompt of turn 1."""
+        tests = "\n".join(problem.test_list)
+        task = f"You are an expert Python programmer, and here is your task: {problem.text}"
+        return f"{self.prefix}{task} Your code should pass these tests:\n\n{tests}\n\n{BEGIN}\n"
+
+    def later_turn(self, is_closed: bool = True) -> str:
+        """What is appended to the transcript before turns 2..T.
+
+        Args:
+            is_closed: Whether the answer before it ended with [DONE]; where it was cut off, the marker is
+                supplied.
+
+        """
+        close = "" if is_closed else f"\n{DONE}"
+        return f"{close}\n\n{AUXILIARY_INSTRUCTION}\n\n{self.later_marker}\n"
+
+
+def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
+    """The prompt protocol of that name.
+
+    Args:
+        name: One of `PROTOCOLS`.
+        few_shot: Solved problems for `cocos-fewshot`, in the order in which they are shown.
+
+    Raises:
+        ValueError: Unknown name, or few-shot problems missing, without solution, or given where none are
+            used.
+
+    """
+    few_shot = list(few_shot)
+    if name == "cocos":
+        if few_shot:
+            raise ValueError(
+                "few-shot problems are given, but the protocol is 'cocos'; use --protocol cocos-fewshot"
+            )
+        return PromptProtocol(name, CORRECT)
+    if name == "cocos-fewshot":
+        if not few_shot or not all(p.code.strip() for p in few_shot):
+            raise ValueError(
+                "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
+            )
+        bare = PromptProtocol(name, BEGIN)
+        prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
+        return PromptProtocol(name, BEGIN, prefix)
+    raise ValueError(f"unknown prompt protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
+
+
+def answer(code: str) -> str:
+    """A program as the model should write it: the code, then [DONE] on a line of its own."""
+    return f"{code.strip(chr(10))}\n{DONE}"
+
+
+_FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+_CODE_START = re.compile(
+    r"^(?:def |class |import |from |@|async def |if |for |while |try:|with |\w[\w., ]* ?=)"
+)
+_DEFINITION = re.compile(r"^[ \t]*(?:async def|def|class)\s", re.MULTILINE)
+
+
+def extract_code(completion: str) -> str:
+    """The program in a completion, or "" where there is none.
+
+    Stops at the first [DONE]; drops an echoed [BEGIN] or [CORRECT]; prefers the last fenced block that
+    defines something; drops prose before and after bare code. A program that does not parse is returned as it
+    stands, so that its error shows.
+    """
+    text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0])
+    blocks = _FENCE.findall(text)
+    if blocks:
+        defining = [block for block in blocks if _DEFINITION.search(block)]
+        text = defining[-1] if defining else blocks[0]
+    text = text.strip("\n").rstrip()
+    return text if not text.strip() or _parses(text) else _without_prose(text)
+
+
+def _after_echo(text: str) -> str:
+    """Drop an opening marker that the model repeated, or what it wrote from a marker on after its answer."""
+    for marker in (BEGIN, CORRECT):
+        before, found, after = text.partition(marker)
+        if found:
+            text = before if _DEFINITION.search(before) else _after_echo(after)
+    return text
+
+
+def _without_prose(text: str) -> str:
+    """The longest run of whole lines that parses, from the first line that looks like code; the text if there
+    is none.
+    """
+    lines = text.split("\n")
+    starts = [i for i, line in enumerate(lines) if _CODE_START.match(line)]
+    for start in starts:
+        for end in range(len(lines), start, -1):
+            block = "\n".join(lines[start:end])
+            if _parses(block):
+                return block.rstrip()
+    return text
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return True

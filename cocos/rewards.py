@@ -1,0 +1,140 @@
+"""From verdicts to advantages: the equations of CoCoS (arXiv 2505.23060), SCoRe (arXiv 2409.12917) and RLOO
+(arXiv 2402.14740) as pure functions of numbers.
+
+Notation: T turns, G trajectories (a *group*) per prompt, P prompts; r_t is the reward of turn t and r_0 = 0.
+`None` stands for "no reward": the executor itself failed. It is never 0, and whatever depends on it is left
+out of baselines and of training. Nested lists carry their axes as a suffix: `rewards_P_G_T`.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Literal
+
+from cocos.executor import ExecutionResult
+
+RewardKind = Literal["fraction", "binary", "count"]
+Credit = Literal["turn", "trajectory", "last"]
+
+
+def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float | None:
+    """r_t of one executed program; None where the executor failed.
+
+    `fraction`: share of tests that pass, in [0, 1] (the paper's fine-grained reward). `binary`: 1 if all
+        pass, else 0 (SCoRe).
+    `count`: number of tests that pass (the released code). Example: 2 of 3 tests pass -> 2/3, 0, 2.
+    """
+    if result.is_infra_failure:
+        return None
+    if kind == "binary":
+        reward = float(result.all_passed)
+    elif kind == "count":
+        reward = float(result.num_passed)
+    elif kind == "fraction":
+        reward = result.num_passed / len(result.verdicts)
+    else:
+        raise ValueError(f"unknown reward kind {kind!r}; choose fraction, binary or count")
+    assert isfinite(reward) and 0 <= reward <= len(result.verdicts)
+    return reward
+
+
+def accumulated_reward(rewards_T: Sequence[float], gamma: float) -> float:
+    """R = sum_{t=1..T} gamma^(T-t) * (r_t - r_{t-1}), the trajectory's accumulated reward (CoCoS).
+
+    Example: r = (0.2, 1.0), gamma = 0.5: 0.5 * 0.2 + (1.0 - 0.2) = 0.9.
+    """
+    num_turns = len(rewards_T)
+    steps = zip([0.0, *rewards_T], rewards_T, strict=False)
+    return sum(gamma ** (num_turns - t) * (now - before) for t, (before, now) in enumerate(steps, start=1))
+
+
+def return_to_go(rewards_T: Sequence[float], turn: int, gamma: float, bonus: float = 0.0) -> float:
+    """G_t = sum_{s>=t} gamma^(s-t) * r_s, plus bonus * (r_t - r_{t-1}) on turns t >= 2 only (the bonus is
+    SCoRe's alpha).
+
+    No term of turn t's own return falls when r_t rises, so nothing pays for a worse attempt.
+    Example: r = (0.2, 1.0), gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) =
+        1.8.
+
+    Args:
+        turn: t, from 1 to T.
+
+    """
+    to_go = sum(gamma**s * reward for s, reward in enumerate(rewards_T[turn - 1 :]))
+    improvement = rewards_T[turn - 1] - rewards_T[turn - 2] if turn >= 2 else 0.0
+    return to_go + bonus * improvement
+
+
+def trained_turns(credit: Credit, num_turns: int) -> list[int]:
+    """The turns, from 1, whose tokens are trained: all of them, or with credit `last` only turn T."""
+    return [num_turns] if credit == "last" else list(range(1, num_turns + 1))
+
+
+def turn_returns(
+    rewards_T: Sequence[float | None],
+    credit: Credit,
+    gamma: float,
+    bonus: float = 0.0,
+    kl_T: Sequence[float] | None = None,
+    beta: float = 0.0,
+) -> list[float | None]:
+    """The return of each trained turn of one trajectory, KL penalty subtracted.
+
+    `last`, `trajectory`: R for every trained turn. `turn`: the return-to-go G_t.
+    The penalty is beta times the k1 estimate of the KL to the reference, summed over a turn's tokens: over
+    all trained turns for `trajectory` (and `last`), discounted like the rewards from turn t on for `turn`.
+    For T = 1 all three are TRL's RLOO.
+
+    Args:
+        rewards_T: r_1..r_T.
+        kl_T: sum over the tokens of turn t of log pi - log pi_ref, one value per *trained* turn.
+
+    Returns:
+        One value per trained turn; None where a reward that it depends on is None.
+
+    """
+    turns = trained_turns(credit, len(rewards_T))
+    kl_T = [0.0] * len(turns) if kl_T is None else kl_T
+    if credit == "turn":
+        returns: list[float | None] = []
+        for turn in turns:
+            needed = rewards_T[max(turn - 2, 0) if bonus else turn - 1 :]
+            if any(reward is None for reward in needed):
+                returns.append(None)
+                continue
+            known = [0.0 if reward is None else reward for reward in rewards_T]
+            penalty = sum(gamma**s * kl for s, kl in enumerate(kl_T[turn - 1 :]))
+            returns.append(return_to_go(known, turn, gamma, bonus) - beta * penalty)
+        return returns
+    if bonus:
+        raise ValueError(
+            "an improvement bonus needs credit 'turn'; the accumulated reward already pays for improvement"
+        )
+    if any(reward is None for reward in rewards_T):
+        return [None] * len(turns)
+    accumulated = accumulated_reward([reward for reward in rewards_T if reward is not None], gamma)
+    return [accumulated - beta * sum(kl_T)] * len(turns)
+
+
+def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
+    """A_i = G_i - mean_{j != i} G_j over the siblings that have a return (RLOO, arXiv 2402.14740, eq. 7).
+
+    A trajectory without a return, or without a sibling that has one, gets advantage 0. The advantages of a
+    group therefore always sum to 0: their mean says nothing about learning.
+    Example: (1, 0, None) -> (1 - 0, 0 - 1, 0).
+    """
+    known = [value for value in returns_G if value is not None]
+    if len(known) < 2:
+        return [0.0] * len(returns_G)
+    total = sum(known)
+    return [0.0 if g is None else g - (total - g) / (len(known) - 1) for g in returns_G]
+
+
+def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[list[list[float]]]:
+    """Leave-one-out advantages of K trained turns: siblings are compared at the same turn. Shape (P, G,
+    K).
+    """
+    result = []
+    for returns_G_K in returns_P_G_K:
+        per_turn = [leave_one_out(returns_G) for returns_G in zip(*returns_G_K, strict=True)]  # (K, G)
+        result.append([list(row) for row in zip(*per_turn, strict=True)])
+    return result

@@ -1,0 +1,385 @@
+"""CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and a return per turn.
+
+The parent keeps the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. What changes: a batch of
+problems becomes trajectories of T turns; every trained turn becomes one row (transcript before it, sampled
+ids, advantage) of the batch that the parent's loss takes; and evaluation plays greedy trajectories on dev
+problems, as test.py does.
+
+Axes: B trajectories on this process, G per problem, T turns, K trained turns, R = B * K rows, P and C prompt
+and completion tokens.
+"""
+
+import logging
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase, TrainerCallback
+from trl import RLOOTrainer
+from trl.models import unwrap_model_for_generation
+from trl.models.utils import disable_gradient_checkpointing
+from trl.trainer.utils import pad, use_adapter
+
+from cocos.config import CoCoSConfig
+from cocos.executor import Executor
+from cocos.generation.huggingface import HuggingFaceGenerator
+from cocos.metrics import correction_metrics, scored
+from cocos.problems import Problem
+from cocos.prompts import PromptProtocol
+from cocos.rewards import advantages, trained_turns, turn_returns, turn_reward
+from cocos.rollout import Trajectory, begin, check_executed, rollout
+
+logger = logging.getLogger(__name__)
+
+
+class _Score(NamedTuple):
+    """What one trajectory brought: r_t of all T turns, and the KL to the reference summed over each trained
+    turn (K).
+    """
+
+    rewards_T: list[float | None]
+    kl_K: list[float]
+
+
+class CoCoSTrainer(RLOOTrainer):
+    """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
+
+    Args:
+        model: Checkpoint directory, hub id, or a loaded causal language model.
+        args: See CoCoSConfig.
+        problems: What is trained on; references are not used.
+        dev_problems: What `evaluate` plays, greedily; none where args evaluate nothing.
+        executor: Decides about programs; stays the caller's to close.
+        protocol: Prompt protocol of training and evaluation.
+        tokenizer: With a pad token, padding on the left.
+        **trainer_kwargs: Handed to the parent (peft_config, quantization_config, callbacks, optimizers).
+
+    """
+
+    _tag_names = ["trl", "rloo", "cocos"]
+    _name = "CoCoS"
+
+    def __init__(
+        self,
+        model: Any,
+        args: CoCoSConfig,
+        problems: Sequence[Problem],
+        executor: Executor,
+        protocol: PromptProtocol,
+        tokenizer: PreTrainedTokenizerBase,
+        dev_problems: Sequence[Problem] = (),
+        **trainer_kwargs: Any,
+    ):
+        self.problems = list(problems)
+        self.dev_problems = list(dev_problems)
+        self.executor = executor
+        self.protocol = protocol
+        self._dead_batches = 0
+        super().__init__(
+            model=model,
+            reward_funcs=[],
+            args=args,
+            train_dataset=_index(self.problems),
+            eval_dataset=_index(self.dev_problems) if self.dev_problems else None,
+            processing_class=tokenizer,
+            **trainer_kwargs,
+        )
+        self.add_callback(_LastStepCounts())
+        if args.credit == "last":
+            logger.warning(
+                "credit 'last': gamma has no effect, the shared earlier turns cancel in the baseline"
+            )
+            local_batch = args.per_device_train_batch_size * args.steps_per_generation
+            if local_batch % args.num_generations:
+                raise ValueError(
+                    f"--credit last needs whole groups on a device: {local_batch} trajectories (per-device batch "
+                    f"times accumulation) do not divide by --num_generations {args.num_generations}"
+                )
+
+    # -- the parent's hooks --
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """Play one trajectory per input and return its trained turns as rows for the parent's loss."""
+        began = time.perf_counter()
+        trajectories = self._train_rollout([self.problems[example["index"]] for example in inputs])
+        rollout_s = time.perf_counter() - began
+        rows = self._rows(trajectories)
+        old_logps, kl_R = self._old_logps_and_kl(rows)
+        turns = trained_turns(self.args.credit, self.args.num_turns)
+        kl_B_K = kl_R.view(len(trajectories), len(turns)).tolist()
+        scores = [_Score(self._rewards(t), kl_K) for t, kl_K in zip(trajectories, kl_B_K, strict=True)]
+        all_scores = gather_object(scores)
+        advantages_B_K = self._advantages(all_scores)
+        local = slice(
+            self.accelerator.process_index * len(inputs), (self.accelerator.process_index + 1) * len(inputs)
+        )
+        self._log_rollout(gather_object(trajectories), all_scores, advantages_B_K, rollout_s)
+        # The parent averages over rows; the objective sums over a trajectory's turns.
+        rows["advantages"] = (
+            len(turns) * torch.tensor(advantages_B_K[local], device=old_logps.device).flatten()
+        )  # (R,)
+        rows["old_logps"] = old_logps
+        return rows
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """Play the dev problems greedily, one trajectory each, and log acc_t, delta, i2c, c2i under
+        `eval_`.
+        """
+        self.model.eval()
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        with self._generator(temperature=0.0) as generator:
+            mine = rollout(
+                begin(self.dev_problems[rank::world]),
+                generator,
+                self.executor,
+                self.protocol,
+                self.args.num_turns,
+            )
+        trajectories = gather_object(mine)
+        check_executed(trajectories, self.args.max_infra_share)
+        metrics = {
+            f"{metric_key_prefix}_{name}": e.value for name, e in correction_metrics(trajectories).items()
+        }
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    # -- steps --
+
+    def _train_rollout(self, problems: list[Problem]) -> list[Trajectory]:
+        """T sampled turns per entry; with credit `last`, neighbours of a group share turns 1..T-1."""
+        num_turns, group = self.args.num_turns, self.args.num_generations
+        trajectories = [Trajectory(problem, sample % group) for sample, problem in enumerate(problems)]
+        with self._generator(self.args.temperature) as generator:
+            if self.args.credit == "last" and num_turns > 1:
+                shared = rollout(
+                    trajectories[::group], generator, self.executor, self.protocol, num_turns - 1
+                )
+                trajectories = [
+                    replace(t, turns=shared[i // group].turns) for i, t in enumerate(trajectories)
+                ]
+            trajectories = rollout(trajectories, generator, self.executor, self.protocol, num_turns)
+        check_executed(trajectories, self.args.max_infra_share)
+        self._check_truncated(trajectories)
+        return trajectories
+
+    @contextmanager
+    def _generator(self, temperature: float) -> Iterator[HuggingFaceGenerator]:
+        """The policy as it stands, unwrapped from DDP, ZeRO or FSDP, as a Generator."""
+        with (
+            unwrap_model_for_generation(
+                self.model_wrapped,
+                self.accelerator,
+                gather_deepspeed3_params=self.args.ds3_gather_for_generation,
+                gradient_checkpointing_kwargs=self.args.gradient_checkpointing_kwargs,
+            ) as model,
+            torch.no_grad(),
+            self._dist.summon_full_params(self.model_wrapped, recurse=False),
+        ):
+            yield HuggingFaceGenerator(
+                model,
+                self._tokenizer,
+                self.args.max_completion_length,
+                temperature,
+                self.args.rollout_batch_size,
+            )
+
+    def _rows(self, trajectories: Sequence[Trajectory]) -> dict[str, torch.Tensor]:
+        """One row per trained turn, trajectory by trajectory: the sampled ids after exactly the transcript
+        they followed.
+        """
+        turns = trained_turns(self.args.credit, self.args.num_turns)
+        trained = [trajectory.turns[turn - 1] for trajectory in trajectories for turn in turns]
+        prompts = [torch.tensor(turn.prompt_ids) for turn in trained]
+        completions = [torch.tensor(turn.completion.token_ids) for turn in trained]
+
+        def padded(ids: list[torch.Tensor], side: str, value: int) -> torch.Tensor:
+            return pad(ids, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
+
+        # Masks come from lengths: a pad id may be an end-of-sequence id that was sampled and is trained.
+        fill = self._tokenizer.pad_token_id
+        return {
+            "prompt_ids": padded(prompts, "left", fill),  # (R, P)
+            "prompt_mask": padded([torch.ones_like(ids) for ids in prompts], "left", 0),  # (R, P)
+            "completion_ids": padded(completions, "right", fill),  # (R, C)
+            "completion_mask": padded([torch.ones_like(ids) for ids in completions], "right", 0),  # (R, C)
+        }
+
+    def _old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probability of each row under the policy, and its k1 KL to the reference, both summed in
+        float32. Shape (R,).
+        """
+        mask = rows["completion_mask"]
+        with (
+            torch.no_grad(),
+            disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
+        ):
+            policy = self._row_logps(self.model, rows)
+            if self.beta == 0.0:
+                return (policy * mask).sum(1), torch.zeros(len(mask), device=mask.device)
+            if self.ref_model is not None:
+                reference = self._row_logps(self.ref_model, rows)
+            else:
+                unwrapped = self.accelerator.unwrap_model(self.model)
+                with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
+                    reference = self._row_logps(self.model, rows)
+        return (policy * mask).sum(1), ((policy - reference) * mask).sum(1)
+
+    def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
+        """log p of every completion token at the sampling temperature, without keeping the logits. Shape (R,
+        C).
+        """
+        logps, _, _ = self._get_per_token_logps_and_entropies(
+            model,
+            torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
+            torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
+            logits_to_keep=rows["completion_ids"].size(1),
+            batch_size=self.args.rollout_batch_size,
+        )
+        return logps.float()
+
+    def _rewards(self, trajectory: Trajectory) -> list[float | None]:
+        return [turn_reward(turn.result, self.args.reward) for turn in trajectory.turns]
+
+    def _advantages(self, scores: Sequence[_Score]) -> list[list[float]]:
+        """Leave-one-out advantages of all processes' trajectories, which come group by group. Shape (B over
+        all, K).
+        """
+        args = self.args
+        returns_B_K = [
+            turn_returns(s.rewards_T, args.credit, args.gamma, args.improvement_bonus, s.kl_K, self.beta)
+            for s in scores
+        ]
+        groups = [
+            returns_B_K[i : i + args.num_generations]
+            for i in range(0, len(returns_B_K), args.num_generations)
+        ]
+        self._note_spread(groups)
+        return [advantage_K for group in advantages(groups) for advantage_K in group]
+
+    # -- watching --
+
+    def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
+        cut = [turn.completion.is_truncated for trajectory in trajectories for turn in trajectory.turns]
+        if sum(cut) > self.args.max_truncated_share * len(cut):
+            raise ValueError(
+                f"{sum(cut)} of {len(cut)} completions were cut off at {self.args.max_completion_length} tokens, "
+                f"more than --max_truncated_share {self.args.max_truncated_share}: raise --max_completion_length, "
+                f"or train a Boost model first, so that answers end with [DONE]"
+            )
+
+    def _note_spread(self, returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> None:
+        """Log per turn the share of groups whose returns are all equal: they teach nothing."""
+        zero_spread_P_K = [
+            [len({g for g in returns_G if g is not None}) < 2 for returns_G in zip(*returns_G_K, strict=True)]
+            for returns_G_K in returns_P_G_K
+        ]
+        turns = trained_turns(self.args.credit, self.args.num_turns)
+        for k, turn in enumerate(turns):
+            self._note(f"frac_reward_zero_std_t{turn}", _mean([row[k] for row in zero_spread_P_K]))
+        self._dead_batches = self._dead_batches + 1 if all(map(all, zero_spread_P_K)) else 0
+        if self._dead_batches and self._dead_batches % self.args.dead_batches == 0:
+            logger.warning(
+                f"{self._dead_batches} batches in a row without a group whose returns differ: nothing is learnt; "
+                f"raise --temperature or --num_generations, or choose problems of another difficulty"
+            )
+
+    def _log_rollout(
+        self,
+        trajectories: Sequence[Trajectory],
+        scores: Sequence[_Score],
+        advantages_B_K: Sequence[Sequence[float]],
+        rollout_s: float,
+    ) -> None:
+        """Metrics of one generation batch over all processes, and its rows of the completions table."""
+        for t in range(self.args.num_turns):
+            rewards = [s.rewards_T[t] for s in scores if s.rewards_T[t] is not None]
+            completions = [trajectory.turns[t].completion for trajectory in trajectories]
+            self._note(f"reward_t{t + 1}", _mean(rewards))
+            self._note(f"truncated_t{t + 1}", _mean([c.is_truncated for c in completions]))
+            self._note(f"completion_length_t{t + 1}", _mean([len(c.token_ids) for c in completions]))
+        if usable := scored(trajectories):
+            for name, estimate in correction_metrics(usable).items():
+                self._note(name, estimate.value)
+        for k, turn in enumerate(trained_turns(self.args.credit, self.args.num_turns)):
+            self._note(f"kl_t{turn}", _mean([s.kl_K[k] for s in scores]))
+        turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+        self._note("infra_failures", sum(turn.result.is_infra_failure for turn in turns))
+        self._count(trajectories)
+        self._note("time/rollout_s", rollout_s)
+        self._note("peak_memory_mb", _peak_memory_mb())
+        self._fill_table(trajectories, scores, advantages_B_K)
+
+    def _count(self, trajectories: Sequence[Trajectory]) -> None:
+        """Tokens that passed through the model as transcripts and answers, and trajectories played, since
+        step 0.
+        """
+        last = [trajectory.turns[-1] for trajectory in trajectories]
+        self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
+        updates_per_generation = (
+            self.args.steps_per_generation * self.num_iterations // self.args.gradient_accumulation_steps
+        )
+        generations = self.state.global_step // updates_per_generation + 1
+        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
+        self._metrics["train"]["episodes"] = [generations * self.args.generation_batch_size]
+
+    def _fill_table(
+        self,
+        trajectories: Sequence[Trajectory],
+        scores: Sequence[_Score],
+        advantages_B_K: Sequence[Sequence[float]],
+    ) -> None:
+        """One row per trajectory in the parent's completions table: every turn's answer, raw reward and
+        advantage.
+        """
+        if not self.log_completions:
+            return
+        turns = trained_turns(self.args.credit, self.args.num_turns)
+        for trajectory, score, advantage_K in zip(trajectories, scores, advantages_B_K, strict=True):
+            self._logs["prompt"].append(self.protocol.first_turn(trajectory.problem))
+            self._logs["completion"].append("\n".join(turn.completion.text for turn in trajectory.turns))
+            self._logs["advantages"].append(advantage_K[-1])
+            for t, reward in enumerate(score.rewards_T, start=1):
+                self._logs["rewards"][f"reward_t{t}"].append(float("nan") if reward is None else reward)
+            for turn, advantage in zip(turns, advantage_K, strict=True):
+                self._logs["extra"][f"advantage_t{turn}"].append(advantage)
+
+    def _note(self, name: str, value: float) -> None:
+        self._metrics["train"][name].append(value)
+
+
+class _LastStepCounts(TrainerCallback):
+    """Evaluate and save at the last step too, so that the best checkpoint is chosen among all that were
+    trained.
+    """
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        if state.global_step >= state.max_steps:
+            control.should_evaluate = args.eval_strategy != "no"
+            control.should_save = args.save_strategy != "no"
+        return control
+
+
+def _index(problems: Sequence[Problem]) -> Dataset:
+    """The parent batches dataset rows; ours only name problems."""
+    return Dataset.from_dict({"index": range(len(problems))})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+def _peak_memory_mb() -> float:
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

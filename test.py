@@ -1,0 +1,78 @@
+"""Evaluation: play every problem over N turns and report accuracy per turn, and what changed between turns.
+
+    python test.py --model_name_or_path MODEL --test_data problems.jsonl --output_dir OUT --num_turns 2
+    --batch_size 32
+
+Writes samples.jsonl (one row per trajectory, as it is finished), metrics.json, run.json and report.md, and
+prints the table.
+"""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+from transformers import set_seed
+
+from cocos.config import EvalConfig, open_executor, parse, prompt_protocol, resolved, run, save_json
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model, load_tokenizer
+from cocos.metrics import summary
+from cocos.problems import load_problems, sha256
+from cocos.report import save_report, show
+from cocos.rollout import Trajectory, begin, check_executed, rollout
+from cocos.samples import as_row
+
+
+def main() -> None:
+    """The story of an evaluation."""
+    (args,) = parse((EvalConfig,), __doc__)
+    problems = list(islice(load_problems(args.test_data), args.start, None))[: args.limit]
+    if not problems:
+        raise ValueError(f"--start {args.start} --limit {args.limit} leaves no problem of {args.test_data}")
+    protocol = prompt_protocol(args)
+    output_dir = Path(args.output_dir)
+    samples = output_dir / "samples.jsonl"
+    if samples.exists():
+        raise ValueError(f"{samples} exists; choose another --output_dir or remove it")
+    set_seed(args.seed)
+    tokenizer = load_tokenizer(args.model_name_or_path)
+    model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
+    generator = HuggingFaceGenerator(
+        model, tokenizer, args.max_completion_length, args.temperature, args.batch_size
+    )
+    print(f"model on {model.device} in {model.dtype}, attention {model.config._attn_implementation}")
+    output_dir.mkdir(parents=True, exist_ok=True)
+    trajectories: list[Trajectory] = []
+    with (
+        open_executor(args) as executor,
+        samples.open("w", encoding="utf-8") as file,
+        tqdm(total=len(problems)) as bar,
+    ):
+        print(f"executor isolation: {executor.isolation}")
+        facts = resolved(
+            args,
+            data_sha256={args.test_data: sha256(args.test_data)},
+            isolation=executor.isolation,
+            feedback="none",
+        )
+        save_json(facts, output_dir / "run.json")
+        for start in range(0, len(problems), args.batch_size):
+            batch = problems[start : start + args.batch_size]
+            played = rollout(begin(batch, args.num_samples), generator, executor, protocol, args.num_turns)
+            for trajectory in played:
+                file.write(json.dumps(as_row(trajectory), ensure_ascii=False) + "\n")
+            file.flush()
+            trajectories += played
+            check_executed(trajectories, args.max_infra_share)
+            bar.update(len(batch))
+    metrics = summary(trajectories)
+    save_json(metrics, output_dir / "metrics.json")
+    save_report({output_dir.name: metrics}, output_dir)
+    show({output_dir.name: metrics})
+    print(f"written to {output_dir}: samples.jsonl metrics.json run.json report.md")
+
+
+if __name__ == "__main__":
+    with torch.inference_mode():
+        run(main)

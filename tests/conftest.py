@@ -1,0 +1,64 @@
+"""Shared fixtures: a tiny random model with a real tokenizer, built afresh, never downloaded."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from cocos.executor import Executor
+from cocos.problems import Problem
+from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def executor():
+    with Executor(num_workers=2) as running:
+        yield running
+
+
+@pytest.fixture
+def problem():
+    return Problem(
+        task_id="1",
+        text="Write a function to double a number.",
+        test_list=("assert double(2) == 4", "assert double(0) == 0", "assert double(-1) == -2"),
+        code="def double(x):\n    return 2 * x",
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory):
+    """A folder with a two-layer Llama of random weights and a byte-level tokenizer; pad and eos differ."""
+    folder = tmp_path_factory.mktemp("tiny")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    corpus = [protocol("cocos").later_turn(), AUXILIARY_INSTRUCTION, "[BEGIN]\ndef f(x):\n    return x\n[DONE]"] * 4
+    trainer = trainers.BpeTrainer(
+        vocab_size=384,
+        special_tokens=["<pad>", "<eos>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(corpus, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>")
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(fast),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=1024,
+        pad_token_id=fast.pad_token_id,
+        eos_token_id=fast.eos_token_id,
+        bos_token_id=None,
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return str(folder)

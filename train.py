@@ -1,0 +1,71 @@
+"""Stage 2: multi-turn RLOO with a reward from executed unit tests.
+
+    python train.py --model_name_or_path BOOST_MODEL --train_data train.jsonl --dev_data dev.jsonl
+    --output_dir OUT
+
+Config -> problems -> CoCoSTrainer -> save. With --dev_data the checkpoint with the best greedy acc@T is what
+is saved.
+"""
+
+from pathlib import Path
+
+from trl import ModelConfig, get_peft_config, get_quantization_config
+
+from cocos.config import (
+    CoCoSConfig,
+    model_init_kwargs,
+    open_executor,
+    parse,
+    prompt_protocol,
+    resolved,
+    run,
+    save_json,
+)
+from cocos.generation.huggingface import load_tokenizer
+from cocos.problems import load_problems, sha256
+from cocos.trainer import CoCoSTrainer
+
+
+def main() -> None:
+    """The story of a CoCoS run."""
+    args, model_args = parse((CoCoSConfig, ModelConfig), __doc__)
+    problems = load_problems(args.train_data)
+    dev_problems = load_problems(args.dev_data) if args.dev_data else []
+    protocol = prompt_protocol(args)
+    tokenizer = load_tokenizer(
+        model_args.model_name_or_path, model_args.model_revision, args.trust_remote_code
+    )
+    args.model_init_kwargs = model_init_kwargs(args, model_args)
+    with open_executor(args) as executor:
+        trainer = CoCoSTrainer(
+            model=model_args.model_name_or_path,
+            args=args,
+            problems=problems,
+            dev_problems=dev_problems,
+            executor=executor,
+            protocol=protocol,
+            tokenizer=tokenizer,
+            peft_config=get_peft_config(model_args),
+            quantization_config=get_quantization_config(model_args),
+        )
+        if trainer.is_world_process_zero():
+            data = {
+                path: sha256(path) for path in (args.train_data, args.dev_data, args.few_shot_data) if path
+            }
+            facts = resolved(
+                args, model_args, data_sha256=data, isolation=executor.isolation, feedback="none"
+            )
+            Path(args.output_dir).mkdir(parents=True, exist_ok=True)
+            save_json(facts, Path(args.output_dir) / "run.json")
+            print(
+                f"executor isolation: {executor.isolation}\n"
+                f"first prompt:\n{protocol.first_turn(problems[0])}",
+                flush=True,
+            )
+        trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+        trainer.save_model()
+        trainer.end()
+
+
+if __name__ == "__main__":
+    run(main)
