@@ -1,0 +1,173 @@
+"""The laboratory's base model: a tokenizer and a Llama of about 1 M parameters, pretrained from scratch on noisy programs.
+
+Like code on the web, the programs misunderstand some operations more often than not (`Operation.wrong`): the model learns
+the right form and prefers the wrong one, and reinforcement learning has something to bring out. Documents are several
+solved problems in a row, so that positions reach beyond two turns, or one problem with the versions of its file, so that
+reading an earlier program is worth while. The auxiliary instruction of turn 2 never occurs.
+
+    python scripts/make_toy_base.py --steps 2000 --output_dir data/toy/base     # about 20 minutes on 2 CPU cores
+"""
+
+import argparse
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from make_toy_problems import (
+    FILTERS,
+    MAPS,
+    NUMBERS,
+    REDUCTIONS,
+    Composition,
+    Operation,
+    draw_name,
+    make_problem,
+    split,
+    write_code,
+)
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tqdm import tqdm
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from cocos.problems import Problem
+from cocos.prompts import answer, protocol
+
+EOS, PAD = "<eos>", "<pad>"
+POSITIONS = 256
+WRONG_SHARE = 0.7  # how often the base's programs misunderstand an operation that can be misunderstood
+COPY_SHARE = 0.6  # how often the next version of a file repeats a line's operation instead of writing it anew
+# A digit with its comma, a word with its space, a run of punctuation, or a line break with its indent.
+PIECES = r"\d(?:, )?| ?[A-Za-z]+|_[A-Za-z]*|[^A-Za-z\d_\n]+|\n *"
+
+
+def idioms() -> list[str]:
+    """Phrases that get one token each, so that a two-turn episode is short enough to train on two CPU cores.
+
+    They are the protocol's fixed words and the language's expressions, cut where a problem's own words or number stand.
+    """
+    words = protocol("cocos")
+    first_turn = words.first_turn(Problem("", "{n}", ("{n}",)))
+    style = write_code("{n}", "{n}", "{n}", "{n}", "{n}")
+    forms = [form for op in FILTERS + MAPS + REDUCTIONS for form in (op.code, op.wrong)]
+    phrases = [first_turn, words.later_turn(), answer(""), style, *forms]
+    return list(dict.fromkeys(part for phrase in phrases for part in phrase.split("{n}") if len(part) > 4))
+
+
+def train_tokenizer(texts: Iterator[str], vocab_size: int = 768) -> PreTrainedTokenizerFast:
+    """Byte-level BPE with single digits; no token straddles a prompt and its completion."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    phrases = idioms()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - len(phrases),
+        special_tokens=[PAD, EOS],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=EOS, pad_token=PAD, padding_side="left", model_max_length=1024
+    )
+
+
+class Corpus:
+    """An endless supply of pretraining documents over the training compositions."""
+
+    def __init__(self, seed: int, repeats: int = 20) -> None:
+        self.rng = random.Random(seed)
+        self.items: list[tuple[Composition, int, str, Problem]] = []
+        for composition in split(seed=0)["train"] * repeats:
+            n, name = self.rng.choice(NUMBERS), draw_name(self.rng)
+            problem = make_problem("", composition, n, name, self.rng)
+            if problem.test_list:
+                self.items.append((composition, n, name, problem))
+
+    def document(self) -> str:
+        """One half of the documents are different problems, the other half versions of one file."""
+        return self._problems() if self.rng.random() < 0.5 else self._versions()
+
+    def _problems(self) -> str:
+        words = protocol("cocos")
+        parts = []
+        for composition, n, name, problem in self.rng.sample(self.items, 4):
+            code = write_code(name, n, *(self._form(operation) for operation in composition))
+            parts.append(words.first_turn(problem) + answer(code))
+        return "\n\n".join(parts) + EOS
+
+    def _versions(self) -> str:
+        composition, n, name, problem = self.rng.choice(self.items)
+        forms = [self._form(operation) for operation in composition]
+        parts = [protocol("cocos").first_turn(problem) + answer(write_code(name, n, *forms))]
+        for version in range(2, 6):
+            forms = [
+                form if self.rng.random() < COPY_SHARE else self._form(operation)
+                for form, operation in zip(forms, composition, strict=True)
+            ]
+            parts.append(f"# Version {version}\n{answer(write_code(name, n, *forms))}")
+        return "\n\n".join(parts) + EOS
+
+    def _form(self, operation: Operation) -> str:
+        return operation.wrong if operation.wrong and self.rng.random() < WRONG_SHARE else operation.code
+
+
+def pretrain(tokenizer: PreTrainedTokenizerFast, corpus: Corpus, steps: int, batch_size: int, lr: float) -> LlamaForCausalLM:
+    """Train on full sequences with AdamW and a one-cycle schedule; each sequence begins with a document's beginning."""
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=384,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    model = LlamaForCausalLM(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.95), weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=lr, total_steps=steps, pct_start=0.1)
+    bar = tqdm(range(steps), desc="pretraining")
+    for _ in bar:
+        documents = [corpus.document() for _ in range(batch_size)]
+        batch = tokenizer(documents, padding=True, truncation=True, max_length=POSITIONS, padding_side="right", return_tensors="pt")
+        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+        loss = model(**batch, labels=labels).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        bar.set_postfix(loss=f"{loss.item():.3f}")
+    return model
+
+
+def main() -> None:
+    """Write the tokenizer's files, config.json, generation_config.json and model.safetensors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=1500, help="optimizer steps (default: 1500)")
+    parser.add_argument("--batch_size", type=int, default=16, help=f"documents of {POSITIONS} tokens a step (default: 16)")
+    parser.add_argument("--learning_rate", type=float, default=3e-3, help="peak of the one-cycle schedule (default: 3e-3)")
+    parser.add_argument("--seed", type=int, default=0, help="of the documents and the initial weights (default: 0)")
+    parser.add_argument("--output_dir", type=Path, default=Path("data/toy/base"), help="default: data/toy/base")
+    args = parser.parse_args()
+    torch.manual_seed(args.seed)
+    corpus = Corpus(args.seed)
+    tokenizer = train_tokenizer(corpus.document() for _ in range(2000))
+    model = pretrain(tokenizer, corpus, args.steps, args.batch_size, args.learning_rate)
+    tokenizer.save_pretrained(args.output_dir)
+    model.save_pretrained(args.output_dir)
+    print(f"{args.output_dir}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
+
+
+if __name__ == "__main__":
+    main()

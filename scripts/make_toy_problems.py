@@ -1,0 +1,183 @@
+"""The laboratory's problems: a small language of list functions, in MBPP format.
+
+A problem composes a filter, a map and a reduction: "Write a function to find the sum of the squares of the even numbers
+in a list." Some operations are usually misunderstood ("greater than" as `>=`, "double" as `x * x`); the three asserts are
+drawn so that no such misunderstanding, alone or with others, and no forgotten operation passes all of them. Compositions
+are held out whole: none in test.jsonl or dev.jsonl occurs in the other files.
+
+    python scripts/make_toy_problems.py --seed 0 --output_dir data/toy
+"""
+
+import argparse
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from cocos.problems import Problem, save_problems
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One step of a program: how it is said, how it is written, and how it is usually got wrong ("" if it is not).
+
+    `{n}` stands for the problem's number. Boost gets reference solutions for operations that are `taught` only.
+    """
+
+    words: str
+    code: str
+    wrong: str = ""
+    taught: bool = True
+
+
+FILTERS = (
+    Operation("numbers", ""),
+    Operation("even numbers", " if x % 2 == 0"),
+    Operation("odd numbers", " if x % 2 == 1"),
+    Operation("numbers other than {n}", " if x != {n}"),
+    Operation("numbers greater than {n}", " if x > {n}", " if x >= {n}"),
+    Operation("numbers less than {n}", " if x < {n}", " if x <= {n}", taught=False),
+    Operation("numbers of at least {n}", " if x >= {n}", " if x > {n}"),
+    Operation("numbers of at most {n}", " if x <= {n}", " if x < {n}", taught=False),
+)
+MAPS = (
+    Operation("", "x"),
+    Operation("successors of the ", "x + 1"),
+    Operation("predecessors of the ", "x - 1"),
+    Operation("negatives of the ", "-x"),
+    Operation("squares of the ", "x * x"),
+    Operation("doubles of the ", "2 * x", "x * x"),
+    Operation("cubes of the ", "x ** 3", "3 * x"),
+    Operation("triples of the ", "3 * x", "x ** 3", taught=False),
+    Operation("halves of the ", "x / 2", "x // 2", taught=False),
+    Operation("remainders by {n} of the ", "x % {n}", "x // {n}"),
+)
+REDUCTIONS = (
+    Operation("list of the ", "ys"),
+    Operation("sum of the ", "sum(ys)"),
+    Operation("last of the ", "ys[-1]"),
+    Operation("first of the ", "ys[0]", "ys[1]"),
+    Operation("largest of the ", "max(ys)", "ys[-1]"),
+    Operation("smallest of the ", "min(ys)", "ys[0]", taught=False),
+    Operation("number of ", "len(ys)", "sum(ys)", taught=False),
+    Operation("number of different ", "len(set(ys))", "len(ys)"),
+    Operation("ascending list of the ", "sorted(ys)"),
+    Operation("descending list of the ", "sorted(ys, reverse=True)", "sorted(ys)"),
+)
+NOTHING = (FILTERS[0], MAPS[0], REDUCTIONS[0])  # what a program does that forgets the operation in its place
+NUMBERS = (3, 4, 5, 6)
+NAME_HEADS = "amber birch cedar delta ember flint grove hazel ivory jade kite lemon maple north olive pearl".split()
+NAME_TAILS = "arc bell cove dune edge fork gate hill isle knot lane moss nest oak pond reed".split()
+
+Composition = tuple[Operation, Operation, Operation]
+
+
+def compositions() -> list[Composition]:
+    """Every composition in which each operation matters: some three asserts tell it from all its wrong programs."""
+    rng = random.Random(0)
+    return [c for c in itertools.product(FILTERS, MAPS, REDUCTIONS) if make_tests(c, 4, "f", rng)]
+
+
+def split(seed: int) -> dict[str, list[Composition]]:
+    """Deal the compositions out: 5 % to dev, 20 % to test, the rest to train, no composition to two of them."""
+    deck = compositions()
+    random.Random(seed).shuffle(deck)
+    dev, test = len(deck) // 20, len(deck) // 4
+    return {"dev": deck[:dev], "test": deck[dev:test], "train": deck[test:]}
+
+
+def write_code(name: str, n: int, filter_code: str, map_code: str, reduction_code: str) -> str:
+    """The program in the one style that this language is written in."""
+    body = f"def {name}(xs):\n    ys = [{map_code} for x in xs{filter_code}]\n    return {reduction_code}"
+    return body.replace("{n}", str(n))
+
+
+def draw_name(rng: random.Random) -> str:
+    """A function name that says nothing about the task, so that a model has to copy it from the tests."""
+    return f"{rng.choice(NAME_HEADS)}_{rng.choice(NAME_TAILS)}"
+
+
+def make_problem(task_id: str, composition: Composition, n: int, name: str, rng: random.Random) -> Problem:
+    """Put a composition into words, with three telling asserts and its reference solution."""
+    words = "".join(operation.words for operation in (composition[2], composition[1], composition[0]))
+    text = f"Write a function to find the {words} in a list.".replace("{n}", str(n))
+    code = write_code(name, n, *(operation.code for operation in composition))
+    return Problem(task_id, text, make_tests(composition, n, name, rng), code)
+
+
+def make_tests(composition: Composition, n: int, name: str, rng: random.Random) -> tuple[str, ...]:
+    """Draw three asserts that the composition passes and every wrong program fails; () where 400 draws found none."""
+    right = _evaluator(write_code("f", n, *(operation.code for operation in composition)))
+    wrong = [_evaluator(write_code("f", n, *codes)) for codes in wrong_programs(composition)]
+    for _ in range(400):
+        # The boundary of "greater than n" is where misunderstandings show, so n itself is always among the numbers.
+        inputs = [rng.sample([n, *rng.choices(range(10), k=4)], 5) for _ in range(3)]
+        values = [right(xs) for xs in inputs]
+        if all(v is not None and v != [] for v in values) and all(
+            any(program(xs) != value for xs, value in zip(inputs, values, strict=True)) for program in wrong
+        ):
+            return tuple(f"assert {name}({xs}) == {value}" for xs, value in zip(inputs, values, strict=True))
+    return ()
+
+
+def wrong_programs(composition: Composition) -> list[tuple[str, ...]]:
+    """The codes of each program that misunderstands or forgets one operation or more."""
+    right = tuple(operation.code for operation in composition)
+    choices = [
+        dict.fromkeys((operation.code, operation.wrong or operation.code, nothing.code))
+        for operation, nothing in zip(composition, NOTHING, strict=True)
+    ]
+    return [codes for codes in itertools.product(*choices) if codes != right]
+
+
+@cache
+def _evaluator(code: str) -> Callable[[list[int]], object]:
+    """The function that `code` defines, made total: None where it raises."""
+    namespace: dict[str, Callable[[list[int]], object]] = {}
+    exec(code, namespace)
+
+    def evaluate(xs: list[int]) -> object:
+        try:
+            return namespace["f"](xs)
+        except (ArithmeticError, IndexError, ValueError):
+            return None
+
+    return evaluate
+
+
+def make_problems(prefix: str, pool: list[Composition], count: int, rng: random.Random) -> list[Problem]:
+    """Draw `count` different problems from a pool of compositions, each composition about as often as the others."""
+    problems: dict[tuple[str, ...], Problem] = {}
+    while len(problems) < count:
+        for composition in rng.sample(pool, min(len(pool), count - len(problems))):
+            problem = make_problem(f"{prefix}-{len(problems)}", composition, rng.choice(NUMBERS), draw_name(rng), rng)
+            if problem.test_list:
+                problems.setdefault(problem.test_list, problem)
+    return list(problems.values())
+
+
+def main() -> None:
+    """Write train.jsonl, boost.jsonl, dev.jsonl and test.jsonl."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same bytes (default: 0)")
+    parser.add_argument("--output_dir", type=Path, default=Path("data/toy"), help="default: data/toy")
+    args = parser.parse_args()
+    args.output_dir.mkdir(parents=True, exist_ok=True)
+    pools = split(args.seed)
+    taught = [c for c in pools["train"] if all(operation.taught for operation in c)]
+    rng = random.Random(args.seed)
+    files = {
+        "train": [replace(p, code="") for p in make_problems("train", pools["train"], 2000, rng)],
+        "boost": make_problems("boost", taught, 256, rng),
+        "dev": make_problems("dev", pools["dev"], 100, rng),
+        "test": make_problems("test", pools["test"], 400, rng),
+    }
+    for name, problems in files.items():
+        save_problems(problems, args.output_dir / f"{name}.jsonl")
+        print(f"{args.output_dir / name}.jsonl: {len(problems)} problems")
+
+
+if __name__ == "__main__":
+    main()
