@@ -6,6 +6,7 @@ golden tests guard them. Knows problems; does not know tokens, turns already tak
 
 import ast
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -140,7 +141,9 @@ def _without_prose(text: str) -> str:
 
 def _parses(text: str) -> bool:
     try:
-        ast.parse(text)
+        with warnings.catch_warnings():  # a model's odd literals are no business of our user's terminal
+            warnings.simplefilter("ignore", SyntaxWarning)
+            ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return True

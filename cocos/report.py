@@ -26,7 +26,9 @@ def show(evaluations: Evaluations) -> None:
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
-    Console(width=max(100, Console().width)).print(table)
+    console = Console()
+    console.width = max(console.width, 125)  # a wrapped interval is unreadable; a wide line only scrolls
+    console.print(table)
 
 
 def markdown(evaluations: Evaluations) -> str:
@@ -101,7 +103,9 @@ def _cells(evaluations: Evaluations) -> Iterator[list[str]]:
     """Header and rows: one per evaluation and pair of neighbouring turns; a single turn makes one row of its
     own.
     """
-    yield ["model", "n", "turns", "acc before", "acc after", "delta", "i→c", "c→i"]
+    longest = max(map(_num_turns, evaluations.values()))
+    before, after = ("acc@1", "acc@2") if longest <= 2 else ("acc@t", "acc@t+1")
+    yield ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
     for name, contents in evaluations.items():
         metrics, n = contents["metrics"], str(contents["num_scored"])
         if _num_turns(contents) == 1:
