@@ -5,6 +5,7 @@ Each entry point reads one dataclass (plus TRL's ModelConfig where a model is tr
 commands are aliases of the names used here.
 """
 
+import argparse
 import dataclasses
 import difflib
 import importlib.metadata
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import torch
 import yaml
@@ -109,12 +110,11 @@ class EvalConfig(PromptOptions, ExecutorOptions):
             raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
 
 
-class _GlobalBatch:
-    """`global_batch_size` as the product of devices, per-device batch and accumulation; shared by both
-    training configs.
-    """
+class _Machine:
+    """What both training configs derive from the machine they run on."""
 
     def _accumulate(self) -> None:
+        """`global_batch_size` is the product of processes, per-device batch and accumulation."""
         if self.global_batch_size is None:
             return
         per_step = self.per_device_train_batch_size * int(os.environ.get("WORLD_SIZE", "1"))
@@ -125,18 +125,16 @@ class _GlobalBatch:
             )
         self.gradient_accumulation_steps = self.global_batch_size // per_step
 
-    def _precision(self) -> None:
+    def _fit_machine(self) -> None:
+        """The processor where there is no accelerator (said outright, or ranks would not find each other there)."""
+        self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
         if self.bf16 is None:
-            self.bf16 = (
-                not self.fp16
-                and not self.use_cpu
-                and torch.cuda.is_available()
-                and torch.cuda.is_bf16_supported()
-            )
+            has_bf16 = not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+            self.bf16 = has_bf16 and not self.fp16
 
 
 @dataclass
-class BoostConfig(_GlobalBatch, SFTConfig):
+class BoostConfig(_Machine, SFTConfig):
     """Options of boost/boost_train.py: TRL's SFTConfig with the paper's values and the data files."""
 
     train_data: str = field(
@@ -177,7 +175,7 @@ class BoostConfig(_GlobalBatch, SFTConfig):
     def __post_init__(self) -> None:
         if not self.train_data:
             raise ValueError("--train_data is missing; see --help")
-        self._precision()
+        self._fit_machine()
         self._accumulate()
         if self.eval_data:
             self.eval_strategy = self.save_strategy = "steps"
@@ -187,7 +185,7 @@ class BoostConfig(_GlobalBatch, SFTConfig):
 
 
 @dataclass
-class CoCoSConfig(PromptOptions, ExecutorOptions, _GlobalBatch, RLOOConfig):
+class CoCoSConfig(PromptOptions, ExecutorOptions, _Machine, RLOOConfig):
     """Options of train.py: TRL's RLOOConfig with the paper's values, the turns, and the credit."""
 
     train_data: str = field(
@@ -285,7 +283,7 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, _GlobalBatch, RLOOConfig):
             raise ValueError(
                 "multi-turn rollouts sample with transformers' generate; leave the other engines off"
             )
-        self._precision()
+        self._fit_machine()
         self._accumulate()
         if self.dev_data:
             self.eval_strategy = self.save_strategy = "steps"
@@ -318,10 +316,27 @@ def model_init_kwargs(args: TrainingArguments, model_args: ModelConfig) -> dict[
 
 
 class _Parser(TrlParser):
-    """TrlParser whose complaints are one line with a remedy."""
+    """TrlParser whose complaints are one line with a remedy, and to whom a file's values are as flags'."""
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see --help")
+
+    def set_defaults_with_config(self, **kwargs: Any) -> list[str]:
+        """Hold a file's keys and values to the flags' names, types and choices; argparse checks no defaults."""
+        actions = {flag.lstrip("-"): action for action in self._actions for flag in action.option_strings}
+        options = {}
+        for key, value in kwargs.items():
+            action = actions.get(key)
+            if action is not None and value is not None and not isinstance(value, dict):
+                values = value if isinstance(value, list) else [value]
+                if len(values) != 1 and action.nargs not in ("*", "+"):
+                    self.error(f"argument {key}: one value expected, the config file has {value!r}")
+                try:
+                    value = self._get_values(action, [str(part) for part in values])
+                except argparse.ArgumentError as error:
+                    self.error(str(error))
+            options[action.dest if action else key] = value
+        return super().set_defaults_with_config(**options)
 
 
 def parse(config_types: tuple[type, ...], description: str, argv: list[str] | None = None) -> tuple[Any, ...]:
@@ -337,12 +352,14 @@ def parse(config_types: tuple[type, ...], description: str, argv: list[str] | No
     for number, argument in enumerate(argv):
         if argument.startswith("--config="):
             argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
+    if argv[-1:] == ["--config"]:
+        raise ValueError("--config: give the path of a YAML file after it")
     try:
         *configs, from_file, from_flags = parser.parse_args_and_config(
             argv, return_remaining_strings=True, separate_remaining_strings=True
         )
     except (OSError, yaml.YAMLError) as error:
-        raise ValueError(f"--config: {error}") from None
+        raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
     known = [flag for action in parser._actions for flag in action.option_strings]
     for unknown, place in [(from_file, "key in the config file"), (from_flags, "option")]:
         if unknown:

@@ -8,6 +8,7 @@ import ast
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, object]]:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file of problems") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: cannot be read ({error}); expected UTF-8 JSON or JSONL, optionally gzipped"
         ) from None
@@ -135,11 +136,13 @@ def _problem(row: object, place: str) -> Problem:
         raise DataError(f"{place}: field 'test_list' is missing or empty; a problem needs one test or more")
     for test in problem.test_list + problem.challenge_test_list:
         try:
-            ast.parse(test)
+            does_something = bool(ast.parse(test).body)
         except (SyntaxError, ValueError) as error:
             raise DataError(
-                f"{place}: field 'test_list': a test does not parse ({error}): {test!r}"
+                f"{place}: field 'test_list': a test does not parse ({error}): {test!r}; repair or remove it"
             ) from None
+        if not does_something:
+            raise DataError(f"{place}: field 'test_list': the test {test!r} checks nothing; remove it")
     return problem
 
 

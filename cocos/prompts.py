@@ -107,13 +107,17 @@ def extract_code(completion: str) -> str:
     defines something; drops prose before and after bare code. A program that does not parse is returned as it
     stands, so that its error shows.
     """
-    text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0])
+    text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0]).strip("\n").rstrip()
+    if _parses(text):  # backticks inside a docstring are no fence
+        return text
     blocks = _FENCE.findall(text)
-    if blocks:
-        defining = [block for block in blocks if _DEFINITION.search(block)]
-        text = defining[-1] if defining else blocks[0]
+    defining = [block for block in blocks if _DEFINITION.search(block)]
+    if defining:
+        text = defining[-1]
+    elif blocks and not _DEFINITION.search(text):  # else the code stands outside of a lone closing fence
+        text = blocks[0]
     text = text.strip("\n").rstrip()
-    return text if not text.strip() or _parses(text) else _without_prose(text)
+    return text if _parses(text) else _without_prose(text)
 
 
 def _after_echo(text: str) -> str:
@@ -127,7 +131,7 @@ def _after_echo(text: str) -> str:
 
 def _without_prose(text: str) -> str:
     """The longest run of whole lines that parses, from the first line that looks like code; the text if there
-    is none.
+    is none, or if that run is a piece of a broken program.
     """
     lines = text.split("\n")
     starts = [i for i, line in enumerate(lines) if _CODE_START.match(line)]
@@ -135,7 +139,10 @@ def _without_prose(text: str) -> str:
         for end in range(len(lines), start, -1):
             block = "\n".join(lines[start:end])
             if _parses(block):
-                return block.rstrip()
+                rest = [line for line in lines[end:] if line.strip()]
+                is_cut_inside = bool(rest) and rest[0][0] in " \t"
+                lacks_its_definition = not _DEFINITION.search(block) and any(map(_DEFINITION.match, rest))
+                return text if is_cut_inside or lacks_its_definition else block.rstrip()
     return text
 
 

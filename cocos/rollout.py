@@ -68,6 +68,8 @@ def rollout(
         The trajectories, in order, each with `num_turns` turns and every program executed.
 
     """
+    if not trajectories:
+        return []
     taken = {len(trajectory.turns) for trajectory in trajectories}
     assert len(taken) == 1, "trajectories of unequal length"
     prompts = [_next_prompt(trajectory, generator, protocol) for trajectory in trajectories]
@@ -132,5 +134,5 @@ def _extend(
     stands for.
     """
     sampled = completion.token_ids[:-1] if completion.is_eos else completion.token_ids
-    instruction = protocol.later_turn(is_closed=completion.text.rstrip().endswith(DONE))
+    instruction = protocol.later_turn(is_closed=DONE in completion.text)
     return [*prompt, *sampled, *generator.encode(instruction, is_start=False)]

@@ -6,7 +6,8 @@ Knows tokens and models; does not know problems, prompts' wording (but for the s
 
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -76,7 +77,7 @@ class HuggingFaceGenerator:
         pad = self.tokenizer.pad_token_id
         input_ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])  # (B, P)
         attention_mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])  # (B, P)
-        with torch.no_grad():
+        with torch.no_grad(), self._own_generation_config():
             sequences = self.model.generate(
                 input_ids=input_ids.to(self.model.device),
                 attention_mask=attention_mask.to(self.model.device),
@@ -85,6 +86,15 @@ class HuggingFaceGenerator:
             )  # (B, P + C)
         share = (time.perf_counter() - began) / len(prompts)
         return [self._completion(ids, share) for ids in sequences[:, width:].tolist()]
+
+    @contextmanager
+    def _own_generation_config(self) -> Iterator[None]:
+        """A checkpoint's sampling defaults fill whatever a given config leaves open; there must be none to take."""
+        checkpoints, self.model.generation_config = self.model.generation_config, self.generation_config
+        try:
+            yield
+        finally:
+            self.model.generation_config = checkpoints
 
     def _completion(self, sampled: list[int], duration_s: float) -> Completion:
         """Cut a padded row where it ended: after the first end-of-sequence id or the token that completes
