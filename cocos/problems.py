@@ -51,7 +51,7 @@ class Problem:
 def load_problems(path: str | Path) -> list[Problem]:
     """Read a file of MBPP-format rows (`.json` list or JSON lines, optionally `.gz`), in file order.
 
-    Sanitized MBPP calls the text `prompt`; both names are read. CRLF becomes LF.
+    Sanitized MBPP calls the text `prompt`; both names are read. CRLF and CR become LF.
 
     Raises:
         DataError: The file is missing, empty or unreadable, a row is malformed, or two rows share a task_id.
@@ -152,11 +152,15 @@ def _string(row: dict, field: str, place: str, required: bool = False) -> str:
         raise DataError(f"{place}: field {field!r} is {type(value).__name__}; expected a string")
     if required and not value.strip():
         raise DataError(f"{place}: field 'text' is missing or empty; say in words what the program should do")
-    return value.replace("\r\n", "\n")
+    return _unix(value)
 
 
 def _strings(row: dict, field: str, place: str) -> tuple[str, ...]:
     values = row.get(field, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise DataError(f"{place}: field {field!r} must be a list of strings")
-    return tuple(value.replace("\r\n", "\n") for value in values)
+    return tuple(map(_unix, values))
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
