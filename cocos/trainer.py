@@ -149,7 +149,7 @@ class CoCoSTrainer(RLOOTrainer):
         metrics = {
             f"{metric_key_prefix}_{name}": e.value for name, e in correction_metrics(trajectories).items()
         }
-        self.log(metrics)
+        self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
