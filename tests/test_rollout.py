@@ -1,0 +1,291 @@
+"""The turn loop, with scripted answers and real execution."""
+
+from dataclasses import replace
+
+import pytest
+
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
+from cocos.generation import Completion
+from cocos.generation.scripted import ScriptedGenerator
+from cocos.metrics import correction_metrics
+from cocos.problems import Problem
+from cocos.prompts import answer, protocol
+from cocos.rollout import Trajectory, Turn, begin, check_executed, program, rollout
+
+COCOS = protocol("cocos")
+RIGHT = "def double(x):\n    return 2 * x"
+WRONG = "def double(x):\n    return x * x"  # double(2) == 4 and double(0) == 0 hold: 2 of 3
+INSTRUCTION = (
+    "\n\nThere might be an error in the code above because of lack of understanding of the question. "
+    "Please correct the error, if any, and rewrite the solution. "
+    "Only output the final correct Python program!\n\n[CORRECT]\n"
+)
+EOS = 0
+
+
+class CountingExecutor(Executor):
+    """The executor, and what it was asked to run."""
+
+    def __init__(self):
+        super().__init__(num_workers=1)
+        self.submitted: list[Program] = []
+
+    def submit(self, program):
+        self.submitted.append(program)
+        return super().submit(program)
+
+
+class EosGenerator(ScriptedGenerator):
+    """Ends every answer with an end-of-sequence id, as a model does that never learnt [DONE]."""
+
+    def generate(self, prompts):
+        return [
+            replace(c, token_ids=(*c.token_ids, EOS), is_eos=True, is_truncated=False)
+            for c in super().generate(prompts)
+        ]
+
+
+def turn_number(prompt: str) -> int:
+    return 1 + prompt.count("[CORRECT]\n")
+
+
+def in_turn(*answers: str):
+    """A script that gives its n-th answer at turn n."""
+    return lambda prompt: answers[turn_number(prompt) - 1]
+
+
+def decode(ids) -> str:
+    return "".join(map(chr, ids))
+
+
+def values(trajectories) -> dict[str, float]:
+    return {name: estimate.value for name, estimate in correction_metrics(trajectories).items()}
+
+
+def test_a_transcript_is_the_prompt_the_sampled_ids_and_the_instruction_to_the_token(problem, executor):
+    generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT)))
+    [trajectory] = rollout(begin([problem]), generator, executor, COCOS, num_turns=2)
+    first, second = trajectory.turns
+    assert decode(first.prompt_ids) == (
+        "You are an expert Python programmer, and here is your task: Write a function to double a number. "
+        "Your code should pass these tests:\n\n"
+        "assert double(2) == 4\nassert double(0) == 0\nassert double(-1) == -2\n\n[BEGIN]\n"
+    )
+    assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{WRONG}\n[DONE]{INSTRUCTION}"
+    instruction_ids = tuple(map(ord, INSTRUCTION))
+    assert second.prompt_ids == first.prompt_ids + first.completion.token_ids + instruction_ids
+    assert decode(second.completion.token_ids) == f"{RIGHT}\n[DONE]"
+    assert (first.code, second.code) == (WRONG, RIGHT)
+
+
+def test_wrong_then_right_is_a_correction(problem, executor):
+    generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT)))
+    trajectories = rollout(begin([problem]), generator, executor, COCOS, num_turns=2)
+    assert [[v.passed for v in turn.result.verdicts] for turn in trajectories[0].turns] == [
+        [True, True, False],
+        [True, True, True],
+    ]
+    assert values(trajectories) == {
+        "acc_t1": 0.0,
+        "acc_t2": 1.0,
+        "delta_t1_t2": 1.0,
+        "i2c_t1_t2": 1.0,
+        "c2i_t1_t2": 0.0,
+        "better_t1_t2": 1.0,
+        "worse_t1_t2": 0.0,
+    }
+
+
+def test_reference_solutions_as_answers_score_1(executor):
+    problems = [
+        Problem(
+            str(n), f"Write a function that adds {n}.", (f"assert add(1) == {n + 1}", f"assert add(0) == {n}")
+        )
+        for n in range(5)
+    ]
+    references = {COCOS.first_turn(p): f"def add(x):\n    return x + {p.task_id}" for p in problems}
+    generator = ScriptedGenerator(lambda prompt: answer(references[prompt]))
+    trajectories = rollout(begin(problems), generator, executor, COCOS, num_turns=1)
+    assert values(trajectories) == {"acc_t1": 1.0}
+
+
+def test_unwinnable_problems_score_0(executor):
+    impossible = Problem("1", "Write f.", ("assert f() != f()", "assert False"))
+    generator = ScriptedGenerator(lambda prompt: answer("def f():\n    return 1"))
+    trajectories = rollout(begin([impossible]), generator, executor, COCOS, num_turns=2)
+    assert values(trajectories)["acc_t1"] == values(trajectories)["acc_t2"] == 0.0
+    assert [turn.result.num_passed for turn in trajectories[0].turns] == [0, 0]
+
+
+def test_an_answer_that_was_cut_off_is_closed_with_done(problem, executor):
+    generator = ScriptedGenerator(
+        in_turn(RIGHT + "\n# and so on", answer(RIGHT)), max_completion_length=len(RIGHT)
+    )
+    [trajectory] = rollout(begin([problem]), generator, executor, COCOS, num_turns=2)
+    first, second = trajectory.turns
+    assert first.completion.is_truncated and first.result.all_passed
+    assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{RIGHT}\n[DONE]{INSTRUCTION}"
+
+
+def test_an_end_of_sequence_id_gives_way_to_the_done_it_stands_for(problem, executor):
+    [trajectory] = rollout(
+        begin([problem]), EosGenerator(in_turn(RIGHT, RIGHT)), executor, COCOS, num_turns=2
+    )
+    first, second = trajectory.turns
+    assert first.completion.token_ids[-1] == EOS and EOS not in second.prompt_ids
+    assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{RIGHT}\n[DONE]{INSTRUCTION}"
+
+
+def test_an_end_of_sequence_id_after_done_leaves_the_one_done(problem, executor):
+    generator = EosGenerator(in_turn(answer(RIGHT), answer(RIGHT)))
+    [trajectory] = rollout(begin([problem]), generator, executor, COCOS, num_turns=2)
+    first, second = trajectory.turns
+    assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{RIGHT}\n[DONE]{INSTRUCTION}"
+
+
+def test_a_token_that_reaches_beyond_done_does_not_earn_a_second_done(problem, executor):
+    class Overlong(ScriptedGenerator):
+        def generate(self, prompts):  # as with a token "])" that completes [DONE]
+            return [
+                Completion((*c.token_ids, ord(")")), c.text + ")", c.is_truncated)
+                for c in super().generate(prompts)
+            ]
+
+    generator = Overlong(in_turn(answer(RIGHT), answer(RIGHT)))
+    [trajectory] = rollout(begin([problem]), generator, executor, COCOS, num_turns=2)
+    first, second = trajectory.turns
+    assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{RIGHT}\n[DONE]){INSTRUCTION}"
+    assert first.code == RIGHT
+
+
+@pytest.mark.parametrize("num_turns", [3, 4])
+def test_every_further_turn_extends_the_transcript_before_it(problem, executor, num_turns):
+    answers = [answer(f"def double(x):\n    return {n} * x") for n in range(num_turns)]
+    [trajectory] = rollout(begin([problem]), ScriptedGenerator(in_turn(*answers)), executor, COCOS, num_turns)
+    expected = COCOS.first_turn(problem)
+    for turn, text in zip(trajectory.turns, answers, strict=True):
+        assert decode(turn.prompt_ids) == expected
+        expected += text + INSTRUCTION
+    # return n * x is right for n = 2 alone: turn 3
+    assert [turn.result.all_passed for turn in trajectory.turns] == [n == 2 for n in range(num_turns)]
+
+
+def test_continuing_a_trajectory_equals_playing_it_at_once(problem, executor):
+    generator = ScriptedGenerator(in_turn(answer(WRONG), RIGHT, answer(RIGHT)))
+    [at_once] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3)
+    played = begin([problem])
+    for num_turns in (1, 2, 3):
+        kept = played[0].turns
+        played = rollout(played, generator, executor, COCOS, num_turns)
+        assert played[0].turns[: len(kept)] == kept and len(played[0].turns) == num_turns
+    assert [t.prompt_ids for t in played[0].turns] == [t.prompt_ids for t in at_once.turns]
+    assert [t.completion for t in played[0].turns] == [t.completion for t in at_once.turns]
+
+
+def test_the_few_shot_protocol_opens_later_turns_with_begin(problem, executor):
+    few_shot = protocol("cocos-fewshot", [problem])
+    [trajectory] = rollout(
+        begin([problem]), ScriptedGenerator(lambda _: answer(RIGHT)), executor, few_shot, 2
+    )
+    first, second = trajectory.turns
+    assert decode(first.prompt_ids) == (
+        f"{COCOS.first_turn(problem)}{answer(problem.code)}\n\n{COCOS.first_turn(problem)}"
+    )
+    instruction = INSTRUCTION.replace("[CORRECT]", "[BEGIN]")
+    assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{answer(RIGHT)}{instruction}"
+
+
+def test_the_model_is_shown_no_execution_result(problem, executor):
+    def play(code):
+        [trajectory] = rollout(
+            begin([problem]), ScriptedGenerator(lambda _: answer(code)), executor, COCOS, 2
+        )
+        return decode(trajectory.turns[1].prompt_ids).replace(code, "CODE")
+
+    assert play(WRONG) == play(RIGHT) == play("def double(x):\n    return 1 / 0")
+
+
+def test_results_stand_with_their_own_problem_and_sample(executor):
+    problems = [Problem(str(n), f"Return {n}.", (f"assert f() == {n}",)) for n in range(3)]
+    calls = iter(range(100))
+
+    def script(prompt: str) -> str:  # sample 0 of each problem is right, sample 1 is wrong
+        wanted = prompt.split("Return ")[1].split(".")[0]
+        return answer(f"def f():\n    return {wanted if next(calls) % 2 == 0 else -1}")
+
+    trajectories = rollout(begin(problems, num_samples=2), ScriptedGenerator(script), executor, COCOS, 1)
+    assert [(t.problem.task_id, t.sample, t.turns[0].result.all_passed) for t in trajectories] == [
+        (str(n), sample, sample == 0) for n in range(3) for sample in range(2)
+    ]
+
+
+def test_identical_programs_are_executed_once(problem):
+    with CountingExecutor() as executor:
+        generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT), answer(WRONG)))
+        trajectories = rollout(begin([problem], num_samples=4), generator, executor, COCOS, num_turns=3)
+        # 4 siblings x 3 turns are 12 answers, but 2 programs
+        assert executor.submitted == [program(problem, WRONG), program(problem, RIGHT)]
+    assert all([turn.result.num_passed for turn in t.turns] == [2, 3, 2] for t in trajectories)
+
+
+def test_the_same_code_for_another_problem_is_another_program(problem):
+    other = replace(problem, task_id="2", test_list=("assert double(3) == 6",))
+    with CountingExecutor() as executor:
+        rollout(
+            begin([problem, other]), ScriptedGenerator(lambda _: answer(RIGHT)), executor, COCOS, num_turns=1
+        )
+        assert len(executor.submitted) == 2
+
+
+def test_an_empty_answer_is_executed_and_fails(problem, executor):
+    [trajectory] = rollout(
+        begin([problem]), ScriptedGenerator(lambda _: "[DONE]"), executor, COCOS, num_turns=1
+    )
+    turn = trajectory.turns[0]
+    assert (
+        turn.code == "" and turn.result.num_passed == 0 and turn.result.verdicts[0].error_type == "NameError"
+    )
+
+
+def test_setup_code_and_imports_reach_the_executor(executor):
+    problem = Problem(
+        "1",
+        "Write f.",
+        ("assert f(node) == math.floor(7.5)",),
+        test_setup_code="node = Node(7)",
+        test_imports=("import math",),
+    )
+    code = "class Node:\n    def __init__(self, n):\n        self.n = n\n\ndef f(node):\n    return node.n"
+    [trajectory] = rollout(
+        begin([problem]), ScriptedGenerator(lambda _: answer(code)), executor, COCOS, num_turns=1
+    )
+    assert trajectory.turns[0].result.all_passed
+
+
+def test_no_trajectories_make_no_turns(executor):
+    # More processes than dev problems: a rank may have none.
+    assert rollout([], ScriptedGenerator(lambda _: answer(RIGHT)), executor, COCOS, num_turns=2) == []
+
+
+def played(problem: Problem, num_failed: int, num_programs: int) -> list[Trajectory]:
+    failed = ExecutionResult((), infra_error="the worker died")
+    passed = replace(failed, verdicts=("passed",), infra_error=None)
+    results = [failed] * num_failed + [passed] * (num_programs - num_failed)
+    return [Trajectory(problem, turns=(Turn((1,), Completion((2,), ""), "", result),)) for result in results]
+
+
+def test_more_executor_failures_than_allowed_stop_the_run(problem):
+    with pytest.raises(ExecutorError) as caught:
+        check_executed(played(problem, 2, 10), max_infra_share=0.1)
+    assert str(caught.value) == (
+        "2 of 10 programs met a failure of the executor itself, more than --max_infra_share 0.1; "
+        "the first: the worker died"
+    )
+
+
+def test_as_many_executor_failures_as_allowed_do_not(problem):
+    check_executed(played(problem, 1, 10), max_infra_share=0.1)
+    check_executed(played(problem, 0, 10), max_infra_share=0.0)
+    check_executed([], max_infra_share=0.0)
+    with pytest.raises(ExecutorError):
+        check_executed(played(problem, 1, 10), max_infra_share=0.0)
