@@ -25,8 +25,9 @@ assert double(-1) == -2
 """
 
 INSTRUCTION = (
-    "There might be an error in the code above because of lack of understanding of the question. Please correct the "
-    "error, if any, and rewrite the solution. Only output the final correct Python program!"
+    "There might be an error in the code above because of lack of understanding of the question. "
+    "Please correct the error, if any, and rewrite the solution. "
+    "Only output the final correct Python program!"
 )
 
 
@@ -60,8 +61,9 @@ def test_few_shot_problems_stand_solved_before_turn_1_and_begin_marks_later_turn
     solved = Problem("0", "Write one.", ("assert one() == 1",), "def one():\n    return 1\n")
     few_shot = protocol("cocos-fewshot", [solved, solved])
     shot = (
-        "You are an expert Python programmer, and here is your task: Write one. Your code should pass these tests:\n\n"
-        "assert one() == 1\n\n[BEGIN]\ndef one():\n    return 1\n[DONE]\n\n"
+        "You are an expert Python programmer, and here is your task: Write one. "
+        "Your code should pass these tests:\n\nassert one() == 1\n\n[BEGIN]\n"
+        "def one():\n    return 1\n[DONE]\n\n"
     )
     assert few_shot.first_turn(problem) == shot + shot + FIRST_TURN
     assert few_shot.later_turn() == f"\n\n{INSTRUCTION}\n\n[BEGIN]\n"
@@ -112,12 +114,12 @@ EXTRACTIONS = {
     "prose around": (f"For example, this works:\n{CODE}\nIt doubles.\nIsn't it nice?", CODE),
     "imports and prose": (f"The solution:\nimport math\n\n{CODE}\n\nDone.", f"import math\n\n{CODE}"),
     "the next task made up": (
-        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f. Your code should pass "
-        "these tests:\n\nassert f() == 1\n\n[BEGIN]\ndef f():\n    return 1\n[DONE]",
+        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f. "
+        "Your code should pass these tests:\n\nassert f() == 1\n\n[BEGIN]\ndef f():\n    return 1\n[DONE]",
         CODE,
     ),
     "the next task without its marker": (
-        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f.\n\ndef f():\n    return 1",
+        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f.\n\n{OTHER}",
         CODE,
     ),
     "a call cut off after the solution": (f"{CODE}\n\nprint(double(", CODE),

@@ -1,0 +1,313 @@
+"""The equations, by hand: rewards, returns, advantages."""
+
+from itertools import pairwise
+from math import isclose, isfinite
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.rewards import (
+    accumulated_reward,
+    advantages,
+    leave_one_out,
+    return_to_go,
+    trained_turns,
+    turn_returns,
+    turn_reward,
+)
+
+CREDITS = ("turn", "trajectory", "last")
+INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")
+
+reward = st.floats(0, 1)
+gammas = st.floats(0, 1)
+bonuses = st.floats(0, 10)
+some_turns = st.lists(reward, min_size=2, max_size=4)
+quick = settings(max_examples=100, deadline=None, database=None)
+
+
+def executed(*passed: bool) -> ExecutionResult:
+    return ExecutionResult(tuple(Verdict(Status.PASSED if p else Status.FAILED) for p in passed))
+
+
+def group_advantages(rewards_G_T, credit, gamma, **options):
+    """Advantages of one group, as (G, K)."""
+    [advantages_G_K] = advantages([[turn_returns(r, credit, gamma, **options) for r in rewards_G_T]])
+    return advantages_G_K
+
+
+def approx(values):
+    return pytest.approx(values, abs=1e-12)
+
+
+# -- r_t --
+
+
+def test_two_of_three_tests_are_two_thirds_or_nothing_or_two():
+    result = executed(True, False, True)
+    assert [turn_reward(result, kind) for kind in ("fraction", "binary", "count")] == [2 / 3, 0.0, 2.0]
+
+
+def test_all_tests_are_one_or_one_or_their_number():
+    result = executed(True, True, True)
+    assert [turn_reward(result, kind) for kind in ("fraction", "binary", "count")] == [1.0, 1.0, 3.0]
+
+
+def test_the_fraction_is_the_default_and_an_unknown_kind_names_the_choices():
+    assert turn_reward(executed(True, False)) == 0.5
+    with pytest.raises(ValueError, match="choose fraction, binary or count"):
+        turn_reward(executed(True), "fine")
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s is not Status.PASSED])
+def test_only_a_passed_test_earns_anything(status):
+    result = ExecutionResult((Verdict(status), Verdict(Status.PASSED)))
+    assert [turn_reward(result, kind) for kind in ("fraction", "binary", "count")] == [0.5, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", ["fraction", "binary", "count"])
+def test_a_failure_of_the_executor_is_no_reward_of_any_kind(kind):
+    assert turn_reward(INFRA_FAILURE, kind) is None
+
+
+@quick
+@given(st.lists(st.booleans(), min_size=1, max_size=9), st.integers(0, 8))
+def test_rewards_are_finite_in_range_and_never_fall_when_one_more_test_passes(passed, index):
+    better = [p or i == index for i, p in enumerate(passed)]
+    for kind, most in (("fraction", 1), ("binary", 1), ("count", len(passed))):
+        low, high = turn_reward(executed(*passed), kind), turn_reward(executed(*better), kind)
+        assert isfinite(low) and 0 <= low <= high <= most
+
+
+# -- returns --
+
+
+def test_the_accumulated_reward_of_two_turns_is_gamma_r1_plus_the_improvement():
+    # 0.5 * 0.2 + (1.0 - 0.2) = 0.9
+    assert accumulated_reward((0.2, 1.0), 0.5) == approx(0.9)
+
+
+@quick
+@given(reward, reward, gammas)
+def test_for_two_turns_it_is_that_formula_everywhere(r1, r2, gamma):
+    assert accumulated_reward((r1, r2), gamma) == approx(gamma * r1 + (r2 - r1))
+
+
+def test_the_accumulated_reward_of_three_turns_by_hand():
+    # 0.5^2 * 0.2 + 0.5 * (0.6 - 0.2) + (1.0 - 0.6) = 0.05 + 0.2 + 0.4
+    assert accumulated_reward((0.2, 0.6, 1.0), 0.5) == approx(0.65)
+
+
+def test_the_accumulated_reward_with_gamma_1_is_the_last_reward_and_with_0_the_last_step():
+    assert accumulated_reward((0.2, 0.9, 0.4), 1.0) == approx(0.4)  # the sum telescopes
+    assert accumulated_reward((0.2, 0.9, 0.4), 0.0) == approx(-0.5)  # 0.4 - 0.9
+
+
+def test_the_return_to_go_by_hand():
+    # G_1 = 0.2 + 0.5 * 1.0, without a bonus: turn 1 has nothing to improve on; G_2 = 1.0 + 1 * (1.0 - 0.2)
+    assert return_to_go((0.2, 1.0), 1, gamma=0.5, bonus=1.0) == approx(0.7)
+    assert return_to_go((0.2, 1.0), 2, gamma=0.5, bonus=1.0) == approx(1.8)
+    # G_1 = 0.2 + 0.5 * 0.6 + 0.25 * 1.0; G_2 = 0.6 + 0.5 * 1.0 + 2 * (0.6 - 0.2); G_3 = 1.0 + 2 * (1.0 - 0.6)
+    assert turn_returns((0.2, 0.6, 1.0), "turn", 0.5, bonus=2.0) == approx([0.75, 1.9, 1.8])
+
+
+def test_last_trains_the_last_turn_and_the_others_train_all():
+    assert [trained_turns(credit, 3) for credit in CREDITS] == [[1, 2, 3], [1, 2, 3], [3]]
+    # R = 0.25 * 0.2 + 0.5 * 0.4 + 0.4 = 0.65, once per trained turn
+    assert turn_returns((0.2, 0.6, 1.0), "trajectory", 0.5) == approx([0.65] * 3)
+    assert turn_returns((0.2, 0.6, 1.0), "last", 0.5) == approx([0.65])
+
+
+def test_a_bonus_with_another_credit_is_refused():
+    for credit in ("trajectory", "last"):
+        with pytest.raises(ValueError, match="needs credit 'turn'"):
+            turn_returns((0.0, 1.0), credit, 0.5, bonus=1.0)
+
+
+@quick
+@given(some_turns, gammas, reward)
+def test_in_turn_mode_no_return_falls_when_the_first_attempt_alone_gets_better(rewards_T, gamma, other):
+    low, high = sorted((rewards_T[0], other))
+    worse = turn_returns([low, *rewards_T[1:]], "turn", gamma)
+    better = turn_returns([high, *rewards_T[1:]], "turn", gamma)
+    assert all(b >= w for w, b in zip(worse, better, strict=True))
+    assert better[0] - worse[0] == approx(high - low) and better[1:] == worse[1:]
+
+
+def test_the_accumulated_reward_does_pay_for_a_worse_first_attempt():
+    # Why `turn` has returns of its own: R = r_2 - (1 - gamma) * r_1, so (0, 1) earns 1 and (1, 1) only 0.5.
+    assert accumulated_reward((0.0, 1.0), 0.5) == approx(1.0)
+    assert accumulated_reward((1.0, 1.0), 0.5) == approx(0.5)
+
+
+@quick
+@given(some_turns, gammas, bonuses, reward)
+def test_a_bonus_rewards_a_better_turn_1_as_before_and_costs_only_turn_2(rewards_T, gamma, bonus, other):
+    # Raising r_1 alone by d: G_1 rises by d; G_2 falls by bonus * d, for it improved on more; G_3, G_4 stay.
+    # Turn 2's tokens cannot change r_1, so nothing that is trained by G_2 can earn by spoiling turn 1.
+    low, high = sorted((rewards_T[0], other))
+    worse = turn_returns([low, *rewards_T[1:]], "turn", gamma, bonus)
+    better = turn_returns([high, *rewards_T[1:]], "turn", gamma, bonus)
+    assert better[0] - worse[0] == approx(high - low)
+    assert better[1] - worse[1] == approx(-bonus * (high - low))
+    assert better[2:] == worse[2:]
+
+
+@quick
+@given(some_turns, gammas, bonuses, reward, st.integers(0, 3))
+def test_no_turn_loses_by_its_own_better_attempt(rewards_T, gamma, bonus, other, index):
+    index %= len(rewards_T)
+    raised = list(rewards_T)
+    raised[index] = max(other, rewards_T[index])
+    turn = index + 1
+    assert return_to_go(raised, turn, gamma, bonus) >= return_to_go(rewards_T, turn, gamma, bonus)
+
+
+# -- KL --
+
+
+def test_the_kl_penalty_of_a_trajectory_is_summed_over_its_turns():
+    # R = 0.5 * 0.2 + 0.8 = 0.9; 0.9 - 0.1 * (2 + 4) = 0.3 for both turns
+    assert turn_returns((0.2, 1.0), "trajectory", 0.5, kl_T=[2.0, 4.0], beta=0.1) == approx([0.3, 0.3])
+
+
+def test_the_kl_penalty_of_a_turn_is_discounted_as_its_rewards_are():
+    # G_1 = 0.2 + 0.5 * 1.0 - 0.1 * (2 + 0.5 * 4) = 0.3; G_2 = 1.0 - 0.1 * 4 = 0.6
+    assert turn_returns((0.2, 1.0), "turn", 0.5, kl_T=[2.0, 4.0], beta=0.1) == approx([0.3, 0.6])
+
+
+def test_the_kl_penalty_of_last_is_the_last_turns_own():
+    # R - 0.1 * 4 = 0.5
+    assert turn_returns((0.2, 1.0), "last", 0.5, kl_T=[4.0], beta=0.1) == approx([0.5])
+
+
+# -- advantages --
+
+
+def test_leave_one_out_by_hand():
+    # 1 - (0 + 0.5) / 2, 0 - (1 + 0.5) / 2, 0.5 - (1 + 0) / 2
+    assert leave_one_out((1.0, 0.0, 0.5)) == approx([0.75, -0.75, 0.0])
+
+
+@quick
+@given(st.lists(st.floats(-10, 10), min_size=2, max_size=8))
+def test_leave_one_out_sums_to_zero_and_is_trls_formula(returns_G):
+    found = leave_one_out(returns_G)
+    assert sum(found) == pytest.approx(0, abs=1e-9)
+    k, total = len(returns_G), sum(returns_G)
+    for i, g in enumerate(returns_G):
+        siblings = returns_G[:i] + returns_G[i + 1 :]
+        assert found[i] == pytest.approx(g - sum(siblings) / len(siblings), abs=1e-9)  # eq. 7
+        assert found[i] == pytest.approx(g - (total - g) / (k - 1), abs=1e-9)  # trl.RLOOTrainer
+        assert found[i] == pytest.approx(k / (k - 1) * (g - total / k), abs=1e-9)
+
+
+def test_siblings_are_compared_at_the_same_turn_and_only_within_their_group():
+    # group 1, turn 1: 1 against 0; turn 2: 0.2 against 0.6. Group 2: nothing differs.
+    found = advantages([[[1.0, 0.2], [0.0, 0.6]], [[5.0, 7.0], [5.0, 7.0]]])
+    assert found == [[approx([1.0, -0.4]), approx([-1.0, 0.4])], [[0.0, 0.0], [0.0, 0.0]]]
+
+
+def test_gamma_changes_the_advantages_of_credit_trajectory():
+    # R = r_2 - (1 - gamma) r_1: (0, 1) -> 1 and (1, 1) -> gamma; A = +-(1 - gamma)
+    for gamma in (0.0, 0.5, 0.9, 1.0):
+        expected = [[1 - gamma] * 2, [gamma - 1] * 2]
+        assert group_advantages([(0.0, 1.0), (1.0, 1.0)], "trajectory", gamma) == list(map(approx, expected))
+
+
+def test_gamma_changes_the_advantages_of_credit_turn():
+    # (0, 1) -> G = (gamma, 1); (1, 0) -> G = (1, 0); A_1 = gamma - 1 and A_2 = 1 for the first of them
+    for gamma in (0.0, 0.5, 0.9, 1.0):
+        expected = [[gamma - 1, 1.0], [1 - gamma, -1.0]]
+        assert group_advantages([(0.0, 1.0), (1.0, 0.0)], "turn", gamma) == list(map(approx, expected))
+
+
+@pytest.mark.parametrize("shared", [(0.0,), (0.4,), (1.0,), (0.4, 0.8)])
+def test_gamma_cannot_change_the_advantages_of_credit_last_where_earlier_turns_are_shared(shared):
+    # Whatever gamma makes of the shared terms stands in every sibling: A = +-(1.0 - 0.25)
+    for gamma in (0.0, 0.5, 0.9, 1.0):
+        found = group_advantages([(*shared, 1.0), (*shared, 0.25)], "last", gamma)
+        assert found == [approx([0.75]), approx([-0.75])]
+
+
+@quick
+@given(st.lists(reward, min_size=2, max_size=5), gammas, st.floats(-5, 5), st.floats(0, 1))
+def test_one_turn_is_plain_rloo_for_every_credit(rewards_G, gamma, kl, beta):
+    kl_G = [kl * (i + 1) for i in range(len(rewards_G))]
+    plain = leave_one_out([r - beta * kl for r, kl in zip(rewards_G, kl_G, strict=True)])
+    for credit in CREDITS:
+        returns = [
+            turn_returns([r], credit, gamma, kl_T=[kl], beta=beta)
+            for r, kl in zip(rewards_G, kl_G, strict=True)
+        ]
+        assert advantages([returns]) == [[approx([a]) for a in plain]]
+
+
+# -- None --
+
+
+def test_a_trajectory_without_a_reward_has_no_advantage_and_no_part_in_the_baseline():
+    # (1, None, 0) -> (1 - 0, nothing, 0 - 1). Were None a 0: (1 - 0, 0 - 0.5, 0 - 0.5).
+    assert leave_one_out((1.0, None, 0.0)) == [1.0, 0.0, -1.0]
+    # (1, None, 1): nothing differs. Were None a 0: (0.5, -1, 0.5).
+    assert leave_one_out((1.0, None, 1.0)) == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("returns_G", [(1.0, None), (None, None), (1.0,), (None, None, 0.3)])
+def test_without_two_known_returns_there_is_nothing_to_learn(returns_G):
+    assert leave_one_out(returns_G) == [0.0] * len(returns_G)
+
+
+@quick
+@given(st.lists(st.one_of(st.none(), st.floats(-10, 10)), min_size=1, max_size=8))
+def test_the_others_advantages_are_as_if_the_failed_one_had_never_been(returns_G):
+    found = leave_one_out(returns_G)
+    known = [g for g in returns_G if g is not None]
+    assert [a for a, g in zip(found, returns_G, strict=True) if g is not None] == leave_one_out(known)
+    assert all(a == 0.0 for a, g in zip(found, returns_G, strict=True) if g is None)
+
+
+def test_a_missing_reward_leaves_out_every_return_that_depends_on_it():
+    assert turn_returns((None, 1.0), "trajectory", 0.5) == [None, None]
+    assert turn_returns((1.0, None), "last", 0.5) == [None]
+    assert turn_returns((1.0, None), "turn", 0.5) == [None, None]
+    assert turn_returns((None, 1.0), "turn", 0.5) == [None, 1.0]  # G_2 = r_2
+    assert turn_returns((None, 1.0), "turn", 0.5, bonus=1.0) == [None, None]  # G_2 needs r_2 - r_1
+    assert turn_returns((0.4, None, 1.0), "turn", 0.5) == [None, None, 1.0]
+    assert turn_returns((None, 0.4, 1.0), "turn", 0.5, bonus=1.0) == [None, None, approx(1.6)]
+
+
+@pytest.mark.parametrize("credit", CREDITS)
+def test_executor_failures_are_left_out_from_the_verdicts_to_the_advantages(credit):
+    right, wrong = executed(True), executed(False)
+    turns_G_T = [(right, right), (right, INFRA_FAILURE), (wrong, right), (right, right)]
+    rewards_G_T = [[turn_reward(result) for result in turns] for turns in turns_G_T]
+    assert rewards_G_T[1] == [1.0, None]
+    found = group_advantages(rewards_G_T, credit, 0.5)
+    others = group_advantages(rewards_G_T[:1] + rewards_G_T[2:], credit, 0.5)
+    assert found[1] == [0.0] * len(found[1])
+    assert found[:1] + found[2:] == others
+    assert any(any(row) for row in others)  # there is something to learn, so being left out is a difference
+    as_zero = group_advantages([[r or 0.0 for r in rewards] for rewards in rewards_G_T], credit, 0.5)
+    assert as_zero != found
+
+
+@quick
+@given(
+    st.lists(st.lists(st.one_of(st.none(), reward), min_size=3, max_size=3), min_size=1, max_size=5),
+    gammas,
+    st.sampled_from(CREDITS),
+)
+def test_advantages_are_finite_and_sum_to_zero_at_every_turn(rewards_G_T, gamma, credit):
+    found = group_advantages(rewards_G_T, credit, gamma)
+    for advantages_G in zip(*found, strict=True):
+        assert all(map(isfinite, advantages_G)) and isclose(sum(advantages_G), 0, abs_tol=1e-9)
+
+
+@quick
+@given(some_turns)
+def test_with_gamma_1_the_accumulated_steps_add_up_to_the_last_reward(rewards_T):
+    steps = [now - before for before, now in pairwise([0.0, *rewards_T])]
+    assert accumulated_reward(rewards_T, 1.0) == approx(sum(steps)) == approx(rewards_T[-1])
