@@ -14,6 +14,7 @@ from cocos.executor import ExecutionResult, Status
 from cocos.rollout import Trajectory
 
 Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
+NOTHING_SCORED = "no scored trajectories: every one met an executor failure"
 
 
 class Estimate(NamedTuple):
@@ -30,7 +31,7 @@ def wilson(successes: float, n: int) -> Estimate:
     Example: wilson(8, 10) -> 0.8 within (0.490, 0.943).
     """
     if n == 0:
-        raise ValueError("no scored trajectories: every one met an executor failure")
+        raise ValueError(NOTHING_SCORED)
     p, z2 = successes / n, Z_95**2
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
@@ -74,7 +75,7 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     right_B_T = [[turn.result.all_passed for turn in t.turns] for t in scored(trajectories)]
     n = len(right_B_T)
     if n == 0:
-        raise ValueError("no scored trajectories: every one met an executor failure")
+        raise ValueError(NOTHING_SCORED)
     num_turns = len(right_B_T[0])
     metrics = {f"acc_t{t + 1}": wilson(sum(row[t] for row in right_B_T), n) for t in range(num_turns)}
     for t in range(num_turns - 1):
@@ -96,6 +97,8 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     right: dict[str, list[list[bool]]] = defaultdict(list)
     for trajectory in scored(trajectories):
         right[trajectory.problem.task_id].append([turn.result.all_passed for turn in trajectory.turns])
+    if not right:
+        raise ValueError(NOTHING_SCORED)
     most = min(len(samples) for samples in right.values())
     ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
     num_turns = len(next(iter(right.values()))[0])

@@ -8,6 +8,7 @@ Reads the metrics.json that test.py writes; knows nothing of how it came about.
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,8 @@ def plot(evaluations: Evaluations, path: Path) -> None:
         values = [estimate["value"] for estimate in estimates]
         spread = [[e["value"] - e["low"] for e in estimates], [e["high"] - e["value"] for e in estimates]]
         accuracy.errorbar(range(1, len(values) + 1), values, yerr=spread, marker="o", capsize=4, label=name)
-    accuracy.set(
-        title="accuracy after each turn", xlabel="turn", ylim=(0, 1), xticks=range(1, len(values) + 1)
-    )
+    turns = range(1, max(map(_num_turns, evaluations.values())) + 1)
+    accuracy.set(title="accuracy after each turn", xlabel="turn", ylim=(0, 1), xticks=turns)
     accuracy.grid(alpha=0.3)
     accuracy.legend()
     pairs = [(name, pair, m["metrics"]) for name, m in evaluations.items() for pair in _pairs(m)]
@@ -133,9 +133,11 @@ def main() -> None:
     )
     options = parser.parse_args()
     evaluations = {}
+    names = Counter(folder.name for folder in options.evaluations)
     for folder in options.evaluations:
+        name = folder.name if names[folder.name] == 1 else str(folder)
         try:
-            evaluations[folder.name] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+            evaluations[name] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
         except (OSError, json.JSONDecodeError) as error:
             sys.exit(
                 f"error: {folder}: no readable metrics.json ({error}); run test.py --output_dir {folder}"

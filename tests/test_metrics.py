@@ -1,0 +1,254 @@
+"""Metrics by hand, by enumeration and by invariant."""
+
+from itertools import combinations
+from math import sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
+from cocos.metrics import (
+    correction_metrics,
+    error_counts,
+    error_type,
+    fix_rates,
+    paired_difference,
+    pass_at_k,
+    pass_at_k_metrics,
+    scored,
+    summary,
+    wilson,
+)
+from cocos.problems import Problem
+from cocos.rollout import Trajectory, Turn
+
+INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")
+quick = settings(max_examples=100, deadline=None, database=None)
+
+
+def executed(passed: int, tests: int = 3, error: str | None = "AssertionError") -> ExecutionResult:
+    bad = Verdict(Status.FAILED if error == "AssertionError" else Status.ERROR, error)
+    return ExecutionResult((Verdict(Status.PASSED),) * passed + (bad,) * (tests - passed))
+
+
+def trajectory(*results: ExecutionResult | int, task_id: str = "1", sample: int = 0) -> Trajectory:
+    """A trajectory with these results; a number says how many of 3 tests passed."""
+    done = [r if isinstance(r, ExecutionResult) else executed(r) for r in results]
+    turns = tuple(Turn((1, 2), Completion((3,), "x"), "x", result) for result in done)
+    return Trajectory(Problem(task_id, "t", ("assert True",) * 3), sample, turns)
+
+
+def values(trajectories) -> dict[str, float]:
+    return {name: estimate.value for name, estimate in correction_metrics(trajectories).items()}
+
+
+# Ten problems, two turns: 4 right and kept, 2 spoilt, 1 repaired, 1 bettered, 1 worsened, 1 as wrong as before.
+TEN = [(3, 3)] * 4 + [(3, 0), (3, 2), (1, 3), (0, 1), (2, 1), (1, 1)]
+
+
+def test_shares_of_all_problems_by_hand():
+    found = values([trajectory(*passed) for passed in TEN])
+    assert found == pytest.approx(
+        {
+            "acc_t1": 0.6,  # 4 + 2 of 10
+            "acc_t2": 0.5,  # 4 + 1 of 10
+            "delta_t1_t2": -0.1,
+            "i2c_t1_t2": 0.1,  # of all ten, not of the four that were wrong
+            "c2i_t1_t2": 0.2,  # of all ten, not of the six that were right
+            "better_t1_t2": 0.2,  # (1, 3), (0, 1)
+            "worse_t1_t2": 0.3,  # (3, 0), (3, 2), (2, 1)
+        }
+    )
+
+
+def test_every_pair_of_neighbouring_turns_has_its_own_numbers():
+    found = values([trajectory(0, 3, 0), trajectory(0, 3, 3), trajectory(3, 3, 3), trajectory(0, 0, 3)])
+    assert [found[f"acc_t{t}"] for t in (1, 2, 3)] == [0.25, 0.75, 0.75]
+    assert (found["i2c_t1_t2"], found["c2i_t1_t2"], found["delta_t1_t2"]) == (0.5, 0.0, 0.5)
+    assert (found["i2c_t2_t3"], found["c2i_t2_t3"], found["delta_t2_t3"]) == (0.25, 0.25, 0.0)
+    assert "delta_t1_t3" not in found
+
+
+def test_one_turn_has_an_accuracy_and_no_change():
+    assert values([trajectory(3), trajectory(2)]) == {"acc_t1": 0.5}
+
+
+rows = st.integers(1, 4).flatmap(
+    lambda turns: st.lists(
+        st.lists(st.integers(0, 3), min_size=turns, max_size=turns), min_size=1, max_size=12
+    )
+)
+
+
+@quick
+@given(rows)
+def test_delta_is_always_i2c_minus_c2i_and_the_difference_of_accuracies(rows_B_T):
+    found = correction_metrics([trajectory(*row) for row in rows_B_T])
+    for t in range(1, len(rows_B_T[0])):
+        pair = f"t{t}_t{t + 1}"
+        delta, i2c, c2i = (found[f"{name}_{pair}"].value for name in ("delta", "i2c", "c2i"))
+        assert delta == pytest.approx(i2c - c2i, abs=1e-12)
+        assert delta == pytest.approx(found[f"acc_t{t + 1}"].value - found[f"acc_t{t}"].value, abs=1e-12)
+        assert i2c <= found[f"better_{pair}"].value and c2i <= found[f"worse_{pair}"].value
+    assert all(-1 <= e.low <= e.value + 1e-12 and e.value - 1e-12 <= e.high <= 1 for e in found.values())
+
+
+def test_executor_failures_are_left_out_of_every_share_and_counted():
+    trajectories = [
+        trajectory(3, 3),
+        trajectory(0, 0),
+        trajectory(3, INFRA_FAILURE),
+        trajectory(INFRA_FAILURE, 3),
+    ]
+    assert scored(trajectories) == trajectories[:2]
+    found = values(trajectories)
+    assert (found["acc_t1"], found["acc_t2"]) == (
+        0.5,
+        0.5,
+    )  # of 2; were a failure 0, it would be 2/4 and 2/4 ...
+    assert (found["i2c_t1_t2"], found["c2i_t1_t2"]) == (0.0, 0.0)  # ... but 1/4 and 1/4
+    counts = summary(trajectories)
+    assert (counts["num_trajectories"], counts["num_scored"], counts["num_infra_failures"]) == (4, 2, 2)
+    assert counts["errors"] == [{"AssertionError": 1}, {"AssertionError": 1}]
+
+
+@pytest.mark.parametrize("compute", [summary, correction_metrics, pass_at_k_metrics])
+def test_nothing_but_executor_failures_is_an_error_that_says_so(compute):
+    with pytest.raises(ValueError, match="no scored trajectories: every one met an executor failure"):
+        compute([trajectory(INFRA_FAILURE, INFRA_FAILURE)])
+
+
+# -- intervals --
+
+
+def test_the_wilson_interval_by_hand():
+    # n = 10, p = 0.8, z^2 = 3.8415: centre (0.8 + 0.19207) / 1.38415 = 0.71674;
+    # half 1.96 * sqrt(0.016 + 0.0096037) / 1.38415 = 1.96 * 0.16001 / 1.38415 = 0.22657
+    assert wilson(8, 10) == pytest.approx((0.8, 0.49016, 0.94332), abs=1e-5)
+    # p = 0: centre and half are both z^2 / 2n / (1 + z^2 / n), so low = 0 and high = 3.8415 / 13.8415
+    assert wilson(0, 10) == pytest.approx((0.0, 0.0, 0.27753), abs=1e-5)
+    assert wilson(10, 10) == pytest.approx((1.0, 0.72247, 1.0), abs=1e-5)
+
+
+@quick
+@given(st.integers(1, 400), st.data())
+def test_the_ends_of_the_wilson_interval_lie_1_96_standard_errors_from_the_share(n, data):
+    share, low, high = wilson(data.draw(st.integers(0, n)), n)
+    assert 0 <= low <= share + 1e-12 and share - 1e-12 <= high <= 1
+    for end in (low, high):
+        assert abs(share - end) == pytest.approx(1.959964 * sqrt(end * (1 - end) / n), abs=1e-6)
+
+
+def test_the_paired_interval_by_hand():
+    # delta 0.2; variance (0.3 + 0.1 - 0.04) / 100 = 0.0036, so 0.06; 1.96 * 0.06 = 0.1176
+    assert paired_difference(30, 10, 100) == pytest.approx((0.2, 0.0824, 0.3176), abs=1e-4)
+    assert paired_difference(0, 0, 7) == (0.0, 0.0, 0.0)
+    assert paired_difference(7, 0, 7) == (1.0, 1.0, 1.0)  # every pair differs by 1: no variance
+    # delta -0.2; sqrt((0.2 - 0.04) / 5) = 0.17889; -0.2 -+ 0.35062
+    assert paired_difference(0, 1, 5) == pytest.approx((-0.2, -0.55062, 0.15062), abs=1e-4)
+
+
+# -- pass@k --
+
+
+def test_pass_at_k_by_hand():
+    assert pass_at_k(4, 1, 2) == pytest.approx(0.5)  # 1 - C(3,2) / C(4,2) = 1 - 3/6
+    assert pass_at_k(5, 2, 3) == pytest.approx(0.9)  # 1 - C(3,3) / C(5,3) = 1 - 1/10
+    assert (pass_at_k(3, 0, 3), pass_at_k(3, 1, 3), pass_at_k(1, 1, 1)) == (0.0, 1.0, 1.0)
+
+
+def test_pass_at_k_is_the_share_of_k_subsets_with_a_right_sample():
+    for n in range(1, 7):
+        for c in range(n + 1):
+            for k in range(1, n + 1):
+                subsets = list(combinations([True] * c + [False] * (n - c), k))
+                assert pass_at_k(n, c, k) == pytest.approx(sum(map(any, subsets)) / len(subsets))
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(3, 4, 1), (3, -1, 1), (3, 1, 4), (3, 1, 0), (0, 0, 1)])
+def test_pass_at_k_of_impossible_counts_is_refused(n, c, k):
+    with pytest.raises(ValueError, match="needs 0 <= c <= n and 1 <= k <= n"):
+        pass_at_k(n, c, k)
+
+
+def test_pass_at_k_is_a_mean_over_problems_at_every_turn():
+    trajectories = [
+        trajectory(*passed, task_id="a", sample=i) for i, passed in enumerate([(3, 3), (0, 3), (0, 0)])
+    ]
+    trajectories += [trajectory(0, 0, task_id="b", sample=i) for i in range(3)]
+    assert pass_at_k_metrics(trajectories) == pytest.approx(
+        {
+            "pass@1_t1": 1 / 6,  # (1/3 + 0) / 2
+            "pass@1_t2": 1 / 3,  # (2/3 + 0) / 2
+            "pass@2_t1": 1 / 3,  # (1 - C(2,2) / C(3,2) + 0) / 2 = (2/3) / 2
+            "pass@2_t2": 1 / 2,  # (1 - 0 + 0) / 2
+        }
+    )
+
+
+def test_a_sample_that_the_executor_failed_on_is_no_sample():
+    trajectories = [trajectory(3, task_id="a"), trajectory(INFRA_FAILURE, task_id="a", sample=1)]
+    trajectories += [trajectory(0, task_id="b"), trajectory(3, task_id="b", sample=1)]
+    # a has one sample left, so k goes to 1: (1/1 + 1/2) / 2; were the failure wrong, (1/2 + 1/2) / 2
+    assert pass_at_k_metrics(trajectories) == {"pass@1_t1": 0.75}
+
+
+# -- errors --
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "kind"),
+    [
+        ([Verdict(Status.PASSED)], None),
+        ([Verdict(Status.PASSED), Verdict(Status.FAILED, "AssertionError")], "AssertionError"),
+        ([Verdict(Status.ERROR, "NameError"), Verdict(Status.ERROR, "TypeError")], "NameError"),
+        ([Verdict(Status.TIMEOUT), Verdict(Status.NOT_RUN)], "Timeout"),
+        ([Verdict(Status.MEMORY)], "Memory"),
+    ],
+)
+def test_the_error_type_is_that_of_the_first_test_that_did_not_pass(verdicts, kind):
+    assert error_type(ExecutionResult(tuple(verdicts))) == kind
+
+
+def test_fix_rates_say_how_many_of_an_error_were_right_a_turn_later():
+    name_error, type_error = executed(1, error="NameError"), executed(0, error="TypeError")
+    trajectories = [
+        trajectory(name_error, 3, name_error),
+        trajectory(type_error, 3, 3),
+        trajectory(type_error, type_error, 3),
+        trajectory(type_error, name_error, 0),
+        trajectory(3, 3, 3),
+        trajectory(type_error, 3, INFRA_FAILURE),
+    ]
+    rates = fix_rates(trajectories)
+    assert rates == {
+        "t1_t2": {"TypeError": (3, 1), "NameError": (1, 1)},
+        "t2_t3": {"TypeError": (1, 1), "NameError": (1, 0)},
+    }
+    assert list(rates["t1_t2"]) == ["TypeError", "NameError"]  # the commonest first
+    assert error_counts(trajectories) == [
+        {"TypeError": 3, "NameError": 1},
+        {"TypeError": 1, "NameError": 1},
+        {"NameError": 1, "AssertionError": 1},
+    ]
+
+
+def test_the_summary_counts_problems_cut_answers_and_samples():
+    cut = trajectory(0, 3, task_id="b")
+    turns = (Turn((1,), Completion((3,), "x", is_truncated=True), "x", executed(0)), cut.turns[1])
+    trajectories = [trajectory(3, 3, task_id="a", sample=i) for i in range(2)]
+    trajectories += [Trajectory(cut.problem, 0, turns), trajectory(0, 0, task_id="b", sample=1)]
+    found = summary(trajectories)
+    counts = {name: value for name, value in found.items() if name.startswith("num_")}
+    assert counts == {
+        "num_problems": 2,
+        "num_trajectories": 4,
+        "num_scored": 4,
+        "num_infra_failures": 0,
+        "num_truncated": 1,
+    }
+    assert found["metrics"]["acc_t1"]["value"] == 0.5 and found["metrics"]["i2c_t1_t2"]["value"] == 0.25
+    assert found["pass_at_k"]["pass@2_t2"] == 1.0
+    assert found["fix_rates"] == {"t1_t2": {"AssertionError": {"count": 2, "fixed": 1}}}
