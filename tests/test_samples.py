@@ -1,0 +1,73 @@
+"""A trajectory as a row of samples.jsonl."""
+
+import json
+
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
+from cocos.rollout import Trajectory, Turn
+from cocos.samples import as_row
+
+
+def trajectory(problem):
+    wrong = Verdict(Status.FAILED, "AssertionError", "4 is not 5", expected="4", actual="5", duration_s=0.25)
+    results = [
+        ExecutionResult((Verdict(Status.PASSED), wrong, wrong), isolation="rlimits", duration_s=0.512345),
+        ExecutionResult((), infra_error="the worker died", isolation="rlimits"),
+        ExecutionResult((Verdict(Status.PASSED),) * 3, isolation="rlimits", duration_s=0.1),
+    ]
+    turns = [
+        Turn(
+            tuple(range(10 * n)),
+            Completion((1,) * n, f"text {n}", n == 1, False, 0.123456),
+            f"code {n}",
+            result,
+        )
+        for n, result in enumerate(results, start=1)
+    ]
+    return Trajectory(problem, sample=2, turns=tuple(turns))
+
+
+def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(problem):
+    row = json.loads(json.dumps(as_row(trajectory(problem)), allow_nan=False))
+    wrong = {
+        "status": "failed",
+        "error_type": "AssertionError",
+        "message": "4 is not 5",
+        "expected": "4",
+        "actual": "5",
+        "duration_s": 0.25,
+    }
+    assert all(wrong.items() <= verdict.items() for verdict in row["turns"][0]["verdicts"][1:])
+    assert [verdict["status"] for verdict in row["turns"][0]["verdicts"]] == ["passed", "failed", "failed"]
+    first = {name: value for name, value in row["turns"][0].items() if name != "verdicts"}
+    assert first == {
+        "completion": "text 1",
+        "code": "code 1",
+        "reward": 1 / 3,
+        "is_right": False,
+        "infra_error": None,
+        "isolation": "rlimits",
+        "num_prompt_tokens": 10,
+        "num_completion_tokens": 1,
+        "is_truncated": True,
+        "generation_s": 0.1235,
+        "execution_s": 0.5123,
+    }
+    assert (row["task_id"], row["sample"], row["text"]) == ("1", 2, "Write a function to double a number.")
+
+
+def test_a_failure_of_the_executor_is_null_and_not_0(problem):
+    turns = as_row(trajectory(problem))["turns"]
+    assert [turn["reward"] for turn in turns] == [1 / 3, None, 1.0]
+    assert [turn["is_right"] for turn in turns] == [False, False, True]
+    assert turns[1]["infra_error"] == "the worker died" and turns[1]["verdicts"] == []
+    assert '"reward": null' in json.dumps(turns[1])
+
+
+def test_tokens_are_counted_per_turn(problem):
+    turns = as_row(trajectory(problem))["turns"]
+    assert [(t["num_prompt_tokens"], t["num_completion_tokens"]) for t in turns] == [
+        (10, 1),
+        (20, 2),
+        (30, 3),
+    ]
