@@ -43,7 +43,12 @@ def _progress(done: int, total: int, failures: int) -> None:
     if sys.stderr.isatty():
         filled = 30 * done // total
         bar = "#" * filled + "." * (30 - filled)
-        print(f"\r[{bar}] {done}/{total}, {failures} failed", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        print(
+            f"\r[{bar}] {done}/{total}, {failures} failed",
+            end="\n" if done == total else "",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,8 +56,12 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     checker = commands.add_parser("check", help="run the reference solutions of a data set")
     checker.add_argument("file", help="MBPP-format JSON or JSONL")
-    checker.add_argument("--num_workers", type=int, default=None, help="programs at the same time (default: one per processor)")
-    checker.add_argument("--wall_s", type=float, default=Limits().wall_s, help="wall limit of one program in seconds")
+    checker.add_argument(
+        "--num_workers", type=int, default=None, help="programs at the same time (default: one per processor)"
+    )
+    checker.add_argument(
+        "--wall_s", type=float, default=Limits().wall_s, help="wall limit of one program in seconds"
+    )
     arguments = parser.parse_args(argv)
     try:
         with Executor(arguments.num_workers, Limits(wall_s=arguments.wall_s)) as executor:

@@ -31,8 +31,16 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             if not getattr(self, field.name) >= 0:
-                raise ValueError(f"limit {field.name} is {getattr(self, field.name)!r}; expected a number >= 0")
-        if self.wall_s == 0 or self.cpu_s == 0 or self.memory_mb < 64 or self.output_kb == 0 or self.open_files < 16:
+                raise ValueError(
+                    f"limit {field.name} is {getattr(self, field.name)!r}; expected a number >= 0"
+                )
+        if (
+            self.wall_s == 0
+            or self.cpu_s == 0
+            or self.memory_mb < 64
+            or self.output_kb == 0
+            or self.open_files < 16
+        ):
             raise ValueError(
                 "no program can run within these limits: wall_s, cpu_s and output_kb must be above 0, "
                 f"memory_mb at least 64 and open_files at least 16 ({self})"

@@ -55,12 +55,20 @@ def plan_test(test: str, setup: str = "") -> Plan:
     set_up = _bound_by(ast.walk(setup_tree)) - imported
     helpers = {n.name for n in ast.walk(setup_tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     if len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert):
-        if plan := split_assert(tree.body[0].test, not_safe=helpers | (imported - {"math", "sys"}), of_candidate=set_up):
+        if plan := split_assert(
+            tree.body[0].test, not_safe=helpers | (imported - {"math", "sys"}), of_candidate=set_up
+        ):
             return plan
     free = _free_names(symbols) - _BUILTINS - imported
-    modules = free & STANDARD_MODULES & {
-        node.value.id for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    }
+    modules = (
+        free
+        & STANDARD_MODULES
+        & {
+            node.value.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+    )
     remote = free - modules
     if reason := _why_not_judged(tree, remote, set_up):
         return InChild(test, reason)
@@ -84,7 +92,9 @@ def _bound_by(nodes) -> set[str]:
 
 def _free_names(table: symtable.SymbolTable) -> set[str]:
     """Names that the test reads from outside itself."""
-    own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    own = {
+        symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()
+    }
 
     def read(scope: symtable.SymbolTable) -> set[str]:
         at_top = scope.get_type() == "module"
@@ -103,7 +113,7 @@ def _why_not_judged(tree: ast.Module, remote: set[str], set_up: set[str]) -> str
         return "the function under test cannot be told apart"
     if remote & set_up:
         return f"uses {', '.join(sorted(remote & set_up))} of the setup"
-    if classes := {name for name in remote if name[:1].isupper()}:
+    if classes := {name for name in remote if name[:1].isupper() and "_" not in name}:
         return f"uses the candidate's class {', '.join(sorted(classes))}"
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     uses = {id(call.func) for call in calls} | {id(argument) for call in calls for argument in call.args}
@@ -115,7 +125,9 @@ def _why_not_judged(tree: ast.Module, remote: set[str], set_up: set[str]) -> str
         if isinstance(call.func, ast.Name) and call.func.id in proxies:
             parts = [part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)]
             handed = {part.id for part in parts if isinstance(part, ast.Name)} - {
-                part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+                part.func.id
+                for part in parts
+                if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
             }
             if any(isinstance(part, ast.Lambda) for part in parts) or handed & (own_functions | remote):
                 return "hands the candidate something that is not a plain value"

@@ -1,6 +1,7 @@
 """The pool: programs in, results out, a worker process per thread.
 
-Knows how work is queued, repeated and given up. Does not know what a test is (`answers.py`) or how code is confined (`inside/`).
+Knows how work is queued, repeated and given up. Does not know what a test is (`plans.py`, `evidence.py`) or how code is confined
+(`isolation.py`, `inside/`).
 """
 
 import os
@@ -8,9 +9,11 @@ import queue
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 
+from cocos.executor.evidence import read_result
+from cocos.executor.isolation import choose
 from cocos.executor.limits import Limits
+from cocos.executor.plans import plan_test
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program
 from cocos.executor.worker import Worker, WorkerDied
 
@@ -21,16 +24,26 @@ class Executor:
     Args:
         num_workers: Programs that run at the same time; None: one per processor that this process may use.
         limits: For programs that bring none of their own.
+        sandbox: Name of an isolation level, or "auto" for the best that this machine offers.
+        min_isolation: Refuse to run below this level; None: "seccomp" for "auto", anything for a level chosen by name.
     """
 
-    def __init__(self, num_workers: int | None = None, limits: Limits = Limits()) -> None:
+    def __init__(
+        self,
+        num_workers: int | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        sandbox: str = "auto",
+        min_isolation: str | None = None,
+    ) -> None:
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
         self.limits = limits
+        self._level = choose(sandbox, min_isolation)
         self._jobs: queue.SimpleQueue[tuple[Program, Future] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._serve, name=f"executor-{number}", daemon=True) for number in range(self.num_workers)
+            threading.Thread(target=self._serve, name=f"executor-{number}", daemon=True)
+            for number in range(self.num_workers)
         ]
         for thread in self._threads:
             thread.start()
@@ -38,7 +51,7 @@ class Executor:
     @property
     def isolation(self) -> str:
         """Name of the isolation level in force."""
-        return "rlimits"
+        return self._level.name
 
     def submit(self, program: Program) -> "Future[ExecutionResult]":
         """Queue one program. The future never carries a candidate's failure as an exception: that is in the result."""
@@ -86,10 +99,13 @@ class Executor:
                 continue
             faults: list[str] = []
             result = None
+            limits = program.limits or self.limits
             while result is None and len(faults) < 2:
                 try:
-                    worker = worker or Worker()
-                    result = worker.run(replace(program, limits=program.limits or self.limits), self.isolation)
+                    worker = worker or Worker(lambda: self._level.launch(self.limits))
+                    plans = tuple(plan_test(test, program.setup) for test in program.test_list)
+                    answer = worker.run(program.code, program.setup, plans, limits)
+                    result = read_result(plans, answer, limits, self.isolation)
                 except (WorkerDied, OSError) as error:
                     faults.append(str(error))
                     if worker:

@@ -17,7 +17,8 @@ from types import CodeType
 
 # Decides on the trusted side even where the candidate's code defines the same name.
 _TRUSTED = {
-    name: getattr(builtins, name) for name in "abs all any bool enumerate isinstance max min reversed round sum type zip".split()
+    name: getattr(builtins, name)
+    for name in "abs all any bool enumerate isinstance max min reversed round sum type zip".split()
 }
 # Constructors and conversions: of a candidate's value they are part of the atom, since a generator or an object with __len__ does
 # not cross the border, its list or length does.
@@ -36,7 +37,9 @@ _STANDARD = {
 }
 _MODULES = {"math": math, "sys": sys}
 _ATTRIBUTES = {
-    "math": frozenset("ceil copysign e fabs floor inf isclose isfinite isinf isnan nan pi sqrt tau trunc".split()),
+    "math": frozenset(
+        "ceil copysign e fabs floor inf isclose isfinite isinf isnan nan pi sqrt tau trunc".split()
+    ),
     "sys": frozenset(["getsizeof", "maxsize"]),
 }
 SAFE_NAMES = {**_TRUSTED, **_CONVERTERS, **_STANDARD, **_MODULES}
@@ -115,11 +118,15 @@ class _Splitter:
                 node.operand = self.visit(node.operand)
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 node.left, node.right = self.visit(node.left), self.visit(node.right)
-            case ast.List() | ast.Tuple() | ast.Set() if not any(isinstance(e, ast.Starred) for e in node.elts):
+            case ast.List() | ast.Tuple() | ast.Set() if not any(
+                isinstance(e, ast.Starred) for e in node.elts
+            ):
                 node.elts = [self.visit(element) for element in node.elts]
             case ast.Call(func=ast.Name(id=name)) if name in _TRUSTED and name not in self.unknown:
                 self._visit_arguments(node)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=attr)) if attr in _ATTRIBUTES["math"]:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=attr)) if (
+                attr in _ATTRIBUTES["math"]
+            ):
                 self._visit_arguments(node)
             case ast.Call() | ast.Name() | ast.Attribute() | ast.Subscript():
                 return self._atom(node)
@@ -136,17 +143,17 @@ class _Splitter:
 
     def _atom(self, node: ast.expr) -> ast.expr:
         decisions = (ast.Compare, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-        if any(isinstance(inner, decisions) for inner in _walk_outside_functions(node)):
+        if any(isinstance(inner, decisions) for inner in _walk_outside_lambdas(node)):
             raise _Unsplittable  # a comparison beside the candidate would be the candidate's to decide
         self.atoms.append(ast.unparse(node))
         return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
 
 
-def _walk_outside_functions(node: ast.AST):
+def _walk_outside_lambdas(node: ast.AST):
     yield node
-    if not isinstance(node, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+    if not isinstance(node, ast.Lambda):
         for child in ast.iter_child_nodes(node):
-            yield from _walk_outside_functions(child)
+            yield from _walk_outside_lambdas(child)
 
 
 def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
@@ -170,7 +177,9 @@ def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
 def _refuse_costly(node: ast.AST) -> None:
     for inner in ast.walk(node):
         match inner:
-            case ast.BinOp(op=ast.Pow() | ast.LShift(), right=ast.Constant(value=int(size))) if size <= _MAX_EXPONENT:
+            case ast.BinOp(op=ast.Pow() | ast.LShift(), right=ast.Constant(value=int(size))) if (
+                size <= _MAX_EXPONENT
+            ):
                 continue
             case ast.BinOp(op=ast.Pow() | ast.LShift()):
                 raise _Unsplittable

@@ -59,6 +59,7 @@ class Verdict:
         expected: Source-like form of what the assertion demands, where it shows it.
         actual: Source-like form of what the program gave instead, where the assertion shows it.
         duration_s: Wall time of this test alone; 0 where it did not run to its end.
+        in_child: The test could not be judged outside the process that ran the candidate: its evidence could be forged.
     """
 
     status: Status
@@ -67,6 +68,7 @@ class Verdict:
     expected: str | None = None
     actual: str | None = None
     duration_s: float = 0.0
+    in_child: bool = False
 
     @property
     def passed(self) -> bool:
@@ -94,7 +96,9 @@ class ExecutionResult:
     message: str | None = None
 
     def __post_init__(self) -> None:
-        assert bool(self.verdicts) != (self.infra_error is not None), "verdicts and infra_error exclude each other"
+        assert bool(self.verdicts) != (self.infra_error is not None), (
+            "verdicts and infra_error exclude each other"
+        )
 
     @property
     def is_infra_failure(self) -> bool:

@@ -1,24 +1,130 @@
-"""The program inside the sandbox: a zygote that forks one child per job. Spawned as `python -I inside/`, never imported.
+"""The program inside the sandbox: a zygote that forks one child per job. Spawned in a fresh interpreter, never imported.
 
-The zygote reads a fixed header from stdin; the child reads its own job, so that nothing of a job stays in the zygote for the
-next child to find. The child writes evidence to a pipe of its own; the zygote passes those bytes on as one answer, with the way
-the child ended, and can therefore neither be impersonated nor be thrown out of step by what a candidate writes.
+The zygote reads a fixed header from stdin; each child reads its own part of the job, so that nothing of a job stays in the zygote
+for the next child to find. Children leave their evidence in memory files, which the zygote sends on with the way the candidate
+ended: it can neither be impersonated nor be thrown out of step by what a candidate writes.
 """
 
-import ctypes
 import gc
+import json
 import os
-import select
+import random
+import shutil
 import signal
+import socket
 import struct
 import sys
 import time
 
-HEADER = struct.Struct("!IdIIIIII")  # job bytes, wall_s, cpu_s, memory_mb, output_kb, file_mb, processes, open_files
-ANSWER = struct.Struct("!ciddI")  # how it ended, wait status, wall seconds, CPU seconds, bytes of evidence that follow
-EXITED, TIMED_OUT, FLOODED = b"E", b"T", b"F"
-JOB_FD, ANSWER_FD = 0, 1
-PR_SET_CHILD_SUBREAPER = 36
+HEADER = struct.Struct(
+    "!IIdIIIIII"
+)  # bytes for the judge, for the candidate; wall_s, cpu_s, memory_mb, output_kb, file_mb, ...
+ANSWER = struct.Struct(
+    "!ciddII"
+)  # how it ended, wait status, wall and CPU seconds; bytes of the candidate's and judge's evidence
+EXITED, TIMED_OUT, FLOODED, NEVER_STARTED = b"E", b"T", b"F", b"N"
+JOB_FD, ANSWER_FD, EVIDENCE_FD, PEER_FD = 0, 1, 3, 4
+
+
+class Zygote:
+    """Answers jobs until stdin ends."""
+
+    def __init__(self, confinement) -> None:
+        self.confinement = confinement
+        self.devnull = os.open(os.devnull, os.O_RDWR)
+        os.dup2(self.devnull, 2)
+        self.candidate_evidence = os.memfd_create("evidence")
+        self.judge_evidence = os.memfd_create("judgement")
+        self.started_r, self.started_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+
+    def serve(self, run_candidate, run_judge) -> None:
+        """Announce readiness, then run jobs one at a time."""
+        write_all(ANSWER_FD, b"ready\n")
+        while len(header := read_exactly(JOB_FD, HEADER.size)) == HEADER.size:
+            judge_size, candidate_size, wall_s, *limits = HEADER.unpack(header)
+            began = time.monotonic()
+            judge, judge_peer, candidate_peer, started = None, None, None, 1
+            if (
+                judge_size
+            ):  # it goes first, so that its part of the job is off stdin before there is a candidate
+                judge_peer, candidate_peer = (end.detach() for end in socket.socketpair())
+                judge = self.fork(run_judge, judge_size, limits, self.judge_evidence, judge_peer)
+                while not (started := self.started()) and not exited(judge):
+                    time.sleep(0.0002)
+            child = self.fork(run_candidate, candidate_size, limits, self.candidate_evidence, candidate_peer)
+            for fd in filter(None, (judge_peer, candidate_peer)):
+                os.close(fd)
+            end, status, cpu_s = await_end(child, judge, began + wall_s)
+            evidence, flooded = self.collect(limits[2] << 10)
+            spent_s = time.monotonic() - began
+            if started + self.started() < 2:
+                end = NEVER_STARTED
+            self.clean()
+            sizes = [len(part) for part in evidence]
+            write_all(
+                ANSWER_FD,
+                ANSWER.pack(FLOODED if flooded else end, status, spent_s, cpu_s, *sizes) + b"".join(evidence),
+            )
+
+    def fork(self, run, size: int, limits: list[int], evidence_fd: int, peer_fd: int | None) -> int:
+        """Fork a child that takes its part of the job off stdin, shuts itself in and runs it."""
+        child = os.fork()
+        if child:
+            return child
+        try:
+            os.setsid()
+            job = read_exactly(JOB_FD, size)
+            for fd in (0, 1, 2):
+                os.dup2(self.devnull, fd)
+            fds = [os.dup(fd) for fd in (evidence_fd, self.devnull if peer_fd is None else peer_fd)]
+            for fd, place in zip(fds, (EVIDENCE_FD, PEER_FD), strict=True):
+                os.dup2(fd, place, inheritable=False)
+            self.confinement.enter(run.__name__, limits, keep_fd=self.started_w)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            os.write(self.started_w, b".")
+            os.close(self.started_w)
+            run(job, limits[2] << 10)
+        finally:
+            os._exit(99)
+
+    def started(self) -> int:
+        """How many children shut themselves in since the last call; the candidate's code ran in none that did not."""
+        try:
+            return len(os.read(self.started_r, 2))
+        except BlockingIOError:
+            return 0
+
+    def collect(self, cap: int) -> tuple[list[bytes], bool]:
+        """Take the evidence out of the memory files; whether the candidate's exceeds `cap`."""
+        evidence = []
+        for fd in (self.candidate_evidence, self.judge_evidence):
+            size = os.fstat(fd).st_size
+            evidence.append(os.pread(fd, min(size, cap), 0) if size else b"")
+            if size:
+                os.lseek(fd, 0, os.SEEK_SET)
+                os.ftruncate(fd, 0)
+            flooded = size > cap
+            if flooded:
+                return [b"", b""], True
+        return evidence, False
+
+    def clean(self) -> None:
+        """Remove the files that a program left."""
+        for folder in self.confinement.scratch:
+            for entry in os.listdir(folder):
+                path = os.path.join(folder, entry)
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, onerror=open_up)
+                else:
+                    os.unlink(path)
+
+
+def open_up(function, path: str, _) -> None:
+    """Try again what a missing permission prevented, with the permission."""
+    os.chmod(os.path.dirname(path), 0o700)
+    os.chmod(path, 0o700)
+    function(path)
 
 
 def read_exactly(fd: int, size: int) -> bytes:
@@ -31,53 +137,45 @@ def read_exactly(fd: int, size: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
+    """Write every byte."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
-def drain(evidence_fd: int, process_fd: int, wall_s: float, cap: int) -> tuple[bytes, bytes]:
-    """Read the child's evidence until it ends, runs out of time or sends too much; return how, and the bytes."""
-    deadline = time.monotonic() + wall_s
-    poll = select.poll()
-    poll.register(evidence_fd, select.POLLIN)
-    poll.register(process_fd, select.POLLIN)
-    parts, size = [], 0
-    while True:
+def exited(child: int) -> bool:
+    """Whether a child has ended; it stays waitable."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, int, float]:
+    """Wait for candidate and judge, or for the deadline; leave no process behind.
+
+    Returns:
+        EXITED or TIMED_OUT, the candidate's wait status and its CPU seconds.
+    """
+    end = EXITED
+    while not (exited(child) and (judge is None or exited(judge))):
         left_s = deadline - time.monotonic()
-        ready = [fd for fd, _ in poll.poll(max(0, left_s * 1000))] if left_s > 0 else []
-        if not ready:
-            return TIMED_OUT, b"".join(parts)
-        if evidence_fd in ready:
-            part = os.read(evidence_fd, 1 << 16)
-            parts.append(part)
-            size += len(part)
-            if size > cap:
-                return FLOODED, b"".join(parts)
-            if part:
-                continue
-            poll.unregister(evidence_fd)
-        if process_fd in ready:
-            return EXITED, b"".join(parts)
-
-
-def reap(child: int) -> tuple[int, float]:
-    """Kill whatever the program left behind and wait for it; return the child's wait status and CPU seconds."""
-    try:
-        os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:  # it had not become a group leader yet, or is gone
-        os.kill(child, signal.SIGKILL)
+        if left_s <= 0:
+            end = TIMED_OUT
+            break
+        signal.sigtimedwait([signal.SIGCHLD], left_s)
+    if end == TIMED_OUT:
+        for pid in filter(None, (child, judge)):
+            os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
     while True:  # orphans come to us: we are PID 1 of our namespace, or subreaper
         try:
-            stray, _ = os.waitpid(-1, os.WNOHANG)
+            pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return status, usage.ru_utime + usage.ru_stime
-        if not stray:
+            return end, status, usage.ru_utime + usage.ru_stime
+        if not pid:
             kill_strays()
 
 
 def kill_strays() -> None:
+    """Kill every process that a program left running."""
     if os.getpid() == 1:
         os.kill(-1, signal.SIGKILL)  # everybody in this PID namespace but ourselves
         return
@@ -86,43 +184,18 @@ def kill_strays() -> None:
             os.kill(int(pid), signal.SIGKILL)
 
 
-def serve(run_job) -> None:
-    """Answer jobs until stdin ends."""
-    devnull = os.open(os.devnull, os.O_RDWR)
-    os.dup2(devnull, 2)
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    write_all(ANSWER_FD, b"ready\n")
-    while len(header := read_exactly(JOB_FD, HEADER.size)) == HEADER.size:
-        size, wall_s, cpu_s, memory_mb, output_kb, file_mb, processes, open_files = HEADER.unpack(header)
-        started = time.monotonic()
-        evidence_r, evidence_w = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                os.setsid()
-                job = read_exactly(JOB_FD, size)
-                for fd in (0, 1, 2):
-                    os.dup2(devnull, fd)
-                os.dup2(evidence_w, 3)
-                os.closerange(4, 64)
-                run_job(job, 3, cpu_s, memory_mb, file_mb, processes, open_files)
-            finally:
-                os._exit(99)
-        os.close(evidence_w)
-        process_fd = os.pidfd_open(child)
-        end, evidence = drain(evidence_r, process_fd, wall_s, output_kb << 10)
-        os.close(evidence_r)
-        os.close(process_fd)
-        status, cpu_used_s = reap(child)
-        answer = ANSWER.pack(end, status, time.monotonic() - started, cpu_used_s, len(evidence))
-        write_all(ANSWER_FD, answer + evidence)
-
-
 if __name__ == "__main__":
     import candidate
+    import confine
+    import judge
 
     sys.path.pop(0)
+    os.closerange(EVIDENCE_FD, 1 << 16)
+    for _ in (EVIDENCE_FD, PEER_FD):  # nothing of the zygote's may lie where a child expects these
+        os.open(os.devnull, os.O_RDWR)
+    zygote = Zygote(confine.Confinement(**json.loads(sys.argv[1])))
+    random.seed(0)  # every program starts from the same state
     gc.collect()
     gc.freeze()
     gc.disable()
-    serve(candidate.run_job)
+    zygote.serve(candidate.run_candidate, judge.run_judge)

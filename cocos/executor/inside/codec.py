@@ -24,7 +24,23 @@ _ITERATORS = (
 )  # fmt: skip
 _TYPES = {
     t.__name__: t
-    for t in (bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range, object, type(None))
+    for t in (
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        bytearray,
+        list,
+        tuple,
+        set,
+        frozenset,
+        dict,
+        range,
+        object,
+        type(None),
+    )
 }
 _BUILD = {
     "l": list,
@@ -42,19 +58,27 @@ class CodecError(ValueError):
     """What came is not an encoded value."""
 
 
-class Opaque:
-    """A value that is not plain: it exists and is not None, and nothing else can be said of it."""
+class NotPlainValue(CodecError):
+    """More is asked of an opaque value than that it exists."""
 
-    def __init__(self, type_name: str) -> None:
+
+class Opaque:
+    """A value that is not plain: it exists, is not None and may be known to be true, and nothing else can be said of it."""
+
+    def __init__(self, type_name: str, is_true: bool) -> None:
         self.type_name = type_name
+        self.is_true = is_true
+
+    def __bool__(self) -> bool:
+        return self.is_true or self._refuse()
 
     def __repr__(self) -> str:
         return f"<{self.type_name} object>"
 
     def _refuse(self, *others: object) -> bool:
-        raise CodecError(f"returned {self.type_name}, which is not a plain value")
+        raise NotPlainValue(f"returned {self.type_name}, which is not a plain value")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __contains__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _refuse  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -83,14 +107,20 @@ def encode(value: object, depth: int = 0) -> object:
     if kind is int:
         return value if -_SHORT < value < _SHORT else ["i", hex(value)]  # type: ignore[operator]
     if depth >= MAX_DEPTH:
-        return ["o", "a value nested too deeply"]
+        return ["o", "a value nested too deeply", False]
     deeper = depth + 1
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
         for tag, base in _BUILD.items():
             if isinstance(value, base):
                 return [tag, *[encode(item, deeper) for item in base.__iter__(value)]]
     if isinstance(value, dict):
-        tag = "C" if isinstance(value, collections.Counter) else "O" if isinstance(value, collections.OrderedDict) else "d"
+        tag = (
+            "C"
+            if isinstance(value, collections.Counter)
+            else "O"
+            if isinstance(value, collections.OrderedDict)
+            else "d"
+        )
         items = dict.items(value) if tag != "O" else collections.OrderedDict.items(value)
         return [tag, *[encode(part, deeper) for item in items for part in item]]
     if kind in _VIEWS:
@@ -121,7 +151,10 @@ def _encode_scalar(value: object) -> object:
         return ["td", value.days, value.seconds, value.microseconds]
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return ["y", value.__name__]
-    return ["o", str(type(value).__name__)[:80]]
+    always_true = not (
+        hasattr(type(value), "__bool__") or hasattr(type(value), "__len__")
+    )  # a match, a function
+    return ["o", str(type(value).__name__)[:80], always_true]
 
 
 def decode(node: object, depth: int = 0) -> object:
@@ -174,7 +207,8 @@ def _decode_scalar(tag: str, parts: list) -> object:
     if tag == "y":
         return _TYPES[_one(parts, str)]
     if tag == "o":
-        return Opaque(_one(parts, str)[:80])
+        type_name, is_true = parts
+        return Opaque(str(type_name)[:80], is_true is True)
     raise CodecError(f"unknown tag {tag!r}")
 
 

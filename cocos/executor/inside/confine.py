@@ -1,0 +1,156 @@
+"""How a child of the zygote shuts itself in before it runs a line of foreign code.
+
+The order matters: what needs a privilege comes before the privileges go. A step that fails ends the child, and with it the job.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import struct
+from dataclasses import dataclass, field
+
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
+SECCOMP_MODE_FILTER = 2
+CAPABILITY_VERSION_3 = 0x20080522
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = (
+    444,
+    445,
+    446,
+)  # the same on every architecture
+LANDLOCK_READ, LANDLOCK_READ_FILE = (
+    0b1101,
+    0b0101,
+)  # execute, read file, read directory; the same of a single file
+SPARE_MB = 64  # kept back below the hard limit, so that running out of memory can still be reported
+FIRST_FREE_FD = 5  # after stdin, stdout, stderr, the evidence and the peer
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+@dataclass
+class Confinement:
+    """What the trusted side asks of this sandbox.
+
+    Attributes:
+        scratch: The folders that programs may write to. They are emptied after each program, so they must be empty at the start:
+            proof that they are this sandbox's own.
+        uids: User ids of candidate and judge, or none where they keep the zygote's.
+        count_processes: Whether the limit on processes can be enforced: the user id is nobody else's.
+        seccomp: A filter in the kernel's format, in hexadecimal, or "".
+        landlock: Folders and files that may be read; None: no Landlock.
+    """
+
+    scratch: list[str]
+    uids: tuple[int, ...] = ()
+    count_processes: bool = False
+    seccomp: str = ""
+    landlock: list[str] | None = None
+    _ruleset: int = field(default=-1, init=False)
+    _filter: _Filter | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if any(os.listdir(folder) for folder in self.scratch):
+            raise ValueError(
+                f"{self.scratch} is not empty: it belongs to somebody else, and would be emptied"
+            )
+        _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "become unreadable to other processes")
+        _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become subreaper")
+        if self.seccomp:
+            instructions = bytes.fromhex(self.seccomp)
+            self._filter = _Filter(len(instructions) // 8, instructions)
+        if self.landlock is not None:
+            self._ruleset = landlock_ruleset(self.landlock, self.scratch[0])
+        os.chdir(self.scratch[0])
+        os.umask(0o077)
+
+    def enter(self, role: str, limits: list[int], keep_fd: int) -> None:
+        """Confine this process for good; leave it no descriptor but the first five and `keep_fd`."""
+        self._set_limits(*limits)
+        if self.uids:
+            uid = self.uids[role == "run_judge"]
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        elif os.geteuid() == 0:
+            drop_capabilities()
+        _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
+        if self._ruleset >= 0:
+            _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "enter Landlock")
+        os.closerange(FIRST_FREE_FD, keep_fd)
+        os.closerange(keep_fd + 1, 1 << 16)
+        if self._filter:
+            _check(
+                _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self._filter), 0, 0),
+                "load the filter",
+            )
+
+    def _set_limits(
+        self, cpu_s: int, memory_mb: int, output_kb: int, file_mb: int, processes: int, open_files: int
+    ) -> None:
+        with contextlib.suppress(OSError):  # where memory runs out for everybody, this process goes first
+            fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+            os.write(fd, b"1000")
+            os.close(fd)
+        _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
+        _limit(resource.RLIMIT_AS, memory_mb << 20, (memory_mb + SPARE_MB) << 20)
+        size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
+        _limit(resource.RLIMIT_FSIZE, size, size)
+        _limit(resource.RLIMIT_NOFILE, open_files, open_files)
+        _limit(resource.RLIMIT_CORE, 0, 0)
+        _limit(resource.RLIMIT_MEMLOCK, 0, 0)
+        _limit(resource.RLIMIT_MSGQUEUE, 0, 0)
+        if self.count_processes:
+            _limit(resource.RLIMIT_NPROC, processes + 1, processes + 1)
+
+
+def _limit(name: int, soft: int, hard: int) -> None:
+    ceiling = resource.getrlimit(name)[1]
+    if ceiling != resource.RLIM_INFINITY:
+        soft, hard = min(soft, ceiling), min(hard, ceiling)
+    resource.setrlimit(name, (soft, hard))
+
+
+def drop_capabilities() -> None:
+    """Give up every capability; with no_new_privs none comes back."""
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    _check(_libc.capset(header, bytes(24)), "drop capabilities")
+
+
+def landlock_version() -> int:
+    """The kernel's Landlock version, 0 where it has none."""
+    return max(0, _libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, 1))
+
+
+def landlock_ruleset(readable: list[str], writable: str) -> int:
+    """Make the descriptor of a ruleset: `readable` may be read, everything may be done below `writable`, no TCP, no signals out."""
+    version = landlock_version()
+    files = (1 << (13 + min(version - 1, 2) + (version >= 5))) - 1
+    attributes = struct.pack("=QQQ", files, 0b11, 0b11)[: 8 if version < 4 else 16 if version < 6 else 24]
+    ruleset = _check(
+        _libc.syscall(LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "make a Landlock ruleset"
+    )
+    for path, rights in [
+        *((path, LANDLOCK_READ) for path in readable),
+        (writable, files),
+        (os.devnull, 0b0110),
+    ]:
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            if not os.path.isdir(path):
+                rights &= LANDLOCK_READ_FILE | 0b0010
+            rule = struct.pack("=Qi", rights, fd)
+            _check(_libc.syscall(LANDLOCK_ADD_RULE, ruleset, 1, rule, 0), f"allow {path} in Landlock")
+            os.close(fd)
+    return ruleset
+
+
+def _check(result: int, action: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"cannot {action}: {os.strerror(code)}")
+    return result

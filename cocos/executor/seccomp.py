@@ -1,0 +1,56 @@
+"""Level `seccomp`: no namespaces, but no_new_privs, a system-call filter and Landlock. Also the level `rlimits`, which has none.
+
+Works inside an ordinary unprivileged container. A program may read the interpreter and the system's libraries, write below a
+private folder, and do nothing to any other process: it cannot start one either.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from cocos.executor import syscalls
+from cocos.executor.inside.confine import landlock_version
+from cocos.executor.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
+from cocos.executor.limits import Limits
+from cocos.executor.worker import Sandbox
+
+READABLE = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/dev/urandom", "/dev/zero")
+
+
+def why_missing() -> str | None:
+    """Why this machine does not offer the level; None where it does."""
+    if reason := syscalls.why_missing():
+        return reason
+    if not landlock_version():
+        return (
+            "the kernel has no Landlock (needs Linux 5.13 or later with landlock among its security modules)"
+        )
+    return None
+
+
+def launch(limits: Limits) -> Sandbox:
+    """Start a worker whose programs are confined by the filter and Landlock."""
+    readable = [*READABLE, sys.base_prefix]
+    return _start({"seccomp": syscalls.compile_filter(strict=True), "landlock": readable})
+
+
+def launch_rlimits(limits: Limits) -> Sandbox:
+    """Start a worker whose programs are held by resource limits alone."""
+    return _start({})
+
+
+def _start(confinement: dict) -> Sandbox:
+    scratch = tempfile.mkdtemp(prefix="cocos-executor-")
+    process = subprocess.Popen(
+        [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": [scratch], **confinement})],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        env={**ENVIRONMENT, "TMPDIR": scratch},
+        cwd="/",
+        start_new_session=True,
+    )
+    return Sandbox(process, lambda: shutil.rmtree(scratch, ignore_errors=True))
