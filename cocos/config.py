@@ -128,6 +128,7 @@ class _Machine:
     def _fit_machine(self) -> None:
         """The processor where there is no accelerator (said outright, or ranks would not find each other there)."""
         self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
+        self.dataloader_pin_memory = self.dataloader_pin_memory and not self.use_cpu
         if self.bf16 is None:
             has_bf16 = not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
             self.bf16 = has_bf16 and not self.fp16

@@ -22,12 +22,14 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase, TrainerCallback
+from transformers.trainer_callback import ProgressCallback
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad, use_adapter
 
 from cocos.config import CoCoSConfig
+from cocos.console import LineCallback
 from cocos.executor import Executor
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.metrics import correction_metrics, scored
@@ -92,6 +94,9 @@ class CoCoSTrainer(RLOOTrainer):
             **trainer_kwargs,
         )
         self.add_callback(_LastStepCounts())
+        if not args.disable_tqdm:
+            self.remove_callback(ProgressCallback)
+            self.add_callback(LineCallback())
         if args.credit == "last":
             logger.warning(
                 "credit 'last': gamma has no effect, the shared earlier turns cancel in the baseline"

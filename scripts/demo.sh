@@ -7,6 +7,8 @@ seed=${SEED:-0}
 out=outputs/demo/seed$seed
 toy=data/toy
 began=$(date +%s)
+# Keep to what the demo is about: no bars for loading a model of 4 MB, no notices about later versions of libraries.
+export HF_HUB_DISABLE_PROGRESS_BARS=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore
 rm -rf "$out"
 mkdir -p "$out"
 
