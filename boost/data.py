@@ -8,12 +8,12 @@ trainers.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cocos.problems import DataError, Problem, read_rows
-from cocos.prompts import BEGIN, CORRECT, DONE, PromptProtocol, answer
+from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, PromptProtocol, answer
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,8 @@ def tokenize(
 
     """
     prompt_ids: list[int] = []
-    for piece in re.split(
-        rf"(?<={re.escape(DONE)})|(?<={re.escape(BEGIN)}\n)|(?<={re.escape(CORRECT)}\n)", row.prompt
-    ):
-        if piece:
-            prompt_ids += encode(piece, not prompt_ids)
+    for piece in filter(None, _pieces(row.prompt)):
+        prompt_ids += encode(piece, not prompt_ids)
     completion_ids = list(encode(row.completion, False))
     length = len(prompt_ids) + len(completion_ids)
     if not completion_ids:
@@ -102,3 +99,16 @@ def tokenize(
             f"a Boost row has {length} tokens, more than --max_length {max_length}; raise it or drop the row"
         )
     return {"input_ids": [*prompt_ids, *completion_ids], "labels": [-100] * len(prompt_ids) + completion_ids}
+
+
+_ANSWER_END = re.compile(rf"(?<={re.escape(DONE)})(?=\n\n{re.escape(AUXILIARY_INSTRUCTION)})")
+_ANSWER_START = re.compile(rf"(?:{re.escape(BEGIN)}|{re.escape(CORRECT)})\n")
+
+
+def _pieces(prompt: str) -> Iterator[str]:
+    """A transcript cut around its answers; a few-shot prefix stays with the first prompt."""
+    *answered, last = _ANSWER_END.split(prompt)
+    for part in answered:
+        start = max((marker.end() for marker in _ANSWER_START.finditer(part)), default=0)
+        yield from (part[:start], part[start:])
+    yield last
