@@ -106,36 +106,45 @@ class EvalConfig(PromptOptions, ExecutorOptions):
         for name in ("model_name_or_path", "test_data", "output_dir"):
             if not getattr(self, name):
                 raise ValueError(f"--{name} is missing; see --help")
+        for name in ("batch_size", "num_samples", "max_completion_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
         if self.num_samples > 1 and self.temperature == 0:
             raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
 
 
-class _Machine:
-    """What both training configs derive from the machine they run on."""
+def _accumulate(args: TrainingArguments) -> None:
+    """`global_batch_size` is the product of processes, per-device batch and accumulation."""
+    if args.global_batch_size is None:
+        return
+    per_step = args.per_device_train_batch_size * int(os.environ.get("WORLD_SIZE", "1"))
+    if per_step < 1 or args.global_batch_size < 1 or args.global_batch_size % per_step:
+        raise ValueError(
+            f"--global_batch_size {args.global_batch_size} does not divide by {per_step} "
+            f"(--per_device_train_batch_size times processes); change one of them"
+        )
+    args.gradient_accumulation_steps = args.global_batch_size // per_step
 
-    def _accumulate(self) -> None:
-        """`global_batch_size` is the product of processes, per-device batch and accumulation."""
-        if self.global_batch_size is None:
-            return
-        per_step = self.per_device_train_batch_size * int(os.environ.get("WORLD_SIZE", "1"))
-        if self.global_batch_size % per_step:
-            raise ValueError(
-                f"--global_batch_size {self.global_batch_size} does not divide by {per_step} "
-                f"(--per_device_train_batch_size times processes); change one of them"
-            )
-        self.gradient_accumulation_steps = self.global_batch_size // per_step
 
-    def _fit_machine(self) -> None:
-        """The processor where there is no accelerator (said outright, or ranks would not find each other there)."""
-        self.use_cpu = self.use_cpu or not torch.accelerator.is_available()
-        self.dataloader_pin_memory = self.dataloader_pin_memory and not self.use_cpu
-        if self.bf16 is None:
-            has_bf16 = not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-            self.bf16 = has_bf16 and not self.fp16
+def _count_epochs(args: TrainingArguments) -> None:
+    """Epochs, where given, win: the parent prefers `max_steps`, and ours has a default."""
+    if args.num_train_epochs > 0:
+        args.max_steps = -1
+    elif args.max_steps < 1:
+        raise ValueError(f"--max_steps is {args.max_steps}; give 1 or more, or --num_train_epochs")
+
+
+def _fit_machine(args: TrainingArguments) -> None:
+    """The processor where there is no accelerator: said outright, or ranks would not find each other there."""
+    args.use_cpu = args.use_cpu or not torch.accelerator.is_available()
+    args.dataloader_pin_memory = args.dataloader_pin_memory and not args.use_cpu
+    if args.bf16 is None:
+        has_bf16 = not args.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        args.bf16 = has_bf16 and not args.fp16
 
 
 @dataclass
-class BoostConfig(_Machine, SFTConfig):
+class BoostConfig(SFTConfig):
     """Options of boost/boost_train.py: TRL's SFTConfig with the paper's values and the data files."""
 
     train_data: str = field(
@@ -156,6 +165,9 @@ class BoostConfig(_Machine, SFTConfig):
     learning_rate: float = field(default=2e-5, metadata={"help": "Peak learning rate of AdamW."})
     lr_scheduler_type: str = field(default="cosine", metadata={"help": "Learning-rate schedule."})
     max_steps: int = field(default=1000, metadata={"help": "Number of updates."})
+    num_train_epochs: float = field(
+        default=0.0, metadata={"help": "Passes over the data, in place of max_steps; 0: max_steps decides."}
+    )
     max_length: int | None = field(
         default=None,
         metadata={"help": "Longest row in tokens; a longer row is an error, never cut. No limit by default."},
@@ -176,8 +188,9 @@ class BoostConfig(_Machine, SFTConfig):
     def __post_init__(self) -> None:
         if not self.train_data:
             raise ValueError("--train_data is missing; see --help")
-        self._fit_machine()
-        self._accumulate()
+        _fit_machine(self)
+        _accumulate(self)
+        _count_epochs(self)
         if self.eval_data:
             self.eval_strategy = self.save_strategy = "steps"
             self.load_best_model_at_end = True
@@ -186,7 +199,7 @@ class BoostConfig(_Machine, SFTConfig):
 
 
 @dataclass
-class CoCoSConfig(PromptOptions, ExecutorOptions, _Machine, RLOOConfig):
+class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
     """Options of train.py: TRL's RLOOConfig with the paper's values, the turns, and the credit."""
 
     train_data: str = field(
@@ -241,6 +254,9 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, _Machine, RLOOConfig):
     learning_rate: float = field(default=1e-5, metadata={"help": "Peak learning rate of AdamW."})
     lr_scheduler_type: str = field(default="cosine", metadata={"help": "Learning-rate schedule."})
     max_steps: int = field(default=1500, metadata={"help": "Number of updates."})
+    num_train_epochs: float = field(
+        default=0.0, metadata={"help": "Passes over the data, in place of max_steps; 0: max_steps decides."}
+    )
     temperature: float = field(
         default=0.9, metadata={"help": "Sampling temperature of the training rollouts."}
     )
@@ -284,8 +300,9 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, _Machine, RLOOConfig):
             raise ValueError(
                 "multi-turn rollouts sample with transformers' generate; leave the other engines off"
             )
-        self._fit_machine()
-        self._accumulate()
+        _fit_machine(self)
+        _accumulate(self)
+        _count_epochs(self)
         if self.dev_data:
             self.eval_strategy = self.save_strategy = "steps"
             self.load_best_model_at_end = True
@@ -323,7 +340,7 @@ class _Parser(TrlParser):
         raise ValueError(f"{message}; see --help")
 
     def set_defaults_with_config(self, **kwargs: Any) -> list[str]:
-        """Hold a file's keys and values to the flags' names, types and choices; argparse checks no defaults."""
+        """Hold a file's keys and values to the flags' names, types and choices, as argparse does not."""
         actions = {flag.lstrip("-"): action for action in self._actions for flag in action.option_strings}
         options = {}
         for key, value in kwargs.items():
@@ -383,11 +400,11 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(2)
 
 
-def resolved(*configs: object, **facts: object) -> dict[str, object]:
+def resolved(*configs: Any, **facts: object) -> dict[str, object]:
     """What a result was made with: every option, package versions, and further facts (data sha256, isolation
     level).
     """
-    options = {}
+    options: dict[str, object] = {}
     for config in configs:
         options |= config.to_dict() if hasattr(config, "to_dict") else asdict(config)
     versions = {name: importlib.metadata.version(name) for name in PACKAGES if _installed(name)}
