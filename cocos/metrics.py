@@ -71,7 +71,9 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
         c2i_t1_t2 the
     reverse. better / worse: more / fewer tests pass. Keys are named as in `i2c_t1_t2`.
     """
-    passed_B_T = [[turn.result.num_passed for turn in t.turns] for t in scored(trajectories)]
+    passed_B_T = [
+        [sum(v.passed for v in turn.result.verdicts) for turn in t.turns] for t in scored(trajectories)
+    ]
     right_B_T = [[turn.result.all_passed for turn in t.turns] for t in scored(trajectories)]
     n = len(right_B_T)
     if n == 0:
@@ -123,7 +125,7 @@ def error_type(result: ExecutionResult) -> str | None:
 class FixRate(NamedTuple):
     """How often an error type stood at one turn, and how many of those programs were right a turn later."""
 
-    count: int
+    failed: int
     fixed: int
 
 
@@ -138,9 +140,9 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
             if kind is not None:
                 pair = rates.setdefault(f"t{t}_t{t + 1}", {})
                 old = pair.get(kind, FixRate(0, 0))
-                pair[kind] = FixRate(old.count + 1, old.fixed + following.result.all_passed)
+                pair[kind] = FixRate(old.failed + 1, old.fixed + following.result.all_passed)
     return {
-        pair: dict(sorted(kinds.items(), key=lambda kind: -kind[1].count)) for pair, kinds in rates.items()
+        pair: dict(sorted(kinds.items(), key=lambda kind: -kind[1].failed)) for pair, kinds in rates.items()
     }
 
 

@@ -23,14 +23,15 @@ def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float
         pass, else 0 (SCoRe).
     `count`: number of tests that pass (the released code). Example: 2 of 3 tests pass -> 2/3, 0, 2.
     """
-    if result.is_infra_failure:
+    passed = result.num_passed
+    if passed is None:
         return None
     if kind == "binary":
         reward = float(result.all_passed)
     elif kind == "count":
-        reward = float(result.num_passed)
+        reward = float(passed)
     elif kind == "fraction":
-        reward = result.num_passed / len(result.verdicts)
+        reward = passed / len(result.verdicts)
     else:
         raise ValueError(f"unknown reward kind {kind!r}; choose fraction, binary or count")
     assert isfinite(reward) and 0 <= reward <= len(result.verdicts)

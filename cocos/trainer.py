@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
-from transformers import PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedTokenizerBase, TrainerCallback, TrainerControl
 from transformers.trainer_callback import ProgressCallback
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
@@ -65,6 +65,8 @@ class CoCoSTrainer(RLOOTrainer):
 
     """
 
+    args: CoCoSConfig
+    control: TrainerControl
     _tag_names = ["trl", "rloo", "cocos"]
     _name = "CoCoS"
 
@@ -307,7 +309,7 @@ class CoCoSTrainer(RLOOTrainer):
     ) -> None:
         """Metrics of one generation batch over all processes, and its rows of the completions table."""
         for t in range(self.args.num_turns):
-            rewards = [s.rewards_T[t] for s in scores if s.rewards_T[t] is not None]
+            rewards = [reward for s in scores if (reward := s.rewards_T[t]) is not None]
             completions = [trajectory.turns[t].completion for trajectory in trajectories]
             self._note(f"reward_t{t + 1}", _mean(rewards))
             self._note(f"truncated_t{t + 1}", _mean([c.is_truncated for c in completions]))

@@ -251,4 +251,4 @@ def test_the_summary_counts_problems_cut_answers_and_samples():
     }
     assert found["metrics"]["acc_t1"]["value"] == 0.5 and found["metrics"]["i2c_t1_t2"]["value"] == 0.25
     assert found["pass_at_k"]["pass@2_t2"] == 1.0
-    assert found["fix_rates"] == {"t1_t2": {"AssertionError": {"count": 2, "fixed": 1}}}
+    assert found["fix_rates"] == {"t1_t2": {"AssertionError": {"failed": 2, "fixed": 1}}}
