@@ -205,7 +205,7 @@ def test_the_model_is_shown_no_execution_result(problem, executor):
     assert play(WRONG) == play(RIGHT) == play("def double(x):\n    return 1 / 0")
 
 
-def test_results_stand_with_their_own_problem_and_sample(executor):
+def test_prompts_and_results_stand_with_their_own_problem_and_sample(executor):
     problems = [Problem(str(n), f"Return {n}.", (f"assert f() == {n}",)) for n in range(3)]
     calls = iter(range(100))
 
@@ -217,6 +217,7 @@ def test_results_stand_with_their_own_problem_and_sample(executor):
     assert [(t.problem.task_id, t.sample, t.turns[0].result.all_passed) for t in trajectories] == [
         (str(n), sample, sample == 0) for n in range(3) for sample in range(2)
     ]
+    assert all(decode(t.turns[0].prompt_ids) == COCOS.first_turn(t.problem) for t in trajectories)
 
 
 def test_identical_programs_are_executed_once(problem):
