@@ -35,8 +35,8 @@ from cocos.prompts import answer, protocol
 
 EOS, PAD = "<eos>", "<pad>"
 POSITIONS = 256
-WRONG_SHARE = 0.7  # how often the base's programs misunderstand an operation that can be misunderstood
-COPY_SHARE = 0.6  # how often the next version of a file repeats a line's operation instead of writing it anew
+WRONG_SHARE = 0.75  # how often the base's programs misunderstand an operation that can be misunderstood
+FIX_SHARE, BREAK_SHARE = 0.3, 0.03  # how often the next version of a file mends a misunderstanding, or brings one in
 # A digit with its comma, a word with its space, a run of punctuation, or a line break with its indent.
 PIECES = r"\d(?:, )?| ?[A-Za-z]+|_[A-Za-z]*|[^A-Za-z\d_\n]+|\n *"
 
@@ -92,31 +92,23 @@ class Corpus:
                 self.items.append((composition, n, name, problem))
 
     def document(self) -> str:
-        """One half of the documents are different problems, the other half versions of one file."""
-        return self._problems() if self.rng.random() < 0.5 else self._versions()
-
-    def _problems(self) -> str:
-        words = protocol("cocos")
+        """Four solved problems, every other one followed by the next two versions of its file."""
         parts = []
         for composition, n, name, problem in self.rng.sample(self.items, 4):
-            code = write_code(name, n, *(self._form(operation) for operation in composition))
-            parts.append(words.first_turn(problem) + answer(code))
+            forms = [self._write(operation) for operation in composition]
+            parts.append(protocol("cocos").first_turn(problem) + answer(write_code(name, n, *forms)))
+            for version in (2, 3) if self.rng.random() < 0.5 else ():
+                forms = [self._revise(operation, form) for operation, form in zip(composition, forms, strict=True)]
+                parts.append(f"# Version {version}\n{answer(write_code(name, n, *forms))}")
         return "\n\n".join(parts) + EOS
 
-    def _versions(self) -> str:
-        composition, n, name, problem = self.rng.choice(self.items)
-        forms = [self._form(operation) for operation in composition]
-        parts = [protocol("cocos").first_turn(problem) + answer(write_code(name, n, *forms))]
-        for version in range(2, 6):
-            forms = [
-                form if self.rng.random() < COPY_SHARE else self._form(operation)
-                for form, operation in zip(forms, composition, strict=True)
-            ]
-            parts.append(f"# Version {version}\n{answer(write_code(name, n, *forms))}")
-        return "\n\n".join(parts) + EOS
-
-    def _form(self, operation: Operation) -> str:
+    def _write(self, operation: Operation) -> str:
         return operation.wrong if operation.wrong and self.rng.random() < WRONG_SHARE else operation.code
+
+    def _revise(self, operation: Operation, form: str) -> str:
+        if form == operation.code:
+            return operation.wrong if operation.wrong and self.rng.random() < BREAK_SHARE else form
+        return operation.code if self.rng.random() < FIX_SHARE else form
 
 
 def pretrain(tokenizer: PreTrainedTokenizerFast, corpus: Corpus, steps: int, batch_size: int, lr: float) -> LlamaForCausalLM:

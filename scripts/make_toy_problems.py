@@ -37,10 +37,10 @@ FILTERS = (
     Operation("even numbers", " if x % 2 == 0"),
     Operation("odd numbers", " if x % 2 == 1"),
     Operation("numbers other than {n}", " if x != {n}"),
+    Operation("numbers of at least {n}", " if x >= {n}"),
+    Operation("numbers of at most {n}", " if x <= {n}"),
     Operation("numbers greater than {n}", " if x > {n}", " if x >= {n}"),
     Operation("numbers less than {n}", " if x < {n}", " if x <= {n}", taught=False),
-    Operation("numbers of at least {n}", " if x >= {n}", " if x > {n}"),
-    Operation("numbers of at most {n}", " if x <= {n}", " if x < {n}", taught=False),
 )
 MAPS = (
     Operation("", "x"),
@@ -48,23 +48,23 @@ MAPS = (
     Operation("predecessors of the ", "x - 1"),
     Operation("negatives of the ", "-x"),
     Operation("squares of the ", "x * x"),
+    Operation("cubes of the ", "x ** 3"),
     Operation("doubles of the ", "2 * x", "x * x"),
-    Operation("cubes of the ", "x ** 3", "3 * x"),
     Operation("triples of the ", "3 * x", "x ** 3", taught=False),
     Operation("halves of the ", "x / 2", "x // 2", taught=False),
-    Operation("remainders by {n} of the ", "x % {n}", "x // {n}"),
+    Operation("remainders by {n} of the ", "x % {n}", "x // {n}", taught=False),
 )
 REDUCTIONS = (
     Operation("list of the ", "ys"),
     Operation("sum of the ", "sum(ys)"),
     Operation("last of the ", "ys[-1]"),
-    Operation("first of the ", "ys[0]", "ys[1]"),
-    Operation("largest of the ", "max(ys)", "ys[-1]"),
-    Operation("smallest of the ", "min(ys)", "ys[0]", taught=False),
-    Operation("number of ", "len(ys)", "sum(ys)", taught=False),
-    Operation("number of different ", "len(set(ys))", "len(ys)"),
+    Operation("number of ", "len(ys)"),
     Operation("ascending list of the ", "sorted(ys)"),
     Operation("descending list of the ", "sorted(ys, reverse=True)", "sorted(ys)"),
+    Operation("largest of the ", "max(ys)", "ys[-1]"),
+    Operation("smallest of the ", "min(ys)", "ys[0]", taught=False),
+    Operation("first of the ", "ys[0]", "ys[1]", taught=False),
+    Operation("number of different ", "len(set(ys))", "len(ys)", taught=False),
 )
 NOTHING = (FILTERS[0], MAPS[0], REDUCTIONS[0])  # what a program does that forgets the operation in its place
 NUMBERS = (3, 4, 5, 6)
