@@ -1,7 +1,6 @@
 """Evaluation: play every problem over N turns and report accuracy per turn, and what changed between turns.
 
-    python test.py --model_name_or_path MODEL --test_data problems.jsonl --output_dir OUT --num_turns 2
-    --batch_size 32
+    python test.py --model_name_or_path MODEL --test_data problems.jsonl --num_turns 2 --output_dir OUT
 
 Writes samples.jsonl (one row per trajectory, as it is finished), metrics.json, run.json and report.md, and
 prints the table.
@@ -15,13 +14,14 @@ import torch
 from tqdm import tqdm
 from transformers import set_seed
 
-from cocos.config import EvalConfig, open_executor, parse, prompt_protocol, resolved, run, save_json
+from cocos.cli import parse, run
+from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, load_tokenizer
 from cocos.metrics import summary
 from cocos.problems import load_problems, sha256
+from cocos.records import as_row, resolved, save_json
 from cocos.report import save_report, show
 from cocos.rollout import Trajectory, begin, check_executed, rollout
-from cocos.samples import as_row
 
 
 def main() -> None:

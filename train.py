@@ -1,7 +1,7 @@
 """Stage 2: multi-turn RLOO with a reward from executed unit tests.
 
-    python train.py --model_name_or_path BOOST_MODEL --train_data train.jsonl --dev_data dev.jsonl
-    --output_dir OUT
+    python train.py --model_name_or_path BOOST_MODEL --train_data train.jsonl --dev_data dev.jsonl \\
+        --output_dir OUT
 
 Config -> problems -> CoCoSTrainer -> save. With --dev_data the checkpoint with the best greedy acc@T is what
 is saved.
@@ -11,18 +11,11 @@ from pathlib import Path
 
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
-from cocos.config import (
-    CoCoSConfig,
-    model_init_kwargs,
-    open_executor,
-    parse,
-    prompt_protocol,
-    resolved,
-    run,
-    save_json,
-)
+from cocos.cli import parse, run
+from cocos.config import CoCoSConfig, model_init_kwargs, open_executor, prompt_protocol
 from cocos.generation.huggingface import load_tokenizer
 from cocos.problems import load_problems, sha256
+from cocos.records import resolved, save_json
 from cocos.trainer import CoCoSTrainer
 
 

@@ -1,7 +1,7 @@
 """Stage 1: teach a base model the two-turn format with supervised fine-tuning.
 
-    python boost/boost_train.py --model_name_or_path MODEL --train_data rows.jsonl --eval_data dev.jsonl
-    --output_dir OUT
+    python boost/boost_train.py --model_name_or_path MODEL --train_data rows.jsonl --eval_data dev.jsonl \\
+        --output_dir OUT
 
 Rows come from scripts/make_boost_data.py or from a file in the README's format. The loss is on completions
 only; the checkpoint with the lowest eval loss is what is saved.
@@ -18,10 +18,12 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTTrainer, get_peft_config, get_quantization_config
 
-from boost.data import load_rows, tokenize
-from cocos.config import BoostConfig, model_init_kwargs, parse, resolved, run, save_json
+from boost.data import load_tokenized
+from cocos.cli import parse, run
+from cocos.config import BoostConfig, model_init_kwargs
 from cocos.generation.huggingface import load_tokenizer
 from cocos.problems import sha256
+from cocos.records import resolved, save_json
 
 
 def main() -> None:
@@ -55,7 +57,7 @@ def _dataset(path: str, tokenizer: PreTrainedTokenizerBase, max_length: int | No
     def encode(text: str, is_start: bool) -> list[int]:
         return tokenizer(text, add_special_tokens=is_start)["input_ids"]
 
-    return Dataset.from_list([tokenize(row, encode, max_length) for row in load_rows(path)])
+    return Dataset.from_list(load_tokenized(path, encode, max_length))
 
 
 if __name__ == "__main__":

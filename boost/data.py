@@ -101,6 +101,19 @@ def tokenize(
     return {"input_ids": [*prompt_ids, *completion_ids], "labels": [-100] * len(prompt_ids) + completion_ids}
 
 
+def load_tokenized(
+    path: str | Path, encode: Callable[[str, bool], Sequence[int]], max_length: int | None = None
+) -> list[dict[str, list[int]]]:
+    """Every row of a file as token ids and labels; an error names the file and the row."""
+    tokenized = []
+    for number, row in enumerate(load_rows(path), start=1):
+        try:
+            tokenized.append(tokenize(row, encode, max_length))
+        except DataError as error:
+            raise DataError(f"{path}: row {number}: {error}") from None
+    return tokenized
+
+
 _ANSWER_END = re.compile(rf"(?<={re.escape(DONE)})(?=\n\n{re.escape(AUXILIARY_INSTRUCTION)})")
 _ANSWER_START = re.compile(rf"(?:{re.escape(BEGIN)}|{re.escape(CORRECT)})\n")
 

@@ -9,8 +9,9 @@ The way through the package, in the order in which data take it:
     rollout     the one turn loop: problems + generator + executor -> trajectories
     rewards     verdicts -> r_t -> returns -> leave-one-out advantages (the paper's equations)
     metrics     trajectories -> acc@t, delta, i->c, c->i, pass@k, intervals
+    records     a trajectory as a row of samples.jsonl, a run as run.json
     report      trajectories + metrics -> terminal table, plots, report.html
-    config      the options of boost_train.py, train.py and test.py
+    config      the options of boost_train.py, train.py and test.py; cli reads them, console shows progress
     trainer     CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and per-turn credit
 
 Everything above `config` but the torch generators imports nothing outside the standard library.

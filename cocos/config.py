@@ -1,32 +1,20 @@
-"""The options of the three entry points, and the one way in which a command line becomes them.
+"""The options of the entry points: one dataclass each, plus TRL's ModelConfig where a model is trained.
 
-Each entry point reads one dataclass (plus TRL's ModelConfig where a model is trained) from an optional
-`--config FILE.yaml` and from flags, which win. Defaults are the paper's; the flags of the released CoCoS
-commands are aliases of the names used here.
+Defaults are the paper's; the flags of the released CoCoS commands are aliases of the names used here. Does
+not know how a command line or a YAML file becomes them (`cli.py`).
 """
 
-import argparse
-import dataclasses
-import difflib
-import importlib.metadata
-import json
 import os
-import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal, NoReturn
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
-import yaml
 from transformers import TrainingArguments
-from trl import ModelConfig, RLOOConfig, SFTConfig, TrlParser
+from trl import ModelConfig, RLOOConfig, SFTConfig
 
-from cocos.executor import Executor, ExecutorError, Limits
+from cocos.executor import Executor, Limits
 from cocos.problems import load_problems
 from cocos.prompts import PromptProtocol, protocol
-
-PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "deepspeed", "wandb")
 
 
 @dataclass
@@ -109,6 +97,8 @@ class EvalConfig(PromptOptions, ExecutorOptions):
         for name in ("batch_size", "num_samples", "max_completion_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
+        if self.temperature < 0 or self.start < 0 or (self.limit is not None and self.limit < 1):
+            raise ValueError("--temperature and --start are 0 or more, --limit is 1 or more")
         if self.num_samples > 1 and self.temperature == 0:
             raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
 
@@ -135,7 +125,7 @@ def _count_epochs(args: TrainingArguments) -> None:
 
 
 def _fit_machine(args: TrainingArguments) -> None:
-    """The processor where there is no accelerator: said outright, or ranks would not find each other there."""
+    """The processor where there is no accelerator: said outright, or ranks would not find each other."""
     args.use_cpu = args.use_cpu or not torch.accelerator.is_available()
     args.dataloader_pin_memory = args.dataloader_pin_memory and not args.use_cpu
     if args.bf16 is None:
@@ -214,8 +204,8 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
     credit: Literal["turn", "trajectory", "last"] = field(
         default="trajectory",
         metadata={
-            "help": "Whose tokens are trained, with which return: `trajectory` gives every turn the accumulated "
-            "reward, `turn` gives each turn its own return-to-go, `last` trains only turn T, on shared "
+            "help": "Whose tokens are trained, with which return: `trajectory` gives every turn the "
+            "accumulated reward, `turn` gives each turn its own return-to-go, `last` trains only turn T, on shared "
             "earlier turns (the released code; gamma has no effect there)."
         },
     )
@@ -331,94 +321,3 @@ def model_init_kwargs(args: TrainingArguments, model_args: ModelConfig) -> dict[
         "dtype": model_args.dtype,
     }
     return chosen | (args.model_init_kwargs or {})
-
-
-class _Parser(TrlParser):
-    """TrlParser whose complaints are one line with a remedy, and to whom a file's values are as flags'."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}; see --help")
-
-    def set_defaults_with_config(self, **kwargs: Any) -> list[str]:
-        """Hold a file's keys and values to the flags' names, types and choices, as argparse does not."""
-        actions = {flag.lstrip("-"): action for action in self._actions for flag in action.option_strings}
-        options = {}
-        for key, value in kwargs.items():
-            action = actions.get(key)
-            if action is not None and value is not None and not isinstance(value, dict):
-                values = value if isinstance(value, list) else [value]
-                if len(values) != 1 and action.nargs not in ("*", "+"):
-                    self.error(f"argument {key}: one value expected, the config file has {value!r}")
-                try:
-                    value = self._get_values(action, [str(part) for part in values])
-                except argparse.ArgumentError as error:
-                    self.error(str(error))
-            options[action.dest if action else key] = value
-        return super().set_defaults_with_config(**options)
-
-
-def parse(config_types: tuple[type, ...], description: str, argv: list[str] | None = None) -> tuple[Any, ...]:
-    """Read the options of an entry point from `--config FILE.yaml` and flags.
-
-    Raises:
-        ValueError: An unknown flag or key, a value of the wrong type, a missing option, an unreadable file.
-
-    """
-    parser = _Parser(config_types, description=description, allow_abbrev=False)
-    parser.add_argument("--config", metavar="FILE.yaml", help="Options from a YAML file; flags override it.")
-    argv = list(sys.argv[1:] if argv is None else argv)
-    for number, argument in enumerate(argv):
-        if argument.startswith("--config="):
-            argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
-    if argv[-1:] == ["--config"]:
-        raise ValueError("--config: give the path of a YAML file after it")
-    try:
-        *configs, from_file, from_flags = parser.parse_args_and_config(
-            argv, return_remaining_strings=True, separate_remaining_strings=True
-        )
-    except (OSError, yaml.YAMLError) as error:
-        raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
-    known = [flag for action in parser._actions for flag in action.option_strings]
-    for unknown, place in [(from_file, "key in the config file"), (from_flags, "option")]:
-        if unknown:
-            close = difflib.get_close_matches(unknown[0], known, n=1)
-            hint = f"did you mean {close[0]}?" if close else "see --help"
-            raise ValueError(f"unknown {place}: {unknown[0]}; {hint}")
-    return tuple(config for config in configs if dataclasses.is_dataclass(config))
-
-
-def run(main: Callable[[], None]) -> None:
-    """Call an entry point; an error that its user can mend is printed as one line, and the exit status is
-    2.
-    """
-    try:
-        main()
-    except (ValueError, OSError, ExecutorError) as error:
-        if os.environ.get("COCOS_TRACEBACK"):
-            raise
-        print(f"error: {error} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
-        sys.exit(2)
-
-
-def resolved(*configs: Any, **facts: object) -> dict[str, object]:
-    """What a result was made with: every option, package versions, and further facts (data sha256, isolation
-    level).
-    """
-    options: dict[str, object] = {}
-    for config in configs:
-        options |= config.to_dict() if hasattr(config, "to_dict") else asdict(config)
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES if _installed(name)}
-    return {"options": options, "versions": versions | {"python": sys.version.split()[0]}, **facts}
-
-
-def save_json(value: object, path: str | Path) -> None:
-    """Write JSON for people: indented, NaN refused, everything else as text."""
-    Path(path).write_text(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True

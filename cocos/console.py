@@ -1,4 +1,4 @@
-"""Training as one readable line per log, under the progress bar; the full record goes to the loggers and trainer_state.json."""
+"""Training as one readable line per log; the full record goes to the loggers and to trainer_state.json."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ SHOWN = ("loss", "kl", "reward_t", "acc_t", "delta_t", "i2c_t", "c2i_t", "trunca
 
 
 class LineCallback(ProgressCallback):
-    """Replaces the dictionary that transformers prints by step, the metrics that a person follows, and their values."""
+    """Replaces the dictionary that transformers prints by the metrics that a person follows."""
 
     def on_log(
         self,
@@ -20,7 +20,11 @@ class LineCallback(ProgressCallback):
         **kwargs: Any,
     ) -> None:
         """Write the line above the bar, on the main process."""
-        if state.is_world_process_zero and self.training_bar is not None and (line := format_line(logs or {})):
+        if (
+            state.is_world_process_zero
+            and self.training_bar is not None
+            and (line := format_line(logs or {}))
+        ):
             self.training_bar.write(f"step {state.global_step:>4}  {line}")
 
 

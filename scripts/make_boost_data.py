@@ -1,7 +1,7 @@
 """Boost rows: the model's own first attempts, and what they should become.
 
-    python scripts/make_boost_data.py --model_name_or_path MODEL --train_data problems.jsonl --output
-    rows.jsonl
+    python scripts/make_boost_data.py --model_name_or_path MODEL --train_data problems.jsonl \\
+        --output rows.jsonl
 
 Samples attempts at every problem, runs them, and writes two rows per attempt: the attempt itself (turn 1) and
 its correction (turn 2). The correction of a right attempt is the attempt; of a wrong one, the problem's
@@ -23,10 +23,11 @@ from tqdm import tqdm
 from transformers import set_seed
 
 from boost.data import BoostRow, boost_rows, save_rows
-from cocos.config import ExecutorOptions, PromptOptions, open_executor, parse, prompt_protocol, run
+from cocos.cli import parse, run
+from cocos.config import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, load_tokenizer
 from cocos.problems import load_problems
-from cocos.prompts import PromptProtocol
+from cocos.prompts import PromptProtocol, protocol
 from cocos.rollout import Trajectory, begin, check_executed, rollout
 
 
@@ -59,7 +60,7 @@ def main() -> None:
     """Problems -> sampled attempts -> rows."""
     (args,) = parse((BoostDataConfig,), __doc__)
     problems = load_problems(args.train_data)
-    protocol = prompt_protocol(args)
+    asked_in = prompt_protocol(args)
     set_seed(args.seed)
     tokenizer = load_tokenizer(args.model_name_or_path)
     model = load_model(args.model_name_or_path)
@@ -68,10 +69,10 @@ def main() -> None:
     with open_executor(args) as executor, tqdm(total=len(problems), desc="attempts") as bar:
         for start in range(0, len(problems), args.batch_size):
             batch = begin(problems[start : start + args.batch_size], args.num_samples)
-            attempts += rollout(batch, generator, executor, protocol, num_turns=1)
+            attempts += rollout(batch, generator, executor, asked_in, num_turns=1)
             check_executed(attempts, args.max_infra_share)
             bar.update(args.batch_size)
-    rows = list(correct(attempts, protocol))
+    rows = list(correct(attempts, protocol("cocos")))  # the format to teach, however the base was asked
     save_rows(rows, args.output)
     right = sum(attempt.turns[0].result.all_passed for attempt in attempts)
     print(
@@ -80,7 +81,7 @@ def main() -> None:
     )
 
 
-def correct(attempts: Sequence[Trajectory], protocol: PromptProtocol) -> Iterator[BoostRow]:
+def correct(attempts: Sequence[Trajectory], taught: PromptProtocol) -> Iterator[BoostRow]:
     """The rows of every attempt that is right or has a correction."""
     right: dict[str, list[str]] = defaultdict(list)
     for attempt in attempts:
@@ -91,7 +92,7 @@ def correct(attempts: Sequence[Trajectory], protocol: PromptProtocol) -> Iterato
         known = [problem.code] if problem.code.strip() else right[problem.task_id]
         correction = code if code in right[problem.task_id] else next(iter(known), None)
         if code.strip() and correction is not None:
-            yield from boost_rows(problem, code, correction, protocol)
+            yield from boost_rows(problem, code, correction, taught)
 
 
 if __name__ == "__main__":

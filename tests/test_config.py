@@ -9,7 +9,8 @@ import pytest
 import yaml
 from trl import ModelConfig
 
-from cocos.config import BoostConfig, CoCoSConfig, EvalConfig, parse, prompt_protocol
+from cocos.cli import parse
+from cocos.config import BoostConfig, CoCoSConfig, EvalConfig, prompt_protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 

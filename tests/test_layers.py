@@ -21,7 +21,7 @@ PURE = [
     "cocos.rewards",
     "cocos.rollout",
     "cocos.metrics",
-    "cocos.samples",
+    "cocos.records",
     "cocos.generation",
     "cocos.generation.scripted",
 ]
@@ -60,7 +60,7 @@ def test_cocos_never_imports_boost_the_entry_points_or_scripts():
 
 def test_the_method_knows_neither_configuration_nor_trainer():
     upper = {"cocos.config", "cocos.trainer", "cocos.report"}
-    for name in ("problems", "prompts", "rewards", "rollout", "metrics", "samples"):
+    for name in ("problems", "prompts", "rewards", "rollout", "metrics", "records"):
         assert not imported(ROOT / "cocos" / f"{name}.py") & upper, name
 
 

@@ -4,8 +4,8 @@ import json
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
+from cocos.records import as_row
 from cocos.rollout import Trajectory, Turn
-from cocos.samples import as_row
 
 
 def trajectory(problem):
