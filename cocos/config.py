@@ -205,8 +205,8 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
         default="trajectory",
         metadata={
             "help": "Whose tokens are trained, with which return: `trajectory` gives every turn the "
-            "accumulated reward, `turn` gives each turn its own return-to-go, `last` trains only turn T, on shared "
-            "earlier turns (the released code; gamma has no effect there)."
+            "accumulated reward, `turn` gives each turn its own return-to-go, `last` trains only turn T, "
+            "on shared earlier turns (the released code; gamma has no effect there)."
         },
     )
     gamma: float = field(

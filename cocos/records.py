@@ -41,7 +41,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
 
 
 def resolved(*configs: Any, **facts: object) -> dict[str, object]:
-    """What a result was made with: every option, versions, and further facts (data sha256, isolation level)."""
+    """What a result was made with: options, versions, and further facts (data sha256, isolation level)."""
     options: dict[str, object] = {}
     for config in configs:
         options |= config.to_dict() if hasattr(config, "to_dict") else asdict(config)

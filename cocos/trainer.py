@@ -106,8 +106,9 @@ class CoCoSTrainer(RLOOTrainer):
             local_batch = args.per_device_train_batch_size * args.steps_per_generation
             if local_batch % args.num_generations:
                 raise ValueError(
-                    f"--credit last needs whole groups on a device: {local_batch} trajectories (per-device batch "
-                    f"times accumulation) do not divide by --num_generations {args.num_generations}"
+                    f"--credit last needs whole groups on a device: {local_batch} trajectories "
+                    f"(per-device batch times accumulation) do not divide by --num_generations "
+                    f"{args.num_generations}"
                 )
 
     # -- the parent's hooks --
@@ -279,9 +280,9 @@ class CoCoSTrainer(RLOOTrainer):
         cut = [turn.completion.is_truncated for trajectory in trajectories for turn in trajectory.turns]
         if sum(cut) > self.args.max_truncated_share * len(cut):
             raise ValueError(
-                f"{sum(cut)} of {len(cut)} completions were cut off at {self.args.max_completion_length} tokens, "
-                f"more than --max_truncated_share {self.args.max_truncated_share}: raise --max_completion_length, "
-                f"or train a Boost model first, so that answers end with [DONE]"
+                f"{sum(cut)} of {len(cut)} completions were cut off at {self.args.max_completion_length} "
+                f"tokens, more than --max_truncated_share {self.args.max_truncated_share}: raise "
+                f"--max_completion_length, or train a Boost model first, so that answers end with [DONE]"
             )
 
     def _note_spread(self, returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> None:
@@ -296,8 +297,8 @@ class CoCoSTrainer(RLOOTrainer):
         self._dead_batches = self._dead_batches + 1 if all(map(all, zero_spread_P_K)) else 0
         if self._dead_batches and self._dead_batches % self.args.dead_batches == 0:
             logger.warning(
-                f"{self._dead_batches} batches in a row without a group whose returns differ: nothing is learnt; "
-                f"raise --temperature or --num_generations, or choose problems of another difficulty"
+                f"{self._dead_batches} batches in a row without a group whose returns differ: nothing is "
+                f"learnt; raise --temperature or --num_generations, or choose problems of another difficulty"
             )
 
     def _log_rollout(

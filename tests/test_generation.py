@@ -102,3 +102,11 @@ def test_a_tokenizer_without_pad_token_pads_with_eos(tmp_path, tokenizer):
 def test_a_missing_checkpoint_is_named():
     with pytest.raises(ValueError, match=r"outputs/nowhere: no such checkpoint directory; give a directory or a hub id"):
         load_model("./outputs/nowhere")
+
+
+def test_a_tokenizer_with_neither_pad_nor_eos_token_is_refused_with_the_remedy(tmp_path):
+    bare = load_tokenizer(TOY)
+    bare.pad_token = bare.eos_token = None
+    bare.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="neither a pad nor an eos token; name one in its tokenizer_config.json"):
+        load_tokenizer(str(tmp_path))
