@@ -1,15 +1,18 @@
-"""`python -m cocos.executor check FILE`: run a data set's reference solutions and report.
+"""The executor's command line.
 
-Exit status 0: every reference passes every test; 1: some do not; 2: the command cannot run.
+    python -m cocos.executor check FILE.jsonl     run a data set's reference solutions and report
+    python -m cocos.executor doctor               what isolation this machine offers, and why not more
+
+Exit status of `check`: 0, every reference passes every test; 1, some do not; 2, the command cannot run.
 """
 
 import argparse
 import sys
 import time
-from concurrent.futures import as_completed
 
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program
-from cocos.problems import DataError, load_problems
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, syscalls
+from cocos.executor.isolation import LEVELS, NAMES, choose
+from cocos.problems import DataError, Problem, load_problems
 
 
 def check(path: str, executor: Executor) -> int:
@@ -18,55 +21,84 @@ def check(path: str, executor: Executor) -> int:
     if not problems:
         raise DataError(f"{path}: no row has a reference solution (field 'code'); there is nothing to check")
     started = time.perf_counter()
-    futures = {}
-    for problem in problems:
-        tests = problem.test_list + problem.challenge_test_list
-        futures[executor.submit(Program(problem.code, tests, problem.setup))] = problem
-    failures: dict[str, ExecutionResult] = {}
-    for done, future in enumerate(as_completed(futures), start=1):
-        result = future.result()
+    programs = [Program(p.code, p.test_list + p.challenge_test_list, p.setup) for p in problems]
+    failures: list[tuple[Problem, ExecutionResult]] = []
+    for done, (index, result) in enumerate(executor.stream(programs), start=1):
         if not result.all_passed:
-            failures[futures[future].task_id] = result
+            failures.append((problems[index], result))
         _progress(done, len(problems), len(failures))
-    for task_id, result in failures.items():
-        first = next((verdict for verdict in result.verdicts if not verdict.passed), None)
-        print(f"{task_id}: {result.infra_error or f'{first.status} {first.error_type}: {first.message}'}")  # type: ignore[union-attr]
+    for problem, result in failures:
+        print(f"{problem.task_id}: {_why(result)}")
     spent_s = time.perf_counter() - started
+    stats = executor.stats
     print(
-        f"{len(problems) - len(failures)}/{len(problems)} references pass ({path}, isolation {executor.isolation}, "
-        f"{executor.num_workers} workers, {spent_s:.1f} s, {len(problems) / spent_s:.0f}/s)"
+        f"{len(problems) - len(failures)}/{len(problems)} references pass ({path}; isolation {executor.isolation}, "
+        f"{stats.in_child_tests}/{stats.tests} tests in_child, {executor.num_workers} workers, {spent_s:.1f} s)"
     )
     return 1 if failures else 0
+
+
+def doctor() -> int:
+    """Print the levels, best first, and the one that `auto` picks; return 0 where there is one above rlimits."""
+    for level in LEVELS:
+        reason = level.why_missing()
+        print(f"{level.name:<11} {'yes' if reason is None else 'no: ' + reason}")
+    reason = syscalls.why_missing()
+    print(
+        f"{'(filter)':<11} {'yes' if reason is None else 'no: ' + reason}: the system-call filter, on top of every level"
+    )
+    try:
+        level = choose()
+        with Executor(num_workers=1, sandbox=level.name):
+            print(f"auto        {level.name}; its self-test passes")
+    except ExecutorError as error:
+        print(f"auto        {error}")
+        return 1
+    return 0
+
+
+def _why(result: ExecutionResult) -> str:
+    if result.infra_error:
+        return f"the executor failed: {result.infra_error}"
+    verdict = next(verdict for verdict in result.verdicts if not verdict.passed)
+    return f"{verdict.status} {verdict.error_type}: {verdict.message}"
 
 
 def _progress(done: int, total: int, failures: int) -> None:
     if sys.stderr.isatty():
         filled = 30 * done // total
         bar = "#" * filled + "." * (30 - filled)
-        print(
-            f"\r[{bar}] {done}/{total}, {failures} failed",
-            end="\n" if done == total else "",
-            file=sys.stderr,
-            flush=True,
-        )
+        end = "\n" if done == total else ""
+        print(f"\r[{bar}] {done}/{total}, {failures} failed", end=end, file=sys.stderr, flush=True)
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m cocos.executor", description=__doc__)
+    """Parse the arguments and run the command; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cocos.executor",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     checker = commands.add_parser("check", help="run the reference solutions of a data set")
     checker.add_argument("file", help="MBPP-format JSON or JSONL")
     checker.add_argument(
-        "--num_workers", type=int, default=None, help="programs at the same time (default: one per processor)"
+        "--num_workers", type=int, help="programs at the same time (default: one per processor)"
     )
     checker.add_argument(
-        "--wall_s", type=float, default=Limits().wall_s, help="wall limit of one program in seconds"
+        "--wall_s", type=float, default=Limits().wall_s, help="limit of one program, seconds"
     )
+    checker.add_argument("--sandbox", choices=("auto", *NAMES), default="auto", help="isolation level")
+    checker.add_argument("--min_isolation", choices=NAMES, help="refuse to run below this level")
+    commands.add_parser("doctor", help="what isolation this machine offers")
     arguments = parser.parse_args(argv)
+    if arguments.command == "doctor":
+        return doctor()
     try:
-        with Executor(arguments.num_workers, Limits(wall_s=arguments.wall_s)) as executor:
+        limits = Limits(wall_s=arguments.wall_s, cpu_s=max(1, round(arguments.wall_s)))
+        with Executor(arguments.num_workers, limits, arguments.sandbox, arguments.min_isolation) as executor:
             return check(arguments.file, executor)
-    except (DataError, ExecutorError) as error:
+    except (DataError, ExecutorError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 

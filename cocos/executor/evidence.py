@@ -27,9 +27,11 @@ class Answer:
     """What the zygote says about one job."""
 
     end: bytes
+    is_spent: bool  # the sandbox cannot be cleaned for another program
     wait_status: int
     duration_s: float
     cpu_s: float
+    peak_mb: float
     candidate: bytes
     judge: bytes
 
@@ -152,5 +154,7 @@ def _cause(answer: Answer, limits: Limits) -> Verdict:
     number = WTERMSIG(answer.wait_status)
     if number == signal.SIGXCPU or answer.cpu_s >= limits.cpu_s:
         return Verdict(Status.TIMEOUT, "CpuLimit", f"more than {limits.cpu_s} s of processor time")
+    if number == signal.SIGKILL and answer.peak_mb > limits.memory_mb / 2:
+        return Verdict(Status.MEMORY, "MemoryError", "the kernel ended the process for want of memory")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     return Verdict(Status.ERROR, "ProcessKilled", f"the process was killed by {name}")

@@ -23,6 +23,7 @@ class Level:
         name: As in `--sandbox` and in every result.
         why_missing: None where this machine offers the level, otherwise the reason and the remedy.
         launch: Starts a worker whose programs will not exceed these limits.
+
     """
 
     name: str
@@ -49,6 +50,7 @@ def choose(sandbox: str = "auto", min_isolation: str | None = None) -> Level:
     Raises:
         ExecutorError: No level satisfies the demand; the message says what to install.
         ValueError: An unknown name.
+
     """
     for name, known in ((sandbox, ("auto", *NAMES)), (min_isolation or "rlimits", NAMES)):
         if name not in known:

@@ -54,14 +54,14 @@ def launch(limits: Limits) -> Sandbox:
 def _start(arguments: list[str]) -> Sandbox:
     command = [INTERPRETER, *FLAGS, *arguments]
     if os.geteuid() != 0:  # one user id in the sandbox: the caller's
-        return Sandbox(_spawn([*_namespaces(), *_mounts(), "--", *command]))
+        return Sandbox([*_namespaces(), *_mounts(), "--", *command], {})
     info_r, info_w = os.pipe()
     block_r, block_w = os.pipe()
     try:
         several_users = ["--info-fd", str(info_w), "--userns-block-fd", str(block_r)]
-        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_OVERRIDE", "CAP_FOWNER"):
             several_users += ["--cap-add", capability]
-        process = _spawn([*_namespaces(), *several_users, *_mounts(), "--", *command], (info_w, block_r))
+        sandbox = Sandbox([*_namespaces(), *several_users, *_mounts(), "--", *command], {}, (info_w, block_r))
         os.close(info_w)
         info_w = -1
         _map_users(info_r)
@@ -70,21 +70,7 @@ def _start(arguments: list[str]) -> Sandbox:
         for fd in (info_r, info_w, block_r, block_w):
             if fd >= 0:
                 os.close(fd)
-    return Sandbox(process)
-
-
-def _spawn(command: list[str], pass_fds: tuple[int, ...] = ()) -> subprocess.Popen:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        env={},
-        cwd="/",
-        start_new_session=True,
-        pass_fds=pass_fds,
-    )
+    return sandbox
 
 
 def _namespaces() -> list[str]:
@@ -110,6 +96,10 @@ def _mounts() -> list[str]:
     for path in ("/lib", "/lib64", "/lib32", "/bin", "/sbin", "/etc/ld.so.cache"):
         mounts += ["--ro-bind-try", path, path]
     if not sys.base_prefix.startswith("/usr"):
+        for parent in reversed(
+            Path(sys.base_prefix).parents[:-1]
+        ):  # empty folders; as binds they could not be entered
+            mounts += ["--perms", "0755", "--dir", str(parent)]
         mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
     mounts += [
         "--ro-bind",

@@ -16,8 +16,26 @@ from cocos.executor.splitting import Split, split_assert
 
 # Modules that the tests of benchmarks use without importing them; taken from the test's side, never from the candidate's.
 STANDARD_MODULES = frozenset(
-    "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re statistics "
-    "string sys".split()
+    [
+        "bisect",
+        "cmath",
+        "collections",
+        "copy",
+        "datetime",
+        "decimal",
+        "fractions",
+        "functools",
+        "heapq",
+        "itertools",
+        "json",
+        "math",
+        "operator",
+        "random",
+        "re",
+        "statistics",
+        "string",
+        "sys",
+    ]
 )
 _BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 

@@ -4,18 +4,50 @@ Knows how work is queued, repeated and given up. Does not know what a test is (`
 (`isolation.py`, `inside/`).
 """
 
+import asyncio
 import os
-import queue
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Future, as_completed, wait
+from dataclasses import dataclass, replace
 
 from cocos.executor.evidence import read_result
 from cocos.executor.isolation import choose
 from cocos.executor.limits import Limits
 from cocos.executor.plans import plan_test
-from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program
+from cocos.executor.selftest import self_test
+from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
 from cocos.executor.worker import Worker, WorkerDied
+
+ATTEMPTS = 2  # a program whose worker died this often is an infrastructure failure
+RECENT = 200  # results over which infrastructure failures are counted
+STARVED = (
+    0.9  # a program that timed out with less than this share of its time on a processor gets a second chance
+)
+
+
+@dataclass
+class Stats:
+    """What the executor did since it was made."""
+
+    programs: int = 0
+    passed: int = 0
+    timeouts: int = 0
+    retried_timeouts: int = 0
+    infra_failures: int = 0
+    worker_restarts: int = 0
+    in_child_tests: int = 0
+    tests: int = 0
+    busy_s: float = 0.0
+
+
+@dataclass
+class _Job:
+    program: Program
+    future: "Future[ExecutionResult]"
+    alone_since: float | None = None  # when it was set aside for a lone second attempt
 
 
 class Executor:
@@ -23,9 +55,14 @@ class Executor:
 
     Args:
         num_workers: Programs that run at the same time; None: one per processor that this process may use.
-        limits: For programs that bring none of their own.
+        limits: For programs that bring none of their own; clamped to what the container has.
         sandbox: Name of an isolation level, or "auto" for the best that this machine offers.
         min_isolation: Refuse to run below this level; None: "seccomp" for "auto", anything for a level chosen by name.
+        max_infra_failures: The run stops when more than this many of the last 200 programs met a failing executor.
+
+    Raises:
+        ExecutorError: No demanded level works here, or the self-test fails.
+
     """
 
     def __init__(
@@ -34,54 +71,111 @@ class Executor:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         sandbox: str = "auto",
         min_isolation: str | None = None,
+        max_infra_failures: int = 20,
     ) -> None:
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
-        self.limits = limits
+        self.limits = limits.clamped()
+        self.stats = Stats()
         self._level = choose(sandbox, min_isolation)
-        self._jobs: queue.SimpleQueue[tuple[Program, Future] | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._closed = False
+        self._max_infra_failures = max_infra_failures
+        self._recent_faults: deque[str | None] = deque(maxlen=RECENT)
+        self._jobs: deque[_Job] = deque()
+        self._lone_jobs: deque[_Job] = deque()
+        self._workers: dict[str, Worker] = {}  # by thread
+        self._running = 0
+        self._is_alone = False
+        self._refusal: str | None = None  # why no more programs are taken
+        self._changed = threading.Condition()
         self._threads = [
             threading.Thread(target=self._serve, name=f"executor-{number}", daemon=True)
             for number in range(self.num_workers)
         ]
         for thread in self._threads:
             thread.start()
+        try:
+            self_test(lambda program: self.submit(program).result(), self.limits, self.isolation)
+        except ExecutorError:
+            self.close()
+            raise
+        self.stats = Stats()
 
     @property
     def isolation(self) -> str:
         """Name of the isolation level in force."""
         return self._level.name
 
-    def submit(self, program: Program) -> "Future[ExecutionResult]":
-        """Queue one program. The future never carries a candidate's failure as an exception: that is in the result."""
-        future: Future[ExecutionResult] = Future()
-        with self._lock:
-            if self._closed:
-                raise ExecutorError("the executor is closed; make a new one")
-            self._jobs.put((program, future))
-        return future
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers that are up, for monitoring."""
+        return [worker.sandbox.process.pid for worker in list(self._workers.values())]
 
-    def run(self, programs: Sequence[Program]) -> list[ExecutionResult]:
-        """Run programs and return their results in the same order; identical programs run once."""
+    def submit(self, program: Program) -> "Future[ExecutionResult]":
+        """Queue one program; `asyncio.wrap_future` makes the future awaitable.
+
+        A candidate's failure is never an exception of the future: it is in the result.
+
+        Raises:
+            ExecutorError: The executor is closed, or has met too many infrastructure failures.
+
+        """
+        job = _Job(program, Future())
+        with self._changed:
+            if self._refusal:
+                raise ExecutorError(self._refusal)
+            self._jobs.append(job)
+            self._changed.notify()
+        return job.future
+
+    def run(self, programs: Sequence[Program], batch_s: float | None = None) -> list[ExecutionResult]:
+        """Run programs and return their results in the same order; identical programs run once.
+
+        Args:
+            programs: Any number of them.
+            batch_s: Seconds for all together; what is not done by then is an infrastructure failure. Keep it below the timeout
+                of the process group that waits for the rewards. None: as long as it takes.
+
+        Raises:
+            ExecutorError: More infrastructure failures than `max_infra_failures`.
+
+        """
         futures = {program: self.submit(program) for program in dict.fromkeys(programs)}
+        _, late = wait(futures.values(), timeout=batch_s)
+        for future in late:
+            future.cancel()
+        overdue = ExecutionResult((), f"not done within the batch's {batch_s} s", self.isolation)
+        results = {
+            program: overdue if future in late else _result(future) for program, future in futures.items()
+        }
+        return [results[program] for program in programs]
+
+    def stream(self, programs: Sequence[Program]) -> Iterator[tuple[int, ExecutionResult]]:
+        """Yield (index, result) as programs finish; identical programs run once."""
+        places: dict[Program, list[int]] = {}
+        for index, program in enumerate(programs):
+            places.setdefault(program, []).append(index)
+        futures = {self.submit(program): indices for program, indices in places.items()}
+        for future in as_completed(futures):
+            result = _result(future)
+            yield from ((index, result) for index in futures[future])
+
+    async def run_async(self, programs: Sequence[Program]) -> list[ExecutionResult]:
+        """`run` for asyncio."""
+        futures = {program: asyncio.wrap_future(self.submit(program)) for program in dict.fromkeys(programs)}
+        await asyncio.gather(*futures.values())
         return [futures[program].result() for program in programs]
+
+    def calibrate(self, reference: Program, factor: float = 10.0) -> Limits:
+        """Limits for candidates on this machine, from how long the reference solution takes (see `Limits.calibrated`)."""
+        [result] = self.run([reference])
+        if not result.all_passed:
+            raise ExecutorError(
+                f"the reference solution does not pass: {result.infra_error or result.verdicts}"
+            )
+        return (reference.limits or self.limits).calibrated(result.duration_s, factor)
 
     def close(self) -> None:
         """End the workers; programs still queued are cancelled. Safe to call twice."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            while True:
-                try:
-                    job = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-                if job:
-                    job[1].cancel()
-            for _ in self._threads:
-                self._jobs.put(None)
+        self._refuse("the executor is closed; make a new one")
         for thread in self._threads:
             thread.join()
 
@@ -91,26 +185,107 @@ class Executor:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def _refuse(self, reason: str) -> None:
+        with self._changed:
+            self._refusal = self._refusal or reason
+            for job in (*self._jobs, *self._lone_jobs):
+                if job.future.cancel():
+                    job.future.set_running_or_notify_cancel()
+                elif not job.future.done():
+                    job.future.set_exception(ExecutorError(reason))
+            self._jobs.clear()
+            self._lone_jobs.clear()
+            self._changed.notify_all()
+
     def _serve(self) -> None:
-        worker: Worker | None = None
-        while (job := self._jobs.get()) is not None:
-            program, future = job
-            if not future.set_running_or_notify_cancel():
-                continue
-            faults: list[str] = []
-            result = None
-            limits = program.limits or self.limits
-            while result is None and len(faults) < 2:
-                try:
-                    worker = worker or Worker(lambda: self._level.launch(self.limits))
-                    plans = tuple(plan_test(test, program.setup) for test in program.test_list)
-                    answer = worker.run(program.code, program.setup, plans, limits)
-                    result = read_result(plans, answer, limits, self.isolation)
-                except (WorkerDied, OSError) as error:
-                    faults.append(str(error))
-                    if worker:
-                        worker.kill()
-                    worker = None
-            future.set_result(result or ExecutionResult((), "; then ".join(faults), self.isolation))
-        if worker:
+        """One thread: take jobs and run them on a worker of its own."""
+        try:
+            while job := self._next_job():
+                faults: list[str] = []
+                result, is_starved = None, False
+                while result is None and len(faults) < ATTEMPTS:
+                    try:
+                        result, is_starved = self._attempt(job.program)
+                    except (WorkerDied, OSError) as error:
+                        faults.append(str(error))
+                        self._drop_worker()
+                result = result or ExecutionResult((), "; then ".join(faults), self.isolation)
+                self._finish(job, result, len(faults), set_aside=not faults and is_starved)
+        finally:
+            self._drop_worker()
+
+    def _drop_worker(self) -> None:
+        if worker := self._workers.pop(threading.current_thread().name, None):
             worker.kill()
+
+    def _next_job(self) -> _Job | None:
+        """Wait for a job; one that was set aside is given out only while nothing else runs."""
+        with self._changed:
+            while True:
+                is_overdue = bool(self._lone_jobs) and time.monotonic() > self._lone_jobs[0].alone_since + 60  # type: ignore[operator]
+                if self._jobs and not self._is_alone and not is_overdue:
+                    job = self._jobs.popleft()
+                    if not job.future.set_running_or_notify_cancel():
+                        continue
+                elif self._lone_jobs and not self._running:
+                    job = self._lone_jobs.popleft()
+                    self._is_alone = True
+                elif self._refusal:
+                    return None
+                else:
+                    self._changed.wait()
+                    continue
+                self._running += 1
+                return job
+
+    def _attempt(self, program: Program) -> tuple[ExecutionResult, bool]:
+        """Run a program once on this thread's worker; also whether it timed out for want of a processor."""
+        limits = program.limits.clamped() if program.limits else self.limits
+        plans = tuple(plan_test(test, program.setup) for test in program.test_list)
+        thread = threading.current_thread().name
+        if thread not in self._workers:
+            self._workers[thread] = Worker(lambda: self._level.launch(self.limits))
+        answer = self._workers[thread].run(program.code, program.setup, plans, limits)
+        if answer.is_spent:
+            self._drop_worker()
+        result = read_result(plans, answer, limits, self.isolation)
+        is_timeout = any(verdict.status is Status.TIMEOUT for verdict in result.verdicts)
+        return result, is_timeout and answer.cpu_s < STARVED * min(limits.wall_s, limits.cpu_s)
+
+    def _finish(self, job: _Job, result: ExecutionResult, faults: int, set_aside: bool) -> None:
+        with self._changed:
+            self._running -= 1
+            self._is_alone = False
+            self.stats.worker_restarts += faults
+            self.stats.busy_s += result.duration_s
+            set_aside = set_aside and job.alone_since is None and self._refusal is None
+            if set_aside:
+                self.stats.retried_timeouts += 1
+                self._lone_jobs.append(replace(job, alone_since=time.monotonic()))
+            else:
+                self._count(result)
+            self._changed.notify_all()
+        if not set_aside:
+            job.future.set_result(result)
+        if self._recent_faults.count(None) < len(self._recent_faults) - self._max_infra_failures:
+            self._refuse(
+                f"stopped: more than {self._max_infra_failures} of the last {len(self._recent_faults)} programs met a failing "
+                f"executor, most recently: {result.infra_error}; `python -m cocos.executor doctor` may say why"
+            )
+
+    def _count(self, result: ExecutionResult) -> None:
+        stats = self.stats
+        stats.programs += 1
+        stats.passed += result.all_passed
+        stats.infra_failures += result.is_infra_failure
+        stats.timeouts += any(verdict.status is Status.TIMEOUT for verdict in result.verdicts)
+        stats.tests += len(result.verdicts)
+        stats.in_child_tests += sum(verdict.in_child for verdict in result.verdicts)
+        self._recent_faults.append(result.infra_error)
+
+
+def _result(future: "Future[ExecutionResult]") -> ExecutionResult:
+    try:
+        return future.result()
+    except CancelledError:
+        raise ExecutorError("the executor stopped before this program had its turn") from None

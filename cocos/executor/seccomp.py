@@ -5,7 +5,6 @@ private folder, and do nothing to any other process: it cannot start one either.
 """
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,14 +42,12 @@ def launch_rlimits(limits: Limits) -> Sandbox:
 
 def _start(confinement: dict) -> Sandbox:
     scratch = tempfile.mkdtemp(prefix="cocos-executor-")
-    process = subprocess.Popen(
-        [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": [scratch], **confinement})],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        env={**ENVIRONMENT, "TMPDIR": scratch},
-        cwd="/",
-        start_new_session=True,
-    )
-    return Sandbox(process, lambda: shutil.rmtree(scratch, ignore_errors=True))
+    command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": [scratch], **confinement})]
+    environment = {**ENVIRONMENT, "TMPDIR": scratch}
+    return Sandbox(command, environment, clean_up=lambda: _remove(scratch))
+
+
+def _remove(folder: str) -> None:
+    """Remove what programs left, however deep and locked it is."""
+    subprocess.run(["chmod", "-R", "u+rwx", folder], capture_output=True, check=False)
+    subprocess.run(["rm", "-rf", folder], capture_output=True, check=False)

@@ -18,13 +18,42 @@ from types import CodeType
 # Decides on the trusted side even where the candidate's code defines the same name.
 _TRUSTED = {
     name: getattr(builtins, name)
-    for name in "abs all any bool enumerate isinstance max min reversed round sum type zip".split()
+    for name in [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "enumerate",
+        "isinstance",
+        "max",
+        "min",
+        "reversed",
+        "round",
+        "sum",
+        "type",
+        "zip",
+    ]
 }
 # Constructors and conversions: of a candidate's value they are part of the atom, since a generator or an object with __len__ does
 # not cross the border, its list or length does.
 _CONVERTERS = {
     name: getattr(builtins, name)
-    for name in "bytes complex dict float frozenset int len list range repr set sorted str tuple".split()
+    for name in [
+        "bytes",
+        "complex",
+        "dict",
+        "float",
+        "frozenset",
+        "int",
+        "len",
+        "list",
+        "range",
+        "repr",
+        "set",
+        "sorted",
+        "str",
+        "tuple",
+    ]
 }
 _STANDARD = {
     "Counter": collections.Counter,
@@ -38,7 +67,23 @@ _STANDARD = {
 _MODULES = {"math": math, "sys": sys}
 _ATTRIBUTES = {
     "math": frozenset(
-        "ceil copysign e fabs floor inf isclose isfinite isinf isnan nan pi sqrt tau trunc".split()
+        [
+            "ceil",
+            "copysign",
+            "e",
+            "fabs",
+            "floor",
+            "inf",
+            "isclose",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "nan",
+            "pi",
+            "sqrt",
+            "tau",
+            "trunc",
+        ]
     ),
     "sys": frozenset(["getsizeof", "maxsize"]),
 }
@@ -74,6 +119,7 @@ def split_assert(condition: ast.expr, not_safe: set[str], of_candidate: set[str]
         condition: The asserted expression; left unchanged.
         not_safe: Helpers of the test's own, which must not run beside the candidate.
         of_candidate: Names that live with the candidate although they look like anybody's.
+
     """
     names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
     if names & not_safe:

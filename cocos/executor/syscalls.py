@@ -7,17 +7,62 @@ import sys
 EPERM, ENOSYS = 1, 38
 CLONE_THREAD = 0x10000
 # Refused at every level: what leaves state behind, reaches other processes or widens the kernel's surface.
-REFUSED = (
-    "add_key bpf delete_module finit_module init_module io_uring_enter io_uring_register io_uring_setup kcmp kexec_load keyctl "
-    "mount move_mount mq_open msgget open_by_handle_at open_tree perf_event_open personality pivot_root process_vm_readv "
-    "process_vm_writev ptrace quotactl reboot request_key semget setns shmget socket swapoff swapon syslog umount2 unshare "
-    "userfaultfd"
-).split()
+REFUSED = [
+    "add_key",
+    "bpf",
+    "delete_module",
+    "finit_module",
+    "init_module",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "kcmp",
+    "kexec_load",
+    "keyctl",
+    "mount",
+    "move_mount",
+    "mq_open",
+    "msgget",
+    "open_by_handle_at",
+    "open_tree",
+    "perf_event_open",
+    "personality",
+    "pivot_root",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "quotactl",
+    "reboot",
+    "request_key",
+    "semget",
+    "setns",
+    "shmget",
+    "socket",
+    "swapoff",
+    "swapon",
+    "syslog",
+    "umount2",
+    "unshare",
+    "userfaultfd",
+]
 # Refused as well where no PID namespace keeps processes apart: there a program is one process, and signals nobody.
-REFUSED_WITHOUT_NAMESPACES = (
-    "execve execveat fork kill pidfd_open pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo sched_setaffinity "
-    "setpriority setpgid setsid tgkill tkill vfork"
-).split()
+REFUSED_WITHOUT_NAMESPACES = [
+    "execve",
+    "execveat",
+    "fork",
+    "kill",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "rt_sigqueueinfo",
+    "rt_tgsigqueueinfo",
+    "sched_setaffinity",
+    "setpriority",
+    "setpgid",
+    "setsid",
+    "tgkill",
+    "tkill",
+    "vfork",
+]
 
 
 @functools.cache
@@ -38,6 +83,7 @@ def compile_filter(strict: bool) -> str:
 
     Args:
         strict: For a level without namespaces: no new processes and no signals either.
+
     """
     if why_missing():
         return ""

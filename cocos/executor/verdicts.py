@@ -32,6 +32,7 @@ class Program:
 
     Raises:
         ValueError: There are no tests, or a part is not a string.
+
     """
 
     code: str
@@ -60,6 +61,7 @@ class Verdict:
         actual: Source-like form of what the program gave instead, where the assertion shows it.
         duration_s: Wall time of this test alone; 0 where it did not run to its end.
         in_child: The test could not be judged outside the process that ran the candidate: its evidence could be forged.
+
     """
 
     status: Status
@@ -86,6 +88,7 @@ class ExecutionResult:
         duration_s: Wall time inside the worker; 0 where the executor failed.
         error_type: Class name of the exception that code or setup raised before any test ran, or None.
         message: That exception's text, or None.
+
     """
 
     verdicts: tuple[Verdict, ...]

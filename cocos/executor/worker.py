@@ -9,6 +9,7 @@ import select
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from cocos.executor.plans import InChild, Judged, Plan
 from cocos.executor.splitting import Split
 
 HEADER = struct.Struct("!IIdIIIIII")  # the same two as in inside/__main__.py
-ANSWER = struct.Struct("!ciddII")
+ANSWER = struct.Struct("!c?idddII")
 NEVER_STARTED = b"N"
 START_S = 60.0  # a worker that is not ready by then counts as dead
 GRACE_S = 15.0  # beyond a program's wall limit: the zygote itself is stuck
@@ -47,6 +48,7 @@ class Worker:
 
         Raises:
             WorkerDied: The worker, not the program, failed.
+
         """
         candidate, judge = _job(code, setup, plans)
         header = HEADER.pack(
@@ -90,18 +92,51 @@ class Worker:
                 raise WorkerDied("the worker does not answer")
             part = os.read(fd, min(size, 1 << 20))
             if not part:
-                raise WorkerDied("the worker died")
+                raise WorkerDied(f"the worker died {self.sandbox.last_words()}".strip())
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
 
 class Sandbox:
-    """The process of a worker, and what must go when it goes."""
+    """The process of a worker, in a session of its own, and what must go when it goes.
 
-    def __init__(self, process: subprocess.Popen, clean_up: Callable[[], None] = lambda: None) -> None:
-        self.process = process
-        self.clean_up = clean_up
+    Args:
+        command: What to start.
+        environment: Its environment, whole.
+        pass_fds: Descriptors that it inherits.
+        clean_up: Called once it is dead.
+
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        pass_fds: tuple[int, ...] = (),
+        clean_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clean_up = clean_up
+        self._errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+
+    def last_words(self) -> str:
+        """The last line that the process wrote to stderr before it was ready, or ""."""
+        with suppress(ValueError):  # closed
+            self._errors.seek(0)
+            lines = self._errors.read().decode(errors="replace").strip().splitlines()
+            return lines[-1][:300] if lines else ""
+        return ""
 
     def kill(self) -> None:
         """Kill the process group, reap the process, close the pipes. Safe to call twice."""
@@ -109,10 +144,10 @@ class Sandbox:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-            for pipe in (self.process.stdin, self.process.stdout):
+            for file in (self.process.stdin, self.process.stdout, self._errors):
                 with suppress(BrokenPipeError):
-                    pipe.close()  # type: ignore[union-attr]
-            self.clean_up()
+                    file.close()  # type: ignore[union-attr]
+            self._clean_up()
 
 
 def _job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:

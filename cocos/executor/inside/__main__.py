@@ -8,20 +8,16 @@ ended: it can neither be impersonated nor be thrown out of step by what a candid
 import gc
 import json
 import os
-import random
-import shutil
 import signal
 import socket
 import struct
 import sys
 import time
 
-HEADER = struct.Struct(
-    "!IIdIIIIII"
-)  # bytes for the judge, for the candidate; wall_s, cpu_s, memory_mb, output_kb, file_mb, ...
-ANSWER = struct.Struct(
-    "!ciddII"
-)  # how it ended, wait status, wall and CPU seconds; bytes of the candidate's and judge's evidence
+# Bytes for the judge and for the candidate; wall_s, cpu_s, memory_mb, output_kb, file_mb, processes, open_files.
+HEADER = struct.Struct("!IIdIIIIII")
+# How the candidate ended, whether the sandbox is spent, wait status, wall_s, cpu_s, peak_mb; bytes of its evidence and of the judge's.
+ANSWER = struct.Struct("!c?idddII")
 EXITED, TIMED_OUT, FLOODED, NEVER_STARTED = b"E", b"T", b"F", b"N"
 JOB_FD, ANSWER_FD, EVIDENCE_FD, PEER_FD = 0, 1, 3, 4
 
@@ -31,8 +27,8 @@ class Zygote:
 
     def __init__(self, confinement) -> None:
         self.confinement = confinement
+        self.scratch_is_ours = not confinement.uids and os.stat(confinement.scratch[0]).st_uid == os.geteuid()
         self.devnull = os.open(os.devnull, os.O_RDWR)
-        os.dup2(self.devnull, 2)
         self.candidate_evidence = os.memfd_create("evidence")
         self.judge_evidence = os.memfd_create("judgement")
         self.started_r, self.started_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -45,9 +41,7 @@ class Zygote:
             judge_size, candidate_size, wall_s, *limits = HEADER.unpack(header)
             began = time.monotonic()
             judge, judge_peer, candidate_peer, started = None, None, None, 1
-            if (
-                judge_size
-            ):  # it goes first, so that its part of the job is off stdin before there is a candidate
+            if judge_size:  # the judge takes its part of the job off stdin before there is a candidate
                 judge_peer, candidate_peer = (end.detach() for end in socket.socketpair())
                 judge = self.fork(run_judge, judge_size, limits, self.judge_evidence, judge_peer)
                 while not (started := self.started()) and not exited(judge):
@@ -55,17 +49,17 @@ class Zygote:
             child = self.fork(run_candidate, candidate_size, limits, self.candidate_evidence, candidate_peer)
             for fd in filter(None, (judge_peer, candidate_peer)):
                 os.close(fd)
-            end, status, cpu_s = await_end(child, judge, began + wall_s)
-            evidence, flooded = self.collect(limits[2] << 10)
+            end, status, cpu_s, peak_mb = await_end(child, judge, began + wall_s)
             spent_s = time.monotonic() - began
             if started + self.started() < 2:
                 end = NEVER_STARTED
-            self.clean()
-            sizes = [len(part) for part in evidence]
-            write_all(
-                ANSWER_FD,
-                ANSWER.pack(FLOODED if flooded else end, status, spent_s, cpu_s, *sizes) + b"".join(evidence),
-            )
+            is_spent = not self.clean()
+            sizes = [os.fstat(fd).st_size for fd in (self.candidate_evidence, self.judge_evidence)]
+            if max(sizes) > limits[2] << 10:
+                end, sizes = FLOODED, [0, 0]
+            write_all(ANSWER_FD, ANSWER.pack(end, is_spent, status, spent_s, cpu_s, peak_mb, *sizes))
+            for fd, size in zip((self.candidate_evidence, self.judge_evidence), sizes, strict=True):
+                self.send(fd, size)
 
     def fork(self, run, size: int, limits: list[int], evidence_fd: int, peer_fd: int | None) -> int:
         """Fork a child that takes its part of the job off stdin, shuts itself in and runs it."""
@@ -95,36 +89,36 @@ class Zygote:
         except BlockingIOError:
             return 0
 
-    def collect(self, cap: int) -> tuple[list[bytes], bool]:
-        """Take the evidence out of the memory files; whether the candidate's exceeds `cap`."""
-        evidence = []
-        for fd in (self.candidate_evidence, self.judge_evidence):
-            size = os.fstat(fd).st_size
-            evidence.append(os.pread(fd, min(size, cap), 0) if size else b"")
-            if size:
-                os.lseek(fd, 0, os.SEEK_SET)
-                os.ftruncate(fd, 0)
-            flooded = size > cap
-            if flooded:
-                return [b"", b""], True
-        return evidence, False
+    def send(self, fd: int, size: int) -> None:
+        """Send a memory file on and empty it. The kernel moves the bytes: in this process the next child could find them."""
+        offset = 0
+        while offset < size:
+            offset += os.sendfile(ANSWER_FD, fd, offset, size - offset)
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.ftruncate(fd, 0)
 
-    def clean(self) -> None:
-        """Remove the files that a program left."""
-        for folder in self.confinement.scratch:
-            for entry in os.listdir(folder):
-                path = os.path.join(folder, entry)
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, onerror=open_up)
-                else:
-                    os.unlink(path)
+    def clean(self) -> bool:
+        """Remove the files that a program left; False where that is not possible, and this sandbox is spent."""
+        try:
+            for folder in self.confinement.scratch:
+                if self.scratch_is_ours:  # and the program's, who may have locked it
+                    os.chmod(folder, 0o700)
+                for entry in os.listdir(folder):
+                    remove(os.path.join(folder, entry))
+        except (OSError, RecursionError):
+            return False
+        return True
 
 
-def open_up(function, path: str, _) -> None:
-    """Try again what a missing permission prevented, with the permission."""
-    os.chmod(os.path.dirname(path), 0o700)
+def remove(path: str) -> None:
+    """Remove a file, or a folder with all that is in it, whatever their modes."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        os.unlink(path)
+        return
     os.chmod(path, 0o700)
-    function(path)
+    for entry in os.listdir(path):
+        remove(os.path.join(path, entry))
+    os.rmdir(path)
 
 
 def read_exactly(fd: int, size: int) -> bytes:
@@ -148,11 +142,12 @@ def exited(child: int) -> bool:
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, int, float]:
+def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, int, float, float]:
     """Wait for candidate and judge, or for the deadline; leave no process behind.
 
     Returns:
-        EXITED or TIMED_OUT, the candidate's wait status and its CPU seconds.
+        EXITED or TIMED_OUT, the candidate's wait status, its CPU seconds and its largest resident size in MiB.
+
     """
     end = EXITED
     while not (exited(child) and (judge is None or exited(judge))):
@@ -169,7 +164,7 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return end, status, usage.ru_utime + usage.ru_stime
+            return end, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
         if not pid:
             kill_strays()
 
@@ -194,7 +189,6 @@ if __name__ == "__main__":
     for _ in (EVIDENCE_FD, PEER_FD):  # nothing of the zygote's may lie where a child expects these
         os.open(os.devnull, os.O_RDWR)
     zygote = Zygote(confine.Confinement(**json.loads(sys.argv[1])))
-    random.seed(0)  # every program starts from the same state
     gc.collect()
     gc.freeze()
     gc.disable()

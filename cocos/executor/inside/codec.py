@@ -92,6 +92,7 @@ def loads(text: str | bytes) -> object:
 
     Raises:
         CodecError: The text is no encoded value, or one that is deeper than MAX_DEPTH.
+
     """
     try:
         return decode(json.loads(text))

@@ -43,6 +43,7 @@ class Confinement:
         count_processes: Whether the limit on processes can be enforced: the user id is nobody else's.
         seccomp: A filter in the kernel's format, in hexadecimal, or "".
         landlock: Folders and files that may be read; None: no Landlock.
+
     """
 
     scratch: list[str]
