@@ -22,7 +22,15 @@ class ExecutorOptions:
     """How candidates' programs are run."""
 
     executor_workers: int | None = field(
-        default=None, metadata={"help": "Programs run at a time; the machine's processors by default."}
+        default=None,
+        metadata={"help": "Programs run at a time on this process; by default its share of the processors."},
+    )
+    sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = field(
+        default="auto",
+        metadata={"help": "Isolation level of the programs; `auto` is the best that this machine offers."},
+    )
+    min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = field(
+        default=None, metadata={"help": "Refuse to run below this level; seccomp where the level is `auto`."}
     )
     program_timeout_s: float = field(
         default=10.0, metadata={"help": "Wall-clock limit of one program with all its tests, in seconds."}
@@ -302,8 +310,14 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
 
 
 def open_executor(options: ExecutorOptions) -> Executor:
-    """A running executor with these limits; the caller closes it."""
-    return Executor(options.executor_workers, Limits(wall_s=options.program_timeout_s))
+    """A running executor, the caller's to close; the ranks of a machine share its processors."""
+    share = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return Executor(
+        options.executor_workers or max(1, share),
+        Limits(wall_s=options.program_timeout_s),
+        options.sandbox,
+        options.min_isolation,
+    )
 
 
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
