@@ -21,6 +21,7 @@ from trl import ModelConfig, SFTTrainer, get_peft_config, get_quantization_confi
 from boost.data import load_tokenized
 from cocos.cli import parse, run
 from cocos.config import BoostConfig, model_init_kwargs
+from cocos.console import show_lines
 from cocos.generation.huggingface import load_tokenizer
 from cocos.problems import sha256
 from cocos.records import resolved, save_json
@@ -44,6 +45,7 @@ def main() -> None:
         peft_config=get_peft_config(model_args),
         quantization_config=get_quantization_config(model_args),
     )
+    show_lines(trainer)
     if trainer.is_world_process_zero():
         Path(args.output_dir).mkdir(parents=True, exist_ok=True)
         data = {path: sha256(path) for path in (args.train_data, args.eval_data) if path}

@@ -2,14 +2,22 @@
 
 from typing import Any
 
-from transformers import TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ProgressCallback
 
-SHOWN = ("loss", "kl", "reward_t", "acc_t", "delta_t", "i2c_t", "c2i_t", "truncated_t")
+SHOWN = ("reward_t", "acc_t", "delta_t", "i2c_t", "c2i_t", "truncated_t")
+SHOWN_OTHERWISE = ("loss", "mean_token_accuracy")  # supervised training has no turns
+
+
+def show_lines(trainer: Trainer) -> None:
+    """Print lines above the progress bar in place of dictionaries; nothing changes where bars are off."""
+    if not trainer.args.disable_tqdm:
+        trainer.remove_callback(ProgressCallback)
+        trainer.add_callback(LineCallback())
 
 
 class LineCallback(ProgressCallback):
-    """Replaces the dictionary that transformers prints by the metrics that a person follows."""
+    """A progress bar, and above it the metrics that a person follows."""
 
     def on_log(
         self,
@@ -20,17 +28,16 @@ class LineCallback(ProgressCallback):
         **kwargs: Any,
     ) -> None:
         """Write the line above the bar, on the main process."""
-        if (
-            state.is_world_process_zero
-            and self.training_bar is not None
-            and (line := format_line(logs or {}))
-        ):
+        line = format_line(logs or {})
+        if line and self.training_bar is not None:
             self.training_bar.write(f"step {state.global_step:>4}  {line}")
 
 
 def format_line(logs: dict[str, Any]) -> str:
     """The shown metrics of one log as `name value`, evaluation marked by `dev`; "" where there are none."""
     is_dev = any(key.startswith("eval_") for key in logs)
-    values = {key.removeprefix("eval_"): value for key, value in logs.items()}
-    shown = [f"{k} {v:.3f}" for k, v in values.items() if k.startswith(SHOWN) and isinstance(v, (int, float))]
-    return ("dev  " if is_dev and shown else "") + "  ".join(shown)
+    numbers = {key.removeprefix("eval_"): v for key, v in logs.items() if isinstance(v, (int, float))}
+    shown = {k: v for k, v in numbers.items() if k.startswith(SHOWN)} or {
+        k: v for k, v in numbers.items() if k in SHOWN_OTHERWISE
+    }
+    return ("dev  " if is_dev and shown else "") + "  ".join(f"{k} {v:.3f}" for k, v in shown.items())

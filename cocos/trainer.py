@@ -22,14 +22,13 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase, TrainerCallback, TrainerControl
-from transformers.trainer_callback import ProgressCallback
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad, use_adapter
 
 from cocos.config import CoCoSConfig
-from cocos.console import LineCallback
+from cocos.console import show_lines
 from cocos.executor import Executor
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.metrics import correction_metrics, scored
@@ -96,9 +95,7 @@ class CoCoSTrainer(RLOOTrainer):
             **trainer_kwargs,
         )
         self.add_callback(_LastStepCounts())
-        if not args.disable_tqdm:
-            self.remove_callback(ProgressCallback)
-            self.add_callback(LineCallback())
+        show_lines(self)
         if args.credit == "last":
             logger.warning(
                 "credit 'last': gamma has no effect, the shared earlier turns cancel in the baseline"

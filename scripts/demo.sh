@@ -9,6 +9,7 @@ toy=data/toy
 began=$(date +%s)
 # Keep to what the demo is about: no bars for loading a model of 4 MB, no notices about later versions of libraries.
 export HF_HUB_DISABLE_PROGRESS_BARS=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore
+export OMP_WAIT_POLICY=PASSIVE # threads that wait leave the processor to the programs under test
 rm -rf "$out"
 mkdir -p "$out"
 
