@@ -1,9 +1,10 @@
 """The laboratory's problems: a small language of list functions, in MBPP format.
 
-A problem composes a filter, a map and a reduction: "Write a function to find the sum of the squares of the even numbers
-in a list." Some operations are usually misunderstood ("greater than" as `>=`, "double" as `x * x`); the three asserts are
-drawn so that no such misunderstanding, alone or with others, and no forgotten operation passes all of them. Compositions
-are held out whole: none in test.jsonl or dev.jsonl occurs in the other files.
+A problem composes a filter, a map and a reduction: "Write a function to find the sum of the squares of the
+even numbers in a list." Some operations are usually misunderstood ("greater than" as `>=`, "doubles" as
+`x * x`); the three asserts are drawn so that no such misunderstanding, alone or with others, and no forgotten
+operation passes all of them. Compositions are held out whole: none in test.jsonl or dev.jsonl occurs in
+another file.
 
     python scripts/make_toy_problems.py --seed 0 --output_dir data/toy
 """
@@ -11,19 +12,23 @@ are held out whole: none in test.jsonl or dev.jsonl occurs in the other files.
 import argparse
 import itertools
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that the file runs from a clone
 
 from cocos.problems import Problem, save_problems
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One step of a program: how it is said, how it is written, and how it is usually got wrong ("" if it is not).
+    """One step of a program: how it is said, how it is written, and how it is usually got wrong.
 
-    `{n}` stands for the problem's number. Boost gets reference solutions for operations that are `taught` only.
+    `{n}` stands for the problem's number; `wrong` is "" where nobody errs. boost.jsonl, the file with
+    reference solutions, knows only the operations that are `taught`.
     """
 
     words: str
@@ -66,22 +71,26 @@ REDUCTIONS = (
     Operation("first of the ", "ys[0]", "ys[1]", taught=False),
     Operation("number of different ", "len(set(ys))", "len(ys)", taught=False),
 )
-NOTHING = (FILTERS[0], MAPS[0], REDUCTIONS[0])  # what a program does that forgets the operation in its place
+NOTHING = (FILTERS[0], MAPS[0], REDUCTIONS[0])  # what stands where an operation was forgotten
 NUMBERS = (3, 4, 5, 6)
-NAME_HEADS = "amber birch cedar delta ember flint grove hazel ivory jade kite lemon maple north olive pearl".split()
-NAME_TAILS = "arc bell cove dune edge fork gate hill isle knot lane moss nest oak pond reed".split()
+NAMES = (
+    "amber arc bell birch cedar cove delta dune ember edge flint fork gate grove hazel hill isle ivory "
+    "jade kite knot lane lemon linen maple mint moss nest north oak olive onyx pearl pine plum pond "
+    "quartz quill raven reed river robin rose sable sage shore slate snow spruce stone storm swan teal "
+    "thorn tide vale velvet vine willow"
+)
 
 Composition = tuple[Operation, Operation, Operation]
 
 
 def compositions() -> list[Composition]:
-    """Every composition in which each operation matters: some three asserts tell it from all its wrong programs."""
+    """Every composition in which each operation matters: three asserts tell it from its wrong programs."""
     rng = random.Random(0)
     return [c for c in itertools.product(FILTERS, MAPS, REDUCTIONS) if make_tests(c, 4, "f", rng)]
 
 
 def split(seed: int) -> dict[str, list[Composition]]:
-    """Deal the compositions out: 5 % to dev, 20 % to test, the rest to train, no composition to two of them."""
+    """Deal the compositions out: 5 % to dev, 20 % to test, the rest to train; none to two of them."""
     deck = compositions()
     random.Random(seed).shuffle(deck)
     dev, test = len(deck) // 20, len(deck) // 4
@@ -96,7 +105,7 @@ def write_code(name: str, n: int, filter_code: str, map_code: str, reduction_cod
 
 def draw_name(rng: random.Random) -> str:
     """A function name that says nothing about the task, so that a model has to copy it from the tests."""
-    return f"{rng.choice(NAME_HEADS)}_{rng.choice(NAME_TAILS)}"
+    return rng.choice(NAMES.split())
 
 
 def make_problem(task_id: str, composition: Composition, n: int, name: str, rng: random.Random) -> Problem:
@@ -108,11 +117,11 @@ def make_problem(task_id: str, composition: Composition, n: int, name: str, rng:
 
 
 def make_tests(composition: Composition, n: int, name: str, rng: random.Random) -> tuple[str, ...]:
-    """Draw three asserts that the composition passes and every wrong program fails; () where 400 draws found none."""
+    """Draw three asserts that the reference passes and no wrong program does; () if 400 draws find none."""
     right = _evaluator(write_code("f", n, *(operation.code for operation in composition)))
     wrong = [_evaluator(write_code("f", n, *codes)) for codes in wrong_programs(composition)]
     for _ in range(400):
-        # The boundary of "greater than n" is where misunderstandings show, so n itself is always among the numbers.
+        # Misunderstandings of "greater than n" show at n itself: it is always among the numbers.
         inputs = [rng.sample([n, *rng.choices(range(10), k=4)], 5) for _ in range(3)]
         values = [right(xs) for xs in inputs]
         if all(v is not None and v != [] for v in values) and all(
@@ -148,11 +157,12 @@ def _evaluator(code: str) -> Callable[[list[int]], object]:
 
 
 def make_problems(prefix: str, pool: list[Composition], count: int, rng: random.Random) -> list[Problem]:
-    """Draw `count` different problems from a pool of compositions, each composition about as often as the others."""
+    """Draw `count` different problems from a pool of compositions, all about equally often."""
     problems: dict[tuple[str, ...], Problem] = {}
     while len(problems) < count:
         for composition in rng.sample(pool, min(len(pool), count - len(problems))):
-            problem = make_problem(f"{prefix}-{len(problems)}", composition, rng.choice(NUMBERS), draw_name(rng), rng)
+            n, name = rng.choice(NUMBERS), draw_name(rng)
+            problem = make_problem(f"{prefix}-{len(problems)}", composition, n, name, rng)
             if problem.test_list:
                 problems.setdefault(problem.test_list, problem)
     return list(problems.values())
@@ -160,8 +170,9 @@ def make_problems(prefix: str, pool: list[Composition], count: int, rng: random.
 
 def main() -> None:
     """Write train.jsonl, boost.jsonl, dev.jsonl and test.jsonl."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same bytes (default: 0)")
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")
     parser.add_argument("--output_dir", type=Path, default=Path("data/toy"), help="default: data/toy")
     args = parser.parse_args()
     args.output_dir.mkdir(parents=True, exist_ok=True)

@@ -88,7 +88,10 @@ def test_base_is_small_complete_and_ready_for_batches(tokenizer):
     assert sum(file.stat().st_size for file in (TOY / "base").iterdir()) <= 4 * 2**20
     assert model.get_input_embeddings().num_embeddings == len(tokenizer)
     assert tokenizer.pad_token_id != tokenizer.eos_token_id
-    assert json.loads((TOY / "base" / "generation_config.json").read_text())["eos_token_id"] == tokenizer.eos_token_id
+    assert (
+        json.loads((TOY / "base" / "generation_config.json").read_text())["eos_token_id"]
+        == tokenizer.eos_token_id
+    )
 
 
 def test_no_token_straddles_a_turn_boundary(problems, tokenizer):
