@@ -196,7 +196,7 @@ def test_too_many_infrastructure_failures_stop_the_run():
     for pid in executor.worker_pids:
         os.kill(pid, 9)
     with pytest.raises(
-        ExecutorError, match=r"stopped: more than 3 of the last|before this program had its turn"
+        ExecutorError, match=r"stopped: more than 3 of the last 200|before this program had its turn"
     ):
         executor.run([Program(GOOD.code + f"\nn = {n}", GOOD.test_list) for n in range(50)])
     with pytest.raises(ExecutorError, match="no more processes"):
@@ -237,7 +237,7 @@ def test_a_starved_timeout_gets_one_lone_second_chance():
     code = f"import time\nif time.time() < {until}: time.sleep(60)\ndef f(): return 1"
     with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=1)) as executor:
         busy = [Program(f"import time\ntime.sleep(0.5)\nn = {n}", ("assert n == n + 0",)) for n in range(3)]
-        result, *others = executor.run([Program(code, ("assert f() == 1",)), *busy])
+        result, *_ = executor.run([Program(code, ("assert f() == 1",)), *busy])
         assert result.all_passed and executor.stats.retried_timeouts == 1
 
 
@@ -390,9 +390,8 @@ def test_every_reference_solution_passes(executor, name, count):
 
 
 def test_the_command_line_reports_what_fails(tmp_path):
-    good, bad = (
-        '{"text": "t", "code": "def f(): return %d", "test_list": ["assert f() == 1"]}' % n for n in (1, 2)
-    )
+    rows = [{"text": "t", "code": f"def f(): return {n}", "test_list": ["assert f() == 1"]} for n in (1, 2)]
+    good, bad = map(json.dumps, rows)
     file = tmp_path / "two.jsonl"
     file.write_text(f"{good}\n{bad}\n")
     run = subprocess.run(

@@ -4,7 +4,8 @@
         [result] = executor.run([Program(code="def f(x): return x + 1", test_list=("assert f(1) == 2",))])
         assert result.all_passed
 
-Standard library only; knows nothing of models. `docs/executor.md` says what each isolation level stops and does not stop.
+Standard library only; knows nothing of models. `docs/executor.md` says what each isolation level stops and
+does not stop.
 """
 
 from cocos.executor.limits import Limits

@@ -16,7 +16,7 @@ from cocos.problems import DataError, Problem, load_problems
 
 
 def check(path: str, executor: Executor) -> int:
-    """Run every reference solution in `path`, print a line per failure and a summary; return the exit status."""
+    """Run every reference solution in `path`, report each failure and a summary; return the exit status."""
     problems = [problem for problem in load_problems(path) if problem.code.strip()]
     if not problems:
         raise DataError(f"{path}: no row has a reference solution (field 'code'); there is nothing to check")
@@ -32,21 +32,20 @@ def check(path: str, executor: Executor) -> int:
     spent_s = time.perf_counter() - started
     stats = executor.stats
     print(
-        f"{len(problems) - len(failures)}/{len(problems)} references pass ({path}; isolation {executor.isolation}, "
-        f"{stats.in_child_tests}/{stats.tests} tests in_child, {executor.num_workers} workers, {spent_s:.1f} s)"
+        f"{len(problems) - len(failures)}/{len(problems)} references pass ({path}; "
+        f"isolation {executor.isolation}, {stats.in_child_tests}/{stats.tests} tests in_child, "
+        f"{executor.num_workers} workers, {spent_s:.1f} s)"
     )
     return 1 if failures else 0
 
 
 def doctor() -> int:
-    """Print the levels, best first, and the one that `auto` picks; return 0 where there is one above rlimits."""
+    """Print the levels, best first, and the one that `auto` picks; return 1 where there is none for it."""
     for level in LEVELS:
         reason = level.why_missing()
         print(f"{level.name:<11} {'yes' if reason is None else 'no: ' + reason}")
     reason = syscalls.why_missing()
-    print(
-        f"{'(filter)':<11} {'yes' if reason is None else 'no: ' + reason}: the system-call filter, on top of every level"
-    )
+    print(f"filter      {'yes' if reason is None else 'no: ' + reason} (system calls; on top of the others)")
     try:
         level = choose()
         with Executor(num_workers=1, sandbox=level.name):

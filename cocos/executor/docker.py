@@ -1,7 +1,8 @@
 """Level `docker`: the worker in a long-lived container, one per worker.
 
-No network, a read-only system, a small private /tmp, no capabilities, no new privileges, an unprivileged user; processes, memory
-and processors are capped for the container as a whole. `scripts/sandbox_image.sh` builds the image.
+No network, a read-only system, a small private /tmp, no capabilities, no new privileges, an unprivileged
+user; processes, memory and processors are capped for the container as a whole. `scripts/sandbox_image.sh`
+builds the image.
 
 Environment: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER_MEMORY, DOCKER_BIN.
 """
@@ -44,7 +45,7 @@ def why_missing() -> str | None:
             return "no docker engine answers (start the daemon, or join the docker group)"
         command = [client(), "image", "inspect", image()]
         if subprocess.run(command, capture_output=True, timeout=CLIENT_S, check=False).returncode:
-            return f"no image {image()!r} (scripts/sandbox_image.sh builds it; SANDBOX_DOCKER_IMAGE names another)"
+            return f"no image {image()!r} (scripts/sandbox_image.sh builds it, SANDBOX_DOCKER_IMAGE names it)"
     except subprocess.TimeoutExpired:
         return "the docker engine does not answer in time"
     return None

@@ -1,7 +1,8 @@
 """From what came out of a sandbox to verdicts: nothing counts as passed without positive evidence.
 
-The candidate may have written anything into its evidence, so every line is checked, the first that is malformed or out of order
-ends the reading, and what a value means is decided here. The judge's evidence comes from a process of ours.
+The candidate may have written anything into its evidence, so every line is checked, the first that is
+malformed or out of order ends the reading, and what a value means is decided here. The judge's evidence comes
+from a process of ours.
 """
 
 import json
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from os import WIFSIGNALED, WTERMSIG
 from types import CodeType
+from typing import Any, TypeGuard
 
 from cocos.executor.inside import codec
 from cocos.executor.limits import Limits
@@ -44,10 +46,11 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     if loaded != "loaded":
         if isinstance(loaded, list) and len(loaded) == 3 and loaded[0] == "program":
             cause = _error(loaded[1:], 0.0)
-        verdicts = (cause,) * len(plans)
-        return ExecutionResult(verdicts, None, isolation, answer.duration_s, cause.error_type, cause.message)
+        return ExecutionResult(
+            (cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message
+        )
     judged = {row[0]: row for row in _lines(answer.judge) if _is_row(row)}
-    verdicts = []
+    verdicts: list[Verdict] = []
     for number, plan in enumerate(plans):
         row = next(rows, None)
         if isinstance(plan, Judged):
@@ -60,7 +63,7 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     return ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s)
 
 
-def _lines(evidence: bytes) -> Iterator[object]:
+def _lines(evidence: bytes) -> Iterator[Any]:
     """The whole lines of JSON, up to the first that is none."""
     for line in evidence.split(b"\n")[:-1]:
         try:
@@ -69,7 +72,7 @@ def _lines(evidence: bytes) -> Iterator[object]:
             return
 
 
-def _is_row(row: object) -> bool:
+def _is_row(row: Any) -> TypeGuard[list]:
     return (
         isinstance(row, list)
         and len(row) == 3
@@ -102,7 +105,7 @@ class _CandidateRaised(Exception):
 
 
 class _Atoms(dict):
-    """The decoded atoms by name; one that raised, or cannot be decoded, raises where the condition needs it."""
+    """The decoded atoms by name; one that raised, or is malformed, raises where the condition needs it."""
 
     def __init__(self, outcomes: list) -> None:
         self.outcomes = outcomes

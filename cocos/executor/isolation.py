@@ -1,4 +1,5 @@
-"""The isolation levels, best first: which of them this machine offers, why it lacks the others, and how each starts a worker.
+"""The isolation levels, best first: which of them this machine offers, why it lacks the others, and how each
+starts a worker.
 
 docker      the worker in a long-lived container (docker.py)
 namespaces  the worker under bubblewrap: own user, PID, network, IPC, UTS and mount namespaces (namespaces.py)
@@ -45,7 +46,8 @@ def choose(sandbox: str = "auto", min_isolation: str | None = None) -> Level:
 
     Args:
         sandbox: A level's name, or "auto" for the best that this machine offers.
-        min_isolation: Refuse to run below this level. None: below seccomp for "auto", below nothing for a level chosen by name.
+        min_isolation: Refuse to run below this level. None: below seccomp for "auto", below nothing for a
+            level chosen by name.
 
     Raises:
         ExecutorError: No level satisfies the demand; the message says what to install.

@@ -1,6 +1,7 @@
 """Limits of one program.
 
-Knows units, defaults and what this container leaves to give. Does not know how a limit is enforced: that is `inside/confine.py`.
+Knows units, defaults and what this container leaves to give. Does not know how a limit is enforced: that is
+`inside/confine.py`.
 """
 
 import os
@@ -20,9 +21,11 @@ class Limits:
         wall_s: Seconds on the clock.
         cpu_s: Seconds of processor time. Below `wall_s`, a busy machine does not turn into a wrong verdict.
         memory_mb: Address space of a process, MiB.
-        output_kb: KiB that may come back as values and messages; stdout and stderr are discarded by the kernel.
+        output_kb: KiB that may come back as values and messages; stdout and stderr are discarded by the
+            kernel.
         file_mb: Largest single file, MiB.
-        processes: Further processes and threads; enforced where the level can count them (see docs/executor.md).
+        processes: Further processes and threads; enforced where the level can count them (see
+            docs/executor.md).
         open_files: Open descriptors.
 
     """
@@ -58,7 +61,8 @@ class Limits:
         return replace(self, memory_mb=memory_mb, open_files=open_files)
 
     def calibrated(self, reference_s: float, factor: float = 10.0, least_s: float = 2.0) -> "Limits":
-        """These limits with the times that a reference solution justifies: `factor` times its own, at least `least_s`.
+        """These limits with the times that a reference solution justifies: `factor` times its own, at least
+        `least_s`.
 
         Never above the limits they are derived from, so a slow reference cannot lift them.
         """

@@ -1,7 +1,8 @@
 """Level `namespaces`: the worker under bubblewrap.
 
-The sandbox has a user, PID, network, IPC, UTS, cgroup and mount namespace of its own; a read-only system, an empty private /tmp,
-no home and no environment. The zygote is PID 1 in it: its children cannot signal it, and end with it.
+The sandbox has a user, PID, network, IPC, UTS, cgroup and mount namespace of its own; a read-only system, an
+empty private /tmp, no home and no environment. The zygote is PID 1 in it: its children cannot signal it, and
+end with it.
 """
 
 import functools

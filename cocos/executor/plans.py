@@ -1,9 +1,10 @@
 """How each test is judged, decided from the test alone: the candidate has no say in it.
 
-`Split`: one assert whose candidate's parts ("atoms") can be told apart (`splitting.py`). The candidate's process evaluates the
-atoms and sends plain values; the trusted process evaluates what is demanded of them. `Judged`: several statements, run in a
-process that the candidate cannot reach and that calls the candidate's functions through a pipe (`inside/judge.py`). `InChild`:
-neither is possible; the test runs beside the candidate, and its evidence could in principle be forged.
+`Split`: one assert whose candidate's parts ("atoms") can be told apart (`splitting.py`). The candidate's
+process evaluates the atoms and sends plain values; the trusted process evaluates what is demanded of them.
+`Judged`: several statements, run in a process that the candidate cannot reach and that calls the candidate's
+functions through a pipe (`inside/judge.py`). `InChild`: neither is possible; the test runs beside the
+candidate, and its evidence could in principle be forged.
 """
 
 import ast
@@ -14,7 +15,8 @@ from functools import lru_cache
 
 from cocos.executor.splitting import Split, split_assert
 
-# Modules that the tests of benchmarks use without importing them; taken from the test's side, never from the candidate's.
+# Modules that the tests of benchmarks use without importing them; taken from the test's side, never from the
+# candidate's.
 STANDARD_MODULES = frozenset(
     [
         "bisect",
@@ -42,7 +44,7 @@ _BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 
 @dataclass(frozen=True)
 class Judged:
-    """Statements that a judge process runs after `imports`; calls of the `remote` names go to the candidate, by value."""
+    """Statements that a judge process runs after `imports`; calls of `remote` names go to the candidate."""
 
     source: str
     imports: str
@@ -62,7 +64,7 @@ Plan = Split | Judged | InChild
 
 @lru_cache(maxsize=1 << 16)
 def plan_test(test: str, setup: str = "") -> Plan:
-    """Decide how to judge one test of a program with this setup. A test that does not parse is left to fail in the child."""
+    """Decide how to judge one test of a program; one that does not parse is left to fail in the child."""
     try:
         tree, setup_tree = ast.parse(test), ast.parse(setup)
         symbols = symtable.symtable(test, "<test>", "exec")
@@ -72,11 +74,11 @@ def plan_test(test: str, setup: str = "") -> Plan:
     imported = _bound_by(imports)
     set_up = _bound_by(ast.walk(setup_tree)) - imported
     helpers = {n.name for n in ast.walk(setup_tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    if len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert):
-        if plan := split_assert(
-            tree.body[0].test, not_safe=helpers | (imported - {"math", "sys"}), of_candidate=set_up
-        ):
-            return plan
+    match tree.body:
+        case [ast.Assert(test=condition)]:
+            not_safe = helpers | (imported - {"math", "sys"})
+            if plan := split_assert(condition, not_safe, of_candidate=set_up):
+                return plan
     free = _free_names(symbols) - _BUILTINS - imported
     modules = (
         free
@@ -123,7 +125,7 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
 
 
 def _why_not_judged(tree: ast.Module, remote: set[str], set_up: set[str]) -> str | None:
-    """Why a test cannot be left to the judge, which meets the candidate only by calling its functions with plain values."""
+    """Why the judge, who can only call the candidate's functions with plain values, cannot have a test."""
     nodes = list(ast.walk(tree))
     if any(isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.Global)) for node in nodes):
         return "asynchronous, or rebinds globals"

@@ -1,7 +1,7 @@
 """The pool: programs in, results out, a worker process per thread.
 
-Knows how work is queued, repeated and given up. Does not know what a test is (`plans.py`, `evidence.py`) or how code is confined
-(`isolation.py`, `inside/`).
+Knows how work is queued, repeated and given up. Does not know what a test is (`plans.py`, `evidence.py`) or
+how code is confined (`isolation.py`, `inside/`).
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future, as_completed, wait
 from dataclasses import dataclass, replace
 
-from cocos.executor.evidence import read_result
+from cocos.executor.evidence import TIMED_OUT, read_result
 from cocos.executor.isolation import choose
 from cocos.executor.limits import Limits
 from cocos.executor.plans import plan_test
@@ -22,6 +22,7 @@ from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Sta
 from cocos.executor.worker import Worker, WorkerDied
 
 ATTEMPTS = 2  # a program whose worker died this often is an infrastructure failure
+PATIENCE_S = 60.0  # what is set aside waits no longer than this for the others to pause
 RECENT = 200  # results over which infrastructure failures are counted
 STARVED = (
     0.9  # a program that timed out with less than this share of its time on a processor gets a second chance
@@ -47,18 +48,21 @@ class Stats:
 class _Job:
     program: Program
     future: "Future[ExecutionResult]"
-    alone_since: float | None = None  # when it was set aside for a lone second attempt
+    set_aside_s: float = 0.0  # when it was put aside for a lone second attempt, on the monotonic clock
 
 
 class Executor:
-    """A pool of fresh-interpreter workers; each forks one child per program. A context manager, usable from any thread.
+    """A pool of fresh-interpreter workers; each forks one child per program. A context manager, usable from
+    any thread.
 
     Args:
         num_workers: Programs that run at the same time; None: one per processor that this process may use.
         limits: For programs that bring none of their own; clamped to what the container has.
         sandbox: Name of an isolation level, or "auto" for the best that this machine offers.
-        min_isolation: Refuse to run below this level; None: "seccomp" for "auto", anything for a level chosen by name.
-        max_infra_failures: The run stops when more than this many of the last 200 programs met a failing executor.
+        min_isolation: Refuse to run below this level; None: "seccomp" for "auto", anything for a level chosen
+            by name.
+        max_infra_failures: The run stops when more than this many of the last 200 programs met a failing
+            executor.
 
     Raises:
         ExecutorError: No demanded level works here, or the self-test fails.
@@ -131,8 +135,8 @@ class Executor:
 
         Args:
             programs: Any number of them.
-            batch_s: Seconds for all together; what is not done by then is an infrastructure failure. Keep it below the timeout
-                of the process group that waits for the rewards. None: as long as it takes.
+            batch_s: Seconds for all together; what is not done by then is an infrastructure failure. Keep it
+                below the timeout of the process group that waits for the rewards. None: as long as it takes.
 
         Raises:
             ExecutorError: More infrastructure failures than `max_infra_failures`.
@@ -165,7 +169,7 @@ class Executor:
         return [futures[program].result() for program in programs]
 
     def calibrate(self, reference: Program, factor: float = 10.0) -> Limits:
-        """Limits for candidates on this machine, from how long the reference solution takes (see `Limits.calibrated`)."""
+        """Limits for candidates, from how long the reference takes here (see `Limits.calibrated`)."""
         [result] = self.run([reference])
         if not result.all_passed:
             raise ExecutorError(
@@ -222,7 +226,9 @@ class Executor:
         """Wait for a job; one that was set aside is given out only while nothing else runs."""
         with self._changed:
             while True:
-                is_overdue = bool(self._lone_jobs) and time.monotonic() > self._lone_jobs[0].alone_since + 60  # type: ignore[operator]
+                is_overdue = (
+                    bool(self._lone_jobs) and time.monotonic() > self._lone_jobs[0].set_aside_s + PATIENCE_S
+                )
                 if self._jobs and not self._is_alone and not is_overdue:
                     job = self._jobs.popleft()
                     if not job.future.set_running_or_notify_cancel():
@@ -249,8 +255,7 @@ class Executor:
         if answer.is_spent:
             self._drop_worker()
         result = read_result(plans, answer, limits, self.isolation)
-        is_timeout = any(verdict.status is Status.TIMEOUT for verdict in result.verdicts)
-        return result, is_timeout and answer.cpu_s < STARVED * min(limits.wall_s, limits.cpu_s)
+        return result, answer.end == TIMED_OUT and answer.cpu_s < STARVED * min(limits.wall_s, limits.cpu_s)
 
     def _finish(self, job: _Job, result: ExecutionResult, faults: int, set_aside: bool) -> None:
         with self._changed:
@@ -258,10 +263,10 @@ class Executor:
             self._is_alone = False
             self.stats.worker_restarts += faults
             self.stats.busy_s += result.duration_s
-            set_aside = set_aside and job.alone_since is None and self._refusal is None
+            set_aside = set_aside and not job.set_aside_s and self._refusal is None
             if set_aside:
                 self.stats.retried_timeouts += 1
-                self._lone_jobs.append(replace(job, alone_since=time.monotonic()))
+                self._lone_jobs.append(replace(job, set_aside_s=time.monotonic()))
             else:
                 self._count(result)
             self._changed.notify_all()
@@ -269,8 +274,9 @@ class Executor:
             job.future.set_result(result)
         if self._recent_faults.count(None) < len(self._recent_faults) - self._max_infra_failures:
             self._refuse(
-                f"stopped: more than {self._max_infra_failures} of the last {len(self._recent_faults)} programs met a failing "
-                f"executor, most recently: {result.infra_error}; `python -m cocos.executor doctor` may say why"
+                f"stopped: more than {self._max_infra_failures} of the last {RECENT} programs "
+                f"met a failing executor, most recently: {result.infra_error}; "
+                "try `python -m cocos.executor doctor`"
             )
 
     def _count(self, result: ExecutionResult) -> None:

@@ -1,7 +1,8 @@
-"""Level `seccomp`: no namespaces, but no_new_privs, a system-call filter and Landlock. Also the level `rlimits`, which has none.
+"""Level `seccomp`: no namespaces, but no_new_privs, a system-call filter and Landlock. Also the level
+`rlimits`, which has none.
 
-Works inside an ordinary unprivileged container. A program may read the interpreter and the system's libraries, write below a
-private folder, and do nothing to any other process: it cannot start one either.
+Works inside an ordinary unprivileged container. A program may read the interpreter and the system's
+libraries, write below a private folder, and do nothing to any other process: it cannot start one either.
 """
 
 import json
@@ -32,7 +33,7 @@ def why_missing() -> str | None:
 def launch(limits: Limits) -> Sandbox:
     """Start a worker whose programs are confined by the filter and Landlock."""
     readable = [*READABLE, sys.base_prefix]
-    return _start({"seccomp": syscalls.compile_filter(strict=True), "landlock": readable})
+    return _start({"seccomp": syscalls.compile_filter(strict=True), "strict": True, "landlock": readable})
 
 
 def launch_rlimits(limits: Limits) -> Sandbox:

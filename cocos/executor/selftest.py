@@ -1,4 +1,4 @@
-"""The self-test before the first program: an executor that cannot tell right from wrong here must not run at all."""
+"""The self-test at the start: an executor that cannot tell right from wrong must not run at all."""
 
 import socket
 from collections.abc import Callable

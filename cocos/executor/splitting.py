@@ -1,7 +1,8 @@
 """One assert, taken apart into what the candidate must compute and what is demanded of it.
 
-Works on the test's text alone. What the trusted side may evaluate is a closed list of names and node types, each at most n log n
-in the size of the candidate's values; everything else is an atom, or the assert is not split at all.
+Works on the test's text alone. What the trusted side may evaluate is a closed list of names and node types,
+each at most n log n in the size of the candidate's values; everything else is an atom, or the assert is not
+split at all.
 """
 
 import ast
@@ -34,8 +35,8 @@ _TRUSTED = {
         "zip",
     ]
 }
-# Constructors and conversions: of a candidate's value they are part of the atom, since a generator or an object with __len__ does
-# not cross the border, its list or length does.
+# Constructors and conversions: of a candidate's value they are part of the atom, since a generator or an
+# object with __len__ does not cross the border, its list or length does.
 _CONVERTERS = {
     name: getattr(builtins, name)
     for name in [
@@ -89,15 +90,27 @@ _ATTRIBUTES = {
 }
 SAFE_NAMES = {**_TRUSTED, **_CONVERTERS, **_STANDARD, **_MODULES}
 _SAFE_NODES = (
-    ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.unaryop, ast.BoolOp, ast.boolop,
-    ast.BinOp, ast.operator, ast.Compare, ast.cmpop, ast.IfExp, ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.Attribute,
-)  # fmt: skip
+    *(ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Subscript, ast.Slice),
+    *(
+        ast.UnaryOp,
+        ast.unaryop,
+        ast.BoolOp,
+        ast.boolop,
+        ast.BinOp,
+        ast.operator,
+        ast.Compare,
+        ast.cmpop,
+        ast.IfExp,
+    ),
+    *(ast.Call, ast.keyword, ast.Attribute),
+)
 _MAX_EXPONENT = 1000  # the trusted side evaluates no larger power, shift or range
 
 
 @dataclass(frozen=True)
 class Split:
-    """`atoms` are evaluated beside the candidate, `condition` on the trusted side with their values as _0, _1, ...
+    """`atoms` are evaluated beside the candidate, `condition` on the trusted side with their values as _0,
+    _1, ...
 
     `actual` and `expected` are the two sides of a plain comparison, for messages, or None.
     """
@@ -113,7 +126,8 @@ class _Unsplittable(Exception):
 
 
 def split_assert(condition: ast.expr, not_safe: set[str], of_candidate: set[str]) -> Split | None:
-    """Split the condition of an assert, or return None where it needs a name in `not_safe` or another way of judging.
+    """Split the condition of an assert, or return None where it needs a name in `not_safe` or another way of
+    judging.
 
     Args:
         condition: The asserted expression; left unchanged.
@@ -144,7 +158,7 @@ def split_assert(condition: ast.expr, not_safe: set[str], of_candidate: set[str]
 
 
 class _Splitter:
-    """Replaces each part of a condition that needs the candidate by a name, and collects those parts as source."""
+    """Replaces the parts of a condition that need the candidate by names, and collects them as source."""
 
     def __init__(self, unknown: set[str]) -> None:
         self.unknown = unknown
@@ -230,7 +244,10 @@ def _refuse_costly(node: ast.AST) -> None:
             case ast.BinOp(op=ast.Pow() | ast.LShift()):
                 raise _Unsplittable
             case ast.Call(func=ast.Name(id="range"), args=bounds):
-                if not all(isinstance(b, ast.Constant) and b.value <= _MAX_EXPONENT for b in bounds):
+                sizes = [bound.value for bound in bounds if isinstance(bound, ast.Constant)]
+                if len(sizes) < len(bounds) or not all(
+                    isinstance(s, int) and s <= _MAX_EXPONENT for s in sizes
+                ):
                     raise _Unsplittable
 
 

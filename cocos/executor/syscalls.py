@@ -1,4 +1,4 @@
-"""The system-call filter, compiled by libseccomp to the kernel's format. Which binding is used, and what is refused."""
+"""The system-call filter: what it refuses, and how libseccomp compiles it to the kernel's format."""
 
 import functools
 import os
@@ -45,7 +45,8 @@ REFUSED = [
     "unshare",
     "userfaultfd",
 ]
-# Refused as well where no PID namespace keeps processes apart: there a program is one process, and signals nobody.
+# Refused as well where no PID namespace keeps processes apart: there a program is one process, and signals
+# nobody.
 REFUSED_WITHOUT_NAMESPACES = [
     "execve",
     "execveat",

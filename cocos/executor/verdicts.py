@@ -10,7 +10,7 @@ from cocos.executor.limits import Limits
 
 
 class ExecutorError(RuntimeError):
-    """The executor itself cannot work; the message says what to do about it. Never caused by a candidate's code."""
+    """The executor itself cannot work; the message says what to do. Never caused by a candidate's code."""
 
 
 class Status(StrEnum):
@@ -60,7 +60,8 @@ class Verdict:
         expected: Source-like form of what the assertion demands, where it shows it.
         actual: Source-like form of what the program gave instead, where the assertion shows it.
         duration_s: Wall time of this test alone; 0 where it did not run to its end.
-        in_child: The test could not be judged outside the process that ran the candidate: its evidence could be forged.
+        in_child: The test could not be judged outside the process that ran the candidate: its evidence could
+            be forged.
 
     """
 
@@ -83,7 +84,8 @@ class ExecutionResult:
 
     Attributes:
         verdicts: One per test, in order; empty if and only if the executor itself failed.
-        infra_error: Why the executor failed, or None. Such a result is no evidence about the program: leave it out.
+        infra_error: Why the executor failed, or None. Such a result is no evidence about the program: leave
+            it out.
         isolation: Name of the isolation level in force.
         duration_s: Wall time inside the worker; 0 where the executor failed.
         error_type: Class name of the exception that code or setup raised before any test ran, or None.

@@ -4,6 +4,7 @@ Knows the wire format. Does not know how the process is confined: a `Launcher` s
 """
 
 import json
+import marshal
 import os
 import select
 import signal
@@ -19,9 +20,10 @@ from cocos.executor.limits import Limits
 from cocos.executor.plans import InChild, Judged, Plan
 from cocos.executor.splitting import Split
 
-HEADER = struct.Struct("!IIdIIIIII")  # the same two as in inside/__main__.py
+HEADER = struct.Struct("!IIdIIIIII")  # the same two as in inside/zygote.py
 ANSWER = struct.Struct("!c?idddII")
 NEVER_STARTED = b"N"
+MARSHAL_VERSION = 2  # the plain types that a job is made of read the same in every Python
 START_S = 60.0  # a worker that is not ready by then counts as dead
 GRACE_S = 15.0  # beyond a program's wall limit: the zygote itself is stuck
 
@@ -64,10 +66,11 @@ class Worker:
         )
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
         self._write(header + judge + candidate)
-        *ending, candidate_size, judge_size = ANSWER.unpack(self._read(ANSWER.size))
-        if ending[0] == NEVER_STARTED:
+        end, is_spent, status, wall_s, cpu_s, peak_mb, *sizes = ANSWER.unpack(self._read(ANSWER.size))
+        if end == NEVER_STARTED:
             raise WorkerDied("a child could not be confined")
-        return Answer(*ending, self._read(candidate_size), self._read(judge_size))
+        candidate, judge = (self._read(size) for size in sizes)
+        return Answer(end, is_spent, status, wall_s, cpu_s, peak_mb, candidate, judge)
 
     def kill(self) -> None:
         """End the worker and everything below it, and reap it."""
@@ -117,7 +120,7 @@ class Sandbox:
         clean_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._clean_up = clean_up
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -151,17 +154,18 @@ class Sandbox:
 
 
 def _job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:
-    """The candidate's part of a job, which must hold nothing of what is expected, and the judge's, empty where none is needed."""
-    tests: list[dict] = []
+    """The candidate's part of a job, which holds nothing of what is expected, and the judge's, or b""."""
+    tests: list[tuple] = []
     judged: list[dict] = []
     for number, plan in enumerate(plans):
         match plan:
             case Split(atoms=atoms):
-                tests.append({"atoms": atoms})
+                tests.append(("atoms", "".join(f"(lambda: {atom})," for atom in atoms)))
             case InChild(source=source):
-                tests.append({"source": source})
+                tests.append(("source", source))
             case Judged(source=source, imports=imports, remote=remote):
-                tests.append({"judge": None})
+                tests.append(("judge",))
                 judged.append({"number": number, "source": source, "imports": imports, "remote": remote})
-    candidate = json.dumps({"code": code, "setup": setup, "tests": tests}).encode()
-    return candidate, json.dumps(judged).encode() if judged else b""
+    return marshal.dumps((code, setup, tuple(tests)), MARSHAL_VERSION), json.dumps(
+        judged
+    ).encode() if judged else b""

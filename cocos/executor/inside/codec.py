@@ -1,10 +1,13 @@
-"""Plain values as JSON, in both directions: the only thing that crosses the border between a candidate and its judge.
+"""Plain values as JSON, in both directions: the only thing that crosses the border between a candidate and
+its judge.
 
-`encode` runs beside the candidate and is not trusted; `decode` is strict and builds nothing but values of the types below, so
-that a decoded value cannot carry an `__eq__` of the candidate's. What is none of them arrives as `Opaque`. Imports nothing of
+`encode` runs beside the candidate and is not trusted; `decode` is strict and builds nothing but values of the
+types below, so that a decoded value cannot carry an `__eq__` of the candidate's. What is none of them arrives
+as `Opaque`. Imports nothing of
 ours: the sandbox loads this file on its own.
 
-On the wire None, bool, str, float and short int are themselves; everything else is a list that begins with a tag.
+On the wire None, bool, str, float and short int are themselves; everything else is a list that begins with a
+tag.
 """
 
 import collections
@@ -13,16 +16,17 @@ import decimal
 import fractions
 import json
 import types
+from typing import Any
 
 MAX_DEPTH = 100
 _SHORT = 1 << 63
 _VIEWS = {type({}.keys()): "k", type({}.values()): "v", type({}.items()): "m"}
-_ITERATORS = (
-    types.GeneratorType, map, filter, zip, enumerate, reversed, type(iter([])), type(iter(())), type(iter("")), type(iter("é")),
-    type(iter(set())), type(iter({})), type(iter({}.values())), type(iter({}.items())), type(iter(range(0))),
-    type(reversed([])), type(iter(b"")),
-)  # fmt: skip
-_TYPES = {
+_ITERABLES: tuple[Any, ...] = ([], (), "", "é", b"", set(), range(0), {}, {}.values(), {}.items())
+_ITERATORS: tuple[Any, ...] = (
+    *(types.GeneratorType, map, filter, zip, enumerate, reversed, type(reversed([]))),
+    *(type(iter(iterable)) for iterable in _ITERABLES),
+)
+_TYPES: dict[str, type] = {
     t.__name__: t
     for t in (
         bool,
@@ -42,7 +46,12 @@ _TYPES = {
         type(None),
     )
 }
-_BUILD = {
+_AT_THE_BASE: tuple[tuple[type, Any], ...] = (
+    (int, int.__index__),
+    (float, float.__float__),
+    (str, str.__str__),
+)
+_BUILD: dict[str, Any] = {
     "l": list,
     "t": tuple,
     "s": set,
@@ -50,8 +59,8 @@ _BUILD = {
     "q": collections.deque,
     "g": iter,
 }
-_PAIRS = {"d": dict, "C": collections.Counter, "O": collections.OrderedDict}
-_ISO = {"dt": datetime.datetime, "da": datetime.date, "ti": datetime.time}
+_PAIRS: dict[str, Any] = {"d": dict, "C": collections.Counter, "O": collections.OrderedDict}
+_ISO: dict[str, Any] = {"dt": datetime.datetime, "da": datetime.date, "ti": datetime.time}
 
 
 class CodecError(ValueError):
@@ -63,7 +72,7 @@ class NotPlainValue(CodecError):
 
 
 class Opaque:
-    """A value that is not plain: it exists, is not None and may be known to be true, and nothing else can be said of it."""
+    """A value that is not plain: it exists, is not None, may be known to be true, and that is all."""
 
     def __init__(self, type_name: str, is_true: bool) -> None:
         self.type_name = type_name
@@ -78,12 +87,12 @@ class Opaque:
     def _refuse(self, *others: object) -> bool:
         raise NotPlainValue(f"returned {self.type_name}, which is not a plain value")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 
 
 def dumps(value: object) -> str:
-    """Encode one value. A subclass instance is sent as the plain value it is at its base, whatever its methods say."""
+    """Encode one value; an instance of a subclass as the plain value that it is at its base."""
     return json.dumps(encode(value))
 
 
@@ -100,13 +109,13 @@ def loads(text: str | bytes) -> object:
         raise CodecError(str(error)) from None
 
 
-def encode(value: object, depth: int = 0) -> object:
+def encode(value: Any, depth: int = 0) -> Any:
     """Turn a value into what `json.dumps` takes."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
     if kind is int:
-        return value if -_SHORT < value < _SHORT else ["i", hex(value)]  # type: ignore[operator]
+        return value if -_SHORT < value < _SHORT else ["i", hex(value)]
     if depth >= MAX_DEPTH:
         return ["o", "a value nested too deeply", False]
     deeper = depth + 1
@@ -122,17 +131,21 @@ def encode(value: object, depth: int = 0) -> object:
             if isinstance(value, collections.OrderedDict)
             else "d"
         )
-        items = dict.items(value) if tag != "O" else collections.OrderedDict.items(value)
+        items = (
+            collections.OrderedDict.items(value)
+            if isinstance(value, collections.OrderedDict)
+            else dict.items(value)
+        )
         return [tag, *[encode(part, deeper) for item in items for part in item]]
     if kind in _VIEWS:
-        return [_VIEWS[kind], *[encode(item, deeper) for item in value]]  # type: ignore[attr-defined]
+        return [_VIEWS[kind], *[encode(item, deeper) for item in value]]
     if isinstance(value, _ITERATORS):
         return ["g", *[encode(item, deeper) for item in value]]
     return _encode_scalar(value)
 
 
-def _encode_scalar(value: object) -> object:
-    for base, convert in ((int, int.__index__), (float, float.__float__), (str, str.__str__)):
+def _encode_scalar(value: Any) -> Any:
+    for base, convert in _AT_THE_BASE:
         if isinstance(value, base):
             return encode(convert(value))
     if isinstance(value, (bytes, bytearray)):
@@ -158,7 +171,7 @@ def _encode_scalar(value: object) -> object:
     return ["o", str(type(value).__name__)[:80], always_true]
 
 
-def decode(node: object, depth: int = 0) -> object:
+def decode(node: object, depth: int = 0) -> Any:
     """Build the value that `node` (parsed JSON) stands for; see `loads` for what it raises."""
     if not isinstance(node, list):
         if isinstance(node, dict):
@@ -183,7 +196,7 @@ def decode(node: object, depth: int = 0) -> object:
         raise CodecError(f"malformed {tag!r}: {error}") from None
 
 
-def _decode_scalar(tag: str, parts: list) -> object:
+def _decode_scalar(tag: str, parts: list) -> Any:
     if tag == "i":
         return int(_one(parts, str), 16)
     if tag in ("b", "B"):
@@ -194,12 +207,12 @@ def _decode_scalar(tag: str, parts: list) -> object:
         return complex(float(real), float(imag))
     if tag == "r":
         start, stop, step = (decode(part) for part in parts)
-        return range(start, stop, step)  # type: ignore[call-overload]
+        return range(start, stop, step)
     if tag == "D":
         return decimal.Decimal(_one(parts, str))
     if tag == "F":
         numerator, denominator = (decode(part) for part in parts)
-        return fractions.Fraction(numerator, denominator)  # type: ignore[call-overload]
+        return fractions.Fraction(numerator, denominator)
     if tag in _ISO:
         return _ISO[tag].fromisoformat(_one(parts, str))
     if tag == "td":
@@ -213,11 +226,11 @@ def _decode_scalar(tag: str, parts: list) -> object:
     raise CodecError(f"unknown tag {tag!r}")
 
 
-def _one(parts: list, kind: type) -> str:
+def _one(parts: list, kind: type) -> Any:
     [part] = parts
     if not isinstance(part, kind):
         raise CodecError("a part of the wrong type")
-    return part  # type: ignore[return-value]
+    return part
 
 
 def _view(tag: str, items: list) -> object:

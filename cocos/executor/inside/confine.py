@@ -1,14 +1,17 @@
 """How a child of the zygote shuts itself in before it runs a line of foreign code.
 
-The order matters: what needs a privilege comes before the privileges go. A step that fails ends the child, and with it the job.
+The order matters: what needs a privilege comes before the privileges go. A step that fails ends the child,
+and with it the job.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
 SECCOMP_MODE_FILTER = 2
@@ -22,8 +25,8 @@ LANDLOCK_READ, LANDLOCK_READ_FILE = (
     0b1101,
     0b0101,
 )  # execute, read file, read directory; the same of a single file
+OUT_OF_THE_WAY_FD = 32  # beyond the descriptors that the zygote arranges
 SPARE_MB = 64  # kept back below the hard limit, so that running out of memory can still be reported
-FIRST_FREE_FD = 5  # after stdin, stdout, stderr, the evidence and the peer
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,11 +40,12 @@ class Confinement:
     """What the trusted side asks of this sandbox.
 
     Attributes:
-        scratch: The folders that programs may write to. They are emptied after each program, so they must be empty at the start:
-            proof that they are this sandbox's own.
+        scratch: The folders that programs may write to. They are emptied after each program, so they must be
+            empty at the start: proof that they are this sandbox's own.
         uids: User ids of candidate and judge, or none where they keep the zygote's.
         count_processes: Whether the limit on processes can be enforced: the user id is nobody else's.
         seccomp: A filter in the kernel's format, in hexadecimal, or "".
+        strict: The filter is for children only: it takes calls away that the zygote needs.
         landlock: Folders and files that may be read; None: no Landlock.
 
     """
@@ -50,70 +54,83 @@ class Confinement:
     uids: tuple[int, ...] = ()
     count_processes: bool = False
     seccomp: str = ""
+    strict: bool = False
     landlock: list[str] | None = None
     _ruleset: int = field(default=-1, init=False)
-    _filter: _Filter | None = field(default=None, init=False)
+    _filter: "_Filter | None" = field(default=None, init=False)
+    _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
+    _prepared: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
+        """Confine the zygote itself, in whatever its children can inherit from it."""
         if any(os.listdir(folder) for folder in self.scratch):
             raise ValueError(
                 f"{self.scratch} is not empty: it belongs to somebody else, and would be emptied"
             )
-        _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "become unreadable to other processes")
-        _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become subreaper")
+        with contextlib.suppress(
+            OSError
+        ):  # where memory runs out for everybody, this process and its children go first
+            Path("/proc/self/oom_score_adj").write_text("500")
         if self.seccomp:
             instructions = bytes.fromhex(self.seccomp)
             self._filter = _Filter(len(instructions) // 8, instructions)
         if self.landlock is not None:
             self._ruleset = landlock_ruleset(self.landlock, self.scratch[0])
+        if self.uids:
+            os.setgroups([])
+        elif os.geteuid() == 0:
+            drop_capabilities()
+        _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "become unreadable to other processes")
+        _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become subreaper")
+        _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
+        if self._filter and not self.strict:
+            self._load_filter()
+        for name in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+            resource.setrlimit(name, (0, 0))
         os.chdir(self.scratch[0])
         os.umask(0o077)
 
-    def enter(self, role: str, limits: list[int], keep_fd: int) -> None:
-        """Confine this process for good; leave it no descriptor but the first five and `keep_fd`."""
-        self._set_limits(*limits)
+    def prepare(self, limits: list[int]) -> None:
+        """Work out, before the fork, what the child will have to set."""
+        if limits == self._prepared:
+            return
+        cpu_s, memory_mb, output_kb, file_mb, processes, open_files = limits
+        size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
+        wanted = {
+            resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),
+            resource.RLIMIT_AS: (memory_mb << 20, (memory_mb + SPARE_MB) << 20),
+            resource.RLIMIT_FSIZE: (size, size),
+            resource.RLIMIT_NOFILE: (open_files, open_files),
+        }
+        if self.count_processes:
+            wanted[resource.RLIMIT_NPROC] = (processes + 1, processes + 1)
+        self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
+        self._prepared = limits
+
+    def enter(self, is_judge: bool) -> None:
+        """Confine this child for good."""
+        for name, values in self._rlimits:
+            resource.setrlimit(name, values)
         if self.uids:
-            uid = self.uids[role == "run_judge"]
-            os.setgroups([])
+            uid = self.uids[is_judge]
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
-        elif os.geteuid() == 0:
-            drop_capabilities()
-        _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
         if self._ruleset >= 0:
             _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "enter Landlock")
-        os.closerange(FIRST_FREE_FD, keep_fd)
-        os.closerange(keep_fd + 1, 1 << 16)
-        if self._filter:
-            _check(
-                _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self._filter), 0, 0),
-                "load the filter",
-            )
+        if self._filter and self.strict:
+            self._load_filter()
 
-    def _set_limits(
-        self, cpu_s: int, memory_mb: int, output_kb: int, file_mb: int, processes: int, open_files: int
-    ) -> None:
-        with contextlib.suppress(OSError):  # where memory runs out for everybody, this process goes first
-            fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-            os.write(fd, b"1000")
-            os.close(fd)
-        _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
-        _limit(resource.RLIMIT_AS, memory_mb << 20, (memory_mb + SPARE_MB) << 20)
-        size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
-        _limit(resource.RLIMIT_FSIZE, size, size)
-        _limit(resource.RLIMIT_NOFILE, open_files, open_files)
-        _limit(resource.RLIMIT_CORE, 0, 0)
-        _limit(resource.RLIMIT_MEMLOCK, 0, 0)
-        _limit(resource.RLIMIT_MSGQUEUE, 0, 0)
-        if self.count_processes:
-            _limit(resource.RLIMIT_NPROC, processes + 1, processes + 1)
+    def _load_filter(self) -> None:
+        assert self._filter
+        _check(
+            _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self._filter), 0, 0),
+            "load the filter",
+        )
 
 
-def _limit(name: int, soft: int, hard: int) -> None:
+def _below_ceiling(name: int, soft: int, hard: int) -> tuple[int, int]:
     ceiling = resource.getrlimit(name)[1]
-    if ceiling != resource.RLIM_INFINITY:
-        soft, hard = min(soft, ceiling), min(hard, ceiling)
-    resource.setrlimit(name, (soft, hard))
+    return (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
 
 
 def drop_capabilities() -> None:
@@ -128,7 +145,7 @@ def landlock_version() -> int:
 
 
 def landlock_ruleset(readable: list[str], writable: str) -> int:
-    """Make the descriptor of a ruleset: `readable` may be read, everything may be done below `writable`, no TCP, no signals out."""
+    """A ruleset: `readable` may be read, all may be done below `writable`; no TCP, no signals out."""
     version = landlock_version()
     files = (1 << (13 + min(version - 1, 2) + (version >= 5))) - 1
     attributes = struct.pack("=QQQ", files, 0b11, 0b11)[: 8 if version < 4 else 16 if version < 6 else 24]
@@ -147,7 +164,7 @@ def landlock_ruleset(readable: list[str], writable: str) -> int:
             rule = struct.pack("=Qi", rights, fd)
             _check(_libc.syscall(LANDLOCK_ADD_RULE, ruleset, 1, rule, 0), f"allow {path} in Landlock")
             os.close(fd)
-    return ruleset
+    return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY_FD)
 
 
 def _check(result: int, action: str) -> int:

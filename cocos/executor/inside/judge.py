@@ -1,16 +1,20 @@
-"""The child that runs the tests of several statements, in a process that the candidate cannot reach. Never returns.
+"""The child that runs the tests of several statements, in a process that the candidate cannot reach. Never
+returns.
 
-A name that the test takes from the candidate is a stub here: its arguments go to the candidate's process by value, its result
-comes back through the strict codec. A list, dict or set that the candidate changed in place is changed here too.
+A name that the test takes from the candidate is a stub here: its arguments go to the candidate's process by
+value, its result comes back through the strict codec. A list, dict or set that the candidate changed in place
+is changed here too.
 """
 
 import builtins
 import json
 import os
 import time
+from typing import Any
 
 import codec
-from candidate import EVIDENCE_FD, MESSAGE_CHARS, receive, send
+from candidate import EVIDENCE_FD, MESSAGE_CHARS
+from peer import receive, send
 
 
 class CandidateError(Exception):
@@ -83,14 +87,14 @@ def _exception(type_name: str, message: str) -> Exception:
     return CandidateError(type_name, message)
 
 
-def _replace(old: object, new: object) -> None:
+def _replace(old: Any, new: Any) -> None:
     if type(old) is not type(new):
         return
     if isinstance(old, list):
-        old[:] = new  # type: ignore[call-overload]
+        old[:] = new
     elif isinstance(old, (dict, set)):
         old.clear()
-        old.update(new)  # type: ignore[arg-type]
+        old.update(new)
 
 
 def _say(row: object) -> None:

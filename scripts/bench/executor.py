@@ -1,0 +1,152 @@
+"""Programs per second on MBPP's reference solutions at each isolation level, beside what the machine itself
+can do.
+
+    python scripts/bench/executor.py --data ../shared/datasets/mbpp.jsonl --output_file build/executor.json
+
+Every round measures, in turn, the machine's empty-fork rate (as many processes forking at once as there are
+workers; each forks from an image with the same modules as the executor's zygote), one fresh `python -I` per
+program, and each level. The figures are medians over the rounds, so that ratios come from one run on one
+machine. Programs that take longer than 0.5 s by themselves are left out: they measure the program.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from cocos.executor import Executor, Program
+from cocos.executor.interpreter import FLAGS, INSIDE, INTERPRETER
+from cocos.executor.isolation import LEVELS
+from cocos.problems import load_problems
+
+FORKS = 3000
+FRESH_PROGRAMS = 150  # of them one `python -I` each: enough for a rate, and quick
+SLOW_S = 0.5
+EMPTY_FORKS = f"""
+import gc, os, sys, time
+sys.path.insert(0, {str(INSIDE)!r})
+if {{preload}}: import candidate, confine, judge, zygote
+gc.collect(); gc.freeze(); gc.disable()
+def forks(count):
+    for _ in range(count):
+        child = os.fork()
+        if child == 0: os._exit(0)
+        os.waitpid(child, 0)
+forks(200)
+print("ready", flush=True)
+sys.stdin.readline()
+started = time.perf_counter()
+forks({FORKS})
+print({FORKS} / (time.perf_counter() - started))
+"""
+
+
+def empty_fork_rate(num_workers: int, preload: bool) -> float:
+    """Forks per second of `num_workers` processes at the same time, each child doing nothing but exit."""
+    command = [INTERPRETER, *FLAGS, "-c", EMPTY_FORKS.format(preload=preload)]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(num_workers)]
+    for process in processes:
+        process.stdout.readline()
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return sum(float(process.communicate()[0]) for process in processes)
+
+
+def fresh_interpreter_rate(programs: list[Program], num_workers: int, folder: str) -> float:
+    """Programs per second with one `python -I` each, `num_workers` at a time."""
+    paths = []
+    for number, program in enumerate(programs):
+        path = Path(folder, f"{number}.py")
+        path.write_text("\n".join((program.code, program.setup, *program.test_list)))
+        paths.append(path)
+
+    def run(path: Path) -> None:
+        subprocess.run(
+            [INTERPRETER, "-I", str(path)], check=True, capture_output=True, stdin=subprocess.DEVNULL
+        )
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(num_workers) as threads:
+        list(threads.map(run, paths))
+    return len(programs) / (time.perf_counter() - started)
+
+
+def executor_rate(executor: Executor, programs: list[Program]) -> float:
+    """Programs per second of a running executor; every one must pass."""
+    started = time.perf_counter()
+    results = executor.run(programs)
+    spent_s = time.perf_counter() - started
+    assert all(result.all_passed for result in results)
+    return len(programs) / spent_s
+
+
+def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict:
+    """All rates of all rounds, their medians, and the two ratios that the executor is judged by."""
+    programs = [Program(p.code, p.test_list, p.setup) for p in load_problems(path)]
+    executors = {name: Executor(num_workers, sandbox=name) for name in levels}
+    try:
+        first = next(iter(executors.values()))
+        programs = [p for p, r in zip(programs, first.run(programs), strict=True) if r.duration_s < SLOW_S]
+        rates: dict[str, list[float]] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(rounds):
+                rates.setdefault("empty_fork", []).append(empty_fork_rate(num_workers, preload=True))
+                rates.setdefault("empty_fork_bare", []).append(empty_fork_rate(num_workers, preload=False))
+                fresh = fresh_interpreter_rate(programs[:FRESH_PROGRAMS], num_workers, folder)
+                rates.setdefault("python_I", []).append(fresh)
+                for name, executor in executors.items():
+                    rates.setdefault(name, []).append(executor_rate(executor, programs))
+    finally:
+        for executor in executors.values():
+            executor.close()
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    return {
+        "machine": {"platform": platform.platform(), "python": platform.python_version()},
+        "num_workers": num_workers,
+        "programs": len(programs),
+        "flags": FLAGS,
+        "rates_per_s": rates,
+        "median_per_s": medians,
+        "share_of_empty_forks": {name: medians[name] / medians["empty_fork"] for name in levels},
+        "times_python_I": {name: medians[name] / medians["python_I"] for name in levels},
+    }
+
+
+def main() -> None:
+    """Parse the arguments, measure, print a table and write the JSON."""
+    offered = [level.name for level in LEVELS if level.why_missing() is None]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", default="../shared/datasets/mbpp.jsonl", help="MBPP-format file with references"
+    )
+    parser.add_argument("--num_workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--levels", nargs="+", choices=offered, default=offered)
+    parser.add_argument("--output_file", help="where to write the JSON")
+    arguments = parser.parse_args()
+    report = measure(arguments.data, arguments.num_workers, arguments.rounds, arguments.levels)
+    for name, rate in report["median_per_s"].items():
+        ratios = ""
+        if name in report["times_python_I"]:
+            share, times = report["share_of_empty_forks"][name], report["times_python_I"][name]
+            ratios = f"   {share:.0%} of empty forks, {times:.1f} x python -I"
+        print(f"{name:<16} {rate:8.0f}/s{ratios}")
+    if arguments.output_file:
+        Path(arguments.output_file).parent.mkdir(parents=True, exist_ok=True)
+        Path(arguments.output_file).write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
