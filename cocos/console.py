@@ -5,7 +5,7 @@ from typing import Any
 from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ProgressCallback
 
-SHOWN = ("reward_t", "acc_t", "delta_t", "i2c_t", "c2i_t", "truncated_t")
+SHOWN = ("reward_t", "acc_t", "i2c_t", "c2i_t")
 SHOWN_OTHERWISE = ("loss", "mean_token_accuracy")  # supervised training has no turns
 
 
