@@ -28,7 +28,7 @@ def show(evaluations: Evaluations) -> None:
     for row in rows:
         table.add_row(*row)
     console = Console()
-    console.width = max(console.width, 125)  # a wrapped interval is unreadable; a wide line only scrolls
+    console.width = max(console.width, 135)  # a wrapped interval is unreadable; a wide line only scrolls
     console.print(table)
 
 
