@@ -44,7 +44,7 @@ def launch(limits: Limits) -> Sandbox:
     """Start a worker."""
     confinement: dict = {
         "scratch": ["/tmp"],
-        "count_processes": True,
+        "processes_beside": 0,
         "seccomp": compile_filter(strict=False),
     }
     if os.geteuid() == 0:

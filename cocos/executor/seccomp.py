@@ -6,9 +6,12 @@ libraries, write below a private folder, and do nothing to any other process: it
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 from cocos.executor import syscalls
 from cocos.executor.inside.confine import landlock_version
@@ -16,6 +19,9 @@ from cocos.executor.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
 from cocos.executor.limits import Limits
 from cocos.executor.worker import Sandbox
 
+OTHERS_GROWTH = (
+    256  # processes and threads that this user may start elsewhere before programs are refused theirs
+)
 READABLE = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/dev/urandom", "/dev/zero")
 
 
@@ -43,9 +49,20 @@ def launch_rlimits(limits: Limits) -> Sandbox:
 
 def _start(confinement: dict) -> Sandbox:
     scratch = tempfile.mkdtemp(prefix="cocos-executor-")
+    if os.geteuid() != 0:  # the kernel does not count root's
+        confinement["processes_beside"] = _tasks_of_this_user() + OTHERS_GROWTH
     command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": [scratch], **confinement})]
     environment = {**ENVIRONMENT, "TMPDIR": scratch}
     return Sandbox(command, environment, clean_up=lambda: _remove(scratch))
+
+
+def _tasks_of_this_user() -> int:
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if process.stat().st_uid == os.geteuid():
+                count += len(os.listdir(process / "task"))
+    return count
 
 
 def _remove(folder: str) -> None:

@@ -43,7 +43,7 @@ class Confinement:
         scratch: The folders that programs may write to. They are emptied after each program, so they must be
             empty at the start: proof that they are this sandbox's own.
         uids: User ids of candidate and judge, or none where they keep the zygote's.
-        count_processes: Whether the limit on processes can be enforced: the user id is nobody else's.
+        processes_beside: Processes that others may have under the same user id; None: do not count any.
         seccomp: A filter in the kernel's format, in hexadecimal, or "".
         strict: The filter is for children only: it takes calls away that the zygote needs.
         landlock: Folders and files that may be read; None: no Landlock.
@@ -52,7 +52,7 @@ class Confinement:
 
     scratch: list[str]
     uids: tuple[int, ...] = ()
-    count_processes: bool = False
+    processes_beside: int | None = None
     seccomp: str = ""
     strict: bool = False
     landlock: list[str] | None = None
@@ -102,8 +102,8 @@ class Confinement:
             resource.RLIMIT_FSIZE: (size, size),
             resource.RLIMIT_NOFILE: (open_files, open_files),
         }
-        if self.count_processes:
-            wanted[resource.RLIMIT_NPROC] = (processes + 1, processes + 1)
+        if self.processes_beside is not None:
+            wanted[resource.RLIMIT_NPROC] = (self.processes_beside + processes + 1,) * 2
         self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
         self._prepared = limits
 

@@ -30,6 +30,7 @@ class Zygote:
     def __init__(self, confinement) -> None:
         self.confinement = confinement
         self.scratch_is_ours = not confinement.uids and os.stat(confinement.scratch[0]).st_uid == os.geteuid()
+        self.may_share_memory = os.getpid() == 1 and not confinement.seccomp  # in an IPC namespace of our own
         own = [os.dup(0), os.dup(1), os.memfd_create("evidence"), os.memfd_create("judgement"), *os.pipe()]
         own += [os.open(os.devnull, os.O_RDWR)]
         self.jobs, self.answers, evidence, self.judgement, self.started, started_w, devnull = map(
@@ -127,7 +128,13 @@ class Zygote:
                     remove(os.path.join(folder, entry))
         except (OSError, RecursionError):
             return False
-        return True
+        return not (self.may_share_memory and any(map(has_segments, ("shm", "msg", "sem"))))
+
+
+def has_segments(kind: str) -> bool:
+    """Whether a program left a System V segment, queue or semaphore: they outlive their makers."""
+    with open(f"/proc/sysvipc/{kind}") as listing:
+        return len(listing.readlines()) > 1
 
 
 def remove(path: str) -> None:
