@@ -89,7 +89,7 @@ class HuggingFaceGenerator:
 
     @contextmanager
     def _own_generation_config(self) -> Iterator[None]:
-        """A checkpoint's sampling defaults fill whatever a given config leaves open; there must be none to take."""
+        """A checkpoint's sampling defaults fill whatever a given config leaves open: leave none to take."""
         checkpoints, self.model.generation_config = self.model.generation_config, self.generation_config
         try:
             yield

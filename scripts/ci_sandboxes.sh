@@ -1,11 +1,12 @@
 #!/bin/sh
-# Makes the executor's level "docker" available for a test run: installs docker.io and debootstrap where no engine answers
-# (root, Debian), starts the daemon, builds the image. Always exits 0 and ends with one line that says what the run will exercise.
+# Makes the executor's better isolation levels available for a test run (as root, on Debian): installs bubblewrap; installs
+# docker.io and debootstrap where no engine answers, starts the daemon and builds the image. Always exits 0, and says in a line
+# per level what the run will exercise.
 set -u
 here=$(dirname "$0")
 docker=${DOCKER_BIN:-docker}
 image=${SANDBOX_DOCKER_IMAGE:-cocos-sandbox}
-log=${CI_DOCKER_LOG:-/var/log/cocos-ci-docker.log}
+log=${CI_SANDBOXES_LOG:-/var/log/cocos-ci-sandboxes.log}
 
 give_up() {
     echo "DOCKER LEVEL NOT EXERCISED: $1 (log: $log)"
@@ -14,6 +15,15 @@ give_up() {
 answers() { "$docker" version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 : >"$log" 2>/dev/null || log=$(mktemp)
+if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq bubblewrap; } >>"$log" 2>&1
+fi
+if command -v bwrap >/dev/null; then
+    echo "namespaces level: $(bwrap --version)"
+else
+    echo "NAMESPACES LEVEL NOT EXERCISED: bubblewrap is not installed (log: $log)"
+fi
+
 if ! answers; then
     [ "$(id -u)" = 0 ] || give_up "no docker engine answers, and only root can install one"
     if ! command -v dockerd >/dev/null || ! command -v debootstrap >/dev/null; then
