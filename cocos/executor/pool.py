@@ -260,7 +260,7 @@ class Executor:
     def _finish(self, job: _Job, result: ExecutionResult, faults: int, set_aside: bool) -> None:
         with self._changed:
             self._running -= 1
-            self._is_alone = False
+            was_alone, self._is_alone = self._is_alone, False
             self.stats.worker_restarts += faults
             self.stats.busy_s += result.duration_s
             set_aside = set_aside and not job.set_aside_s and self._refusal is None
@@ -269,7 +269,8 @@ class Executor:
                 self._lone_jobs.append(replace(job, set_aside_s=time.monotonic()))
             else:
                 self._count(result)
-            self._changed.notify_all()
+            if self._lone_jobs or was_alone:  # others wait for this thread to finish, or to have been alone
+                self._changed.notify_all()
         if not set_aside:
             job.future.set_result(result)
         if self._recent_faults.count(None) < len(self._recent_faults) - self._max_infra_failures:

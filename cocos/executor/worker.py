@@ -37,6 +37,11 @@ class Worker:
 
     def __init__(self, launch: Callable[[], "Sandbox"]) -> None:
         self.sandbox = launch()
+        assert self.sandbox.process.stdin and self.sandbox.process.stdout
+        self._jobs, self._answers = self.sandbox.process.stdin.fileno(), self.sandbox.process.stdout.fileno()
+        self._received = b""
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
         self._deadline = time.monotonic() + START_S
         try:
             if self._read(6) != b"ready\n":
@@ -77,28 +82,23 @@ class Worker:
         self.sandbox.kill()
 
     def _write(self, data: bytes) -> None:
-        fd = self.sandbox.process.stdin.fileno()  # type: ignore[union-attr]
         view = memoryview(data)
         try:
             while view:
-                view = view[os.write(fd, view) :]
+                view = view[os.write(self._jobs, view) :]
         except BrokenPipeError:
             raise WorkerDied("the worker died before it took the job") from None
 
     def _read(self, size: int) -> bytes:
-        fd = self.sandbox.process.stdout.fileno()  # type: ignore[union-attr]
-        parts = []
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        while size:
-            if not poll.poll(max(0.0, self._deadline - time.monotonic()) * 1000):
+        while len(self._received) < size:
+            if not self._poll.poll(max(0.0, self._deadline - time.monotonic()) * 1000):
                 raise WorkerDied("the worker does not answer")
-            part = os.read(fd, min(size, 1 << 20))
+            part = os.read(self._answers, 1 << 18)
             if not part:
                 raise WorkerDied(f"the worker died {self.sandbox.last_words()}".strip())
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            self._received += part
+        data, self._received = self._received[:size], self._received[size:]
+        return data
 
 
 class Sandbox:
@@ -155,17 +155,19 @@ class Sandbox:
 
 def _job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:
     """The candidate's part of a job, which holds nothing of what is expected, and the judge's, or b""."""
-    tests: list[tuple] = []
+    atoms: list[str] = []
+    tests: list[int | str | None] = []
     judged: list[dict] = []
     for number, plan in enumerate(plans):
         match plan:
-            case Split(atoms=atoms):
-                tests.append(("atoms", "".join(f"(lambda: {atom})," for atom in atoms)))
+            case Split():
+                tests.append(len(atoms))
+                atoms.append("".join(f"(lambda: {atom})," for atom in plan.atoms))
             case InChild(source=source):
-                tests.append(("source", source))
+                tests.append(source)
             case Judged(source=source, imports=imports, remote=remote):
-                tests.append(("judge",))
+                tests.append(None)
                 judged.append({"number": number, "source": source, "imports": imports, "remote": remote})
-    return marshal.dumps((code, setup, tuple(tests)), MARSHAL_VERSION), json.dumps(
-        judged
-    ).encode() if judged else b""
+    functions = "".join(f"({each})," for each in atoms)
+    candidate = marshal.dumps((code, setup, f"({functions})", tuple(tests)), MARSHAL_VERSION)
+    return candidate, json.dumps(judged).encode() if judged else b""

@@ -41,9 +41,10 @@ random.seed(0)
 def run_candidate(job: bytes, cap: int) -> None:
     """Run one job, write at most `cap` bytes of evidence, and end the process.
 
-    The job is (code, setup, tests); a test is ("atoms", source of a tuple of functions, their number),
-    ("source", source) for one that runs here, or ("judge",) for one that the judge runs. Evidence is JSON
-    lines: "loaded" or ["program", error type, message], then per test [number, seconds, outcome].
+    The job is (code, setup, atoms, tests). `atoms` is the source of a tuple of tuples of functions; a test is
+    the index of one such tuple, or the source of a test that runs here, or None for one that the judge runs.
+    Evidence is JSON lines: "loaded" or ["program", error type, message], then per test
+    [number, seconds, outcome].
     """
     _run(*marshal.loads(job), cap, _SPACE)
 
@@ -53,9 +54,9 @@ def _bind_everything():
     clock, end, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, catch, loads = exec, compile, eval, BaseException, json.loads
     encode, decode, hear, speak, enable = codec.encode, codec.decode, peer.receive, peer.send, gc.enable
-    describe, spare, as_list, number_of = _describe, _use_spare_memory, list, len
+    describe, spare, as_list, number_of, type_of, text = _describe, _use_spare_memory, list, len, type, str
 
-    def run(code: str, setup: str, tests: tuple, cap: int, space: dict) -> None:
+    def run(code: str, setup: str, atoms: str, tests: tuple, cap: int, space: dict) -> None:
         left = cap - 1000
 
         def say(row) -> None:
@@ -79,31 +80,29 @@ def _bind_everything():
             spare()
             say(["program", *describe(error)])
             end(0)
+        functions = evaluate(make(atoms, "<test>", "eval", 0, True), space)
         say("loaded")
-        for index, (kind, *content) in enumerate(tests):
+        for index, test in enumerate(tests):
             began = clock()
             try:
-                if kind == "atoms":
-                    outcome = atoms(content[0], space)
-                elif kind == "source":
-                    execute(make(content[0], "<test>", "exec", 0, True), space)
+                if test is None:
+                    outcome = serve(space)
+                elif type_of(test) is text:
+                    execute(make(test, "<test>", "exec", 0, True), space)
                     outcome = ["passed"]
                 else:
-                    outcome = serve(space)
+                    outcome = as_list(map(value_of, functions[test]))
             except catch as error:
                 spare()
                 outcome = ["e", *describe(error)]
             say([index, clock() - began, outcome])
         end(0)
 
-    def atoms(source: str, space: dict) -> list:
-        outcomes = []
-        for function in evaluate(make(source, "<test>", "eval", 0, True), space):
-            try:
-                outcomes.append(["v", encode(function())])
-            except catch as error:
-                outcomes.append(["e", *describe(error)])
-        return outcomes
+    def value_of(function) -> list:
+        try:
+            return ["v", encode(function())]
+        except catch as error:
+            return ["e", *describe(error)]
 
     def serve(space: dict) -> list:
         speak('["ready"]')

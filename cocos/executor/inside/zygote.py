@@ -157,16 +157,20 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
 
     """
     outcome = EXITED
-    while not (exited(child) and (judge is None or exited(judge))):
+    ended, status, usage = os.wait4(child, os.WNOHANG)
+    while not (ended and (judge is None or exited(judge))):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             outcome = TIMED_OUT
-            os.kill(child, SIGKILL)
             if judge:
                 os.kill(judge, SIGKILL)
+            if not ended:
+                os.kill(child, SIGKILL)
+                _, status, usage = os.wait4(child, 0)
             break
         _signal.sigtimedwait((SIGCHLD,), left_s)
-    _, status, usage = os.wait4(child, 0)
+        if not ended:
+            ended, status, usage = os.wait4(child, os.WNOHANG)
     while True:  # orphans come to us: we are PID 1 of our namespace, or subreaper
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
