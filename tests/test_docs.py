@@ -1,0 +1,62 @@
+"""What the documents promise is there: files, functions, options."""
+
+import ast
+import re
+
+import pytest
+from trl import ModelConfig
+
+from cocos.cli import _Parser
+from cocos.config import BoostConfig, CoCoSConfig, EvalConfig
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+METHOD = (ROOT / "docs/cocos.md").read_text()
+
+
+def test_every_file_of_the_tree_in_the_readme_exists():
+    tree = README.split("## The tree")[1].split("```")[1]
+    paths = [line.split()[0] for line in tree.strip().splitlines()]
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_module_of_the_package_is_in_the_tree():
+    tree = README.split("## The tree")[1].split("```")[1]
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "cocos").glob("*.py")} - {
+        "cocos/__init__.py"
+    }
+    assert {module for module in modules if f"{module} " not in tree} == set()
+
+
+def test_every_function_that_the_method_page_names_is_defined_where_it_says():
+    named = re.findall(r"`(\w+)` in `([\w/]+\.py)`", METHOD)
+    assert len(named) > 6
+    for name, path in named:
+        definitions = ast.walk(ast.parse((ROOT / path).read_text()))
+        assert name in {node.name for node in definitions if isinstance(node, ast.FunctionDef)}, (name, path)
+
+
+@pytest.mark.parametrize(
+    "script, configs",
+    [
+        ("boost/boost_train.py", (BoostConfig, ModelConfig)),
+        ("train.py", (CoCoSConfig, ModelConfig)),
+        ("test.py", (EvalConfig,)),
+    ],
+)
+def test_every_option_of_a_command_in_the_readme_exists(script, configs):
+    [command] = [
+        block
+        for block in re.findall(r"```\n(.*?)```", README, re.DOTALL)
+        if re.search(rf"[ /]{re.escape(script)} ", block)
+    ]
+    options = re.findall(r"--\w+", command.split(script)[1])
+    assert len(options) >= 5
+    assert set(options) <= set(_Parser(configs)._option_string_actions)
+
+
+def test_links_between_documents_lead_somewhere():
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "data/toy/README.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
