@@ -277,6 +277,28 @@ def test_it_works_from_asyncio(executor):
     assert all(result.all_passed for result in asyncio.run(both()))
 
 
+def test_every_result_names_the_isolation_in_force(executor):
+    assert executor.isolation == LEVEL and executor.run([GOOD])[0].isolation == LEVEL
+
+
+def test_a_worker_is_a_fresh_interpreter_and_no_fork_of_this_one(executor):
+    code = "import sys, threading\ndef seen(): return sorted({'cocos', 'pytest', 'torch'} & set(sys.modules)), threading.active_count()"
+    assert executor.run([Program(code, ("assert seen() == ([], 1)",))])[0].all_passed
+
+
+def test_a_programs_own_limits_win_over_the_executors(executor):
+    program = Program("def f(): return len(bytearray(200 << 20))", (f"assert f() == {200 << 20}",))
+    small, large = executor.run([replace(program, limits=Limits(memory_mb=100)), program])
+    assert small.verdicts[0].status is Status.MEMORY and large.all_passed
+
+
+def test_the_doctor_names_every_level_and_what_auto_picks():
+    run = subprocess.run([sys.executable, "-m", "cocos.executor", "doctor"], capture_output=True, text=True)
+    lines = {line.split()[0]: line for line in run.stdout.splitlines()}
+    assert lines.keys() >= {*isolation.NAMES, "filter", "auto"}
+    assert all(" yes" in line or " no: " in line for name, line in lines.items() if name != "auto")
+
+
 def test_a_stream_yields_results_as_they_finish(executor):
     slow = Program("import time\ntime.sleep(1)", ("assert 1 == 1",))
     assert [index for index, _ in executor.stream([slow, GOOD, GOOD])] == [1, 2, 0]
