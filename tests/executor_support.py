@@ -39,11 +39,29 @@ def statuses(result: ExecutionResult) -> list[Status]:
 
 def zombies() -> int:
     """Children of this process that nobody waited for."""
-    count = 0
+    return sum(state == "Z" and parent == os.getpid() for state, parent in _processes().values())
+
+
+def is_zombie(pid: int) -> bool:
+    return _processes().get(pid, ("Z", 0))[0] == "Z"
+
+
+def processes_below(pid: int) -> list[int]:
+    """A process and everything that descends from it."""
+    parents = {child: parent for child, (_, parent) in _processes().items()}
+    found = [pid]
+    for ancestor in found:
+        found += [child for child, parent in parents.items() if parent == ancestor]
+    return found
+
+
+def _processes() -> dict[int, tuple[str, int]]:
+    """State and parent of every process, by id."""
+    table = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
+            state, parent, *_ = stat.read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        count += fields[0] == "Z" and int(fields[1]) == os.getpid()
-    return count
+        table[int(stat.parent.name)] = (state, int(parent))
+    return table

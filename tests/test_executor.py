@@ -18,7 +18,16 @@ from cocos.executor.limits import available_memory_mb
 from cocos.executor.plans import InChild, Judged, plan_test
 from cocos.executor.splitting import Split
 from cocos.problems import load_problems
-from tests.executor_support import GOOD, dataset, offered, statuses, zombies
+from tests.executor_support import (
+    GOOD,
+    dataset,
+    is_zombie,
+    level_or_skip,
+    offered,
+    processes_below,
+    statuses,
+    zombies,
+)
 
 LEVEL = offered("namespaces", "seccomp") or "rlimits"
 
@@ -170,6 +179,20 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
         os.kill(executor.worker_pids[0], 9)
         assert slow.result().all_passed
         assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
+
+
+@pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
+def test_a_program_ends_with_its_worker(level):
+    code = "import time\ntime.sleep(30)"
+    with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
+        future = executor.submit(Program(code, ("assert 1 == 1",), limits=Limits(wall_s=5)))
+        time.sleep(0.5)
+        before = processes_below(executor.worker_pids[0])
+        assert len(before) >= 2  # the zygote and the program, or bubblewrap and both
+        os.kill(executor.worker_pids[0], 9)
+        time.sleep(0.3)
+        assert not [pid for pid in before if os.path.exists(f"/proc/{pid}/exe") and not is_zombie(pid)]
+        assert future.result().verdicts[0].status is Status.TIMEOUT
 
 
 def test_two_dead_workers_are_an_infrastructure_failure_and_no_score():

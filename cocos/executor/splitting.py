@@ -195,7 +195,10 @@ class _Splitter:
         return node
 
     def _visit_arguments(self, node: ast.Call) -> None:
-        if any(isinstance(argument, ast.Starred) for argument in node.args):
+        is_sum_of_lists = (
+            isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) > 1
+        )  # quadratic
+        if is_sum_of_lists or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise _Unsplittable
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:

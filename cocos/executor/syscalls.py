@@ -6,6 +6,7 @@ import sys
 
 EPERM, ENOSYS = 1, 38
 CLONE_THREAD = 0x10000
+PR_SET_PDEATHSIG = 1
 # Refused at every level: what leaves state behind, reaches other processes or widens the kernel's surface.
 REFUSED = [
     "add_key",
@@ -102,6 +103,8 @@ def compile_filter(strict: bool) -> str:
     if strict:
         not_a_thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, 0)
         rules.add_rule(pyseccomp.ERRNO(EPERM), "clone", not_a_thread)
+        to_outlive_the_zygote = pyseccomp.Arg(0, pyseccomp.EQ, PR_SET_PDEATHSIG)
+        rules.add_rule(pyseccomp.ERRNO(EPERM), "prctl", to_outlive_the_zygote)
         rules.add_rule(
             pyseccomp.ERRNO(EPERM), "prlimit64", pyseccomp.Arg(0, pyseccomp.NE, 0)
         )  # another process's

@@ -238,6 +238,7 @@ def _view(tag: str, items: list) -> object:
         return dict.fromkeys(_hashable(items)).keys()
     if tag == "v":
         return dict(enumerate(items)).values()
+    _hashable([key for key, _ in items])
     return dict(items).items()
 
 

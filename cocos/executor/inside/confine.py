@@ -12,8 +12,15 @@ import resource
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGKILL
 
-PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = (
+    1,
+    4,
+    22,
+    36,
+    38,
+)
 SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION_3 = 0x20080522
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = (
@@ -115,6 +122,8 @@ class Confinement:
             uid = self.uids[is_judge]
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
+        if os.getppid() != 1:  # no PID namespace ends this process with the zygote
+            _check(_libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "end with the zygote")
         if self._ruleset >= 0:
             _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "enter Landlock")
         if self._filter and self.strict:
