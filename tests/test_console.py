@@ -14,10 +14,7 @@ def test_supervised_training_shows_its_loss():
 
 
 def test_an_evaluation_is_marked_as_one():
-    assert (
-        format_line({"eval_acc_t1": 0.5, "eval_delta_t1_t2": -0.125})
-        == "dev  acc_t1 0.500  delta_t1_t2 -0.125"
-    )
+    assert format_line({"eval_acc_t1": 0.5, "eval_c2i_t1_t2": 0.125}) == "dev  acc_t1 0.500  c2i_t1_t2 0.125"
 
 
 def test_what_shows_nothing_prints_nothing():

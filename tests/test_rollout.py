@@ -27,8 +27,9 @@ class CountingExecutor(Executor):
     """The executor, and what it was asked to run."""
 
     def __init__(self):
-        super().__init__(num_workers=1)
         self.submitted: list[Program] = []
+        super().__init__(num_workers=1)
+        self.submitted.clear()  # the self-test's programs
 
     def submit(self, program):
         self.submitted.append(program)
