@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cocos.problems import DataError, Problem, read_rows
+from cocos.problems import DataError, Problem
 from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, PromptProtocol, answer
+from cocos.rows import read_rows
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,21 @@
 """The problems a model is asked to solve, in MBPP format.
 
-Knows the file formats (JSON list, JSONL, either of them gzipped) and what a well-formed row is. Does not know
-how code is run or how a problem becomes a prompt.
+Knows what a well-formed row is, field by field. Does not know file encodings (`rows.py`), how code is run or how a
+problem becomes a prompt.
 """
 
 import ast
-import gzip
 import hashlib
 import json
-import zlib
-from collections.abc import Iterable, Iterator
+import re
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cocos.rows import DataError, read_rows
 
-class DataError(ValueError):
-    """A data file cannot be used; the message names the file, the line or row, and the remedy."""
+__all__ = ["DataError", "Problem", "as_problem", "as_row", "load_problems", "save_problems", "sha256"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,11 @@ class Problem:
         test_setup_code: Runs after the candidate's code and before the tests: it may use what the code
             defines.
         test_imports: Import statements that the tests need.
-        challenge_test_list: Further tests, never shown to the model.
+        challenge_test_list: Further tests of the source, never shown and never scored: published numbers are without
+            them.
+        hidden_test_list: Scored like `test_list` and never shown to the model, so that a program cannot be written to
+            the tests.
+        entry_point: Name of the function under test, or "" where the source does not say.
 
     """
 
@@ -41,6 +45,13 @@ class Problem:
     test_setup_code: str = ""
     test_imports: tuple[str, ...] = ()
     challenge_test_list: tuple[str, ...] = ()
+    hidden_test_list: tuple[str, ...] = ()
+    entry_point: str = ""
+
+    @property
+    def scored_tests(self) -> tuple[str, ...]:
+        """Every test that decides about a candidate: those that the model sees, then the hidden ones."""
+        return self.test_list + self.hidden_test_list
 
     @property
     def setup(self) -> str:
@@ -60,7 +71,7 @@ def load_problems(path: str | Path) -> list[Problem]:
     path = Path(path)
     problems: dict[str, Problem] = {}
     for place, row in read_rows(path):
-        problem = _problem(row, place)
+        problem = as_problem(row, place)
         if problem.task_id in problems:
             raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
         problems[problem.task_id] = problem
@@ -71,18 +82,26 @@ def load_problems(path: str | Path) -> list[Problem]:
 
 def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
     """Write problems as JSON lines that `load_problems` reads back unchanged."""
-    lines = []
-    for p in problems:
-        row = {"task_id": p.task_id, "text": p.text, "code": p.code, "test_list": list(p.test_list)}
-        optional = {
-            "test_setup_code": p.test_setup_code,
-            "test_imports": list(p.test_imports),
-            "challenge_test_list": list(p.challenge_test_list),
-        }
-        lines.append(
-            json.dumps(row | {name: value for name, value in optional.items() if value}, ensure_ascii=False)
-        )
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(as_row(problem), ensure_ascii=False) + "\n" for problem in problems)
+
+
+def as_row(problem: Problem) -> dict[str, object]:
+    """The MBPP-format row of a problem; what is empty and optional is left out."""
+    row = {
+        "task_id": problem.task_id,
+        "text": problem.text,
+        "code": problem.code,
+        "test_list": list(problem.test_list),
+    }
+    optional = {
+        "test_setup_code": problem.test_setup_code,
+        "test_imports": list(problem.test_imports),
+        "challenge_test_list": list(problem.challenge_test_list),
+        "hidden_test_list": list(problem.hidden_test_list),
+        "entry_point": problem.entry_point,
+    }
+    return row | {name: value for name, value in optional.items() if value}
 
 
 def sha256(path: str | Path) -> str:
@@ -91,59 +110,57 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield (place for error messages, parsed row) of a JSON list or JSON-lines file."""
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file of problems") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path}: cannot be read ({error}); expected UTF-8 JSON or JSONL, optionally gzipped"
-        ) from None
-    if text.lstrip().startswith("["):
-        try:
-            rows = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); repair the list") from None
-        yield from ((f"{path}: row {number}", row) for number, row in enumerate(rows, start=1))
-        return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield f"{path}:{number}", json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(
-                    f"{path}:{number}: not valid JSON ({error.msg}); one object per line"
-                ) from None
+def as_problem(row: object, place: str) -> Problem:
+    """A row, held to the format field by field.
 
+    Args:
+        row: What JSON made of it.
+        place: File and line, for the message; its last number is the id of a row without one.
 
-def _problem(row: object, place: str) -> Problem:
+    Raises:
+        DataError: A field is missing, of the wrong type, or cannot be used.
+
+    """
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
     number = place.rsplit(" ", 1)[-1].rsplit(":", 1)[-1]
+    task_id = row.get("task_id", number)
+    if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
+        raise DataError(
+            f"{place}: field 'task_id' is {type(task_id).__name__}; expected a string or a whole number"
+        )
     problem = Problem(
-        task_id=str(row.get("task_id", number)),
+        task_id=_clean(str(task_id), "task_id", place),
         text=_string(row, "text" if "text" in row else "prompt", place, required=True),
         test_list=_strings(row, "test_list", place),
         code=_string(row, "code", place),
         test_setup_code=_string(row, "test_setup_code", place),
         test_imports=_strings(row, "test_imports", place),
         challenge_test_list=_strings(row, "challenge_test_list", place),
+        hidden_test_list=_strings(row, "hidden_test_list", place),
+        entry_point=_string(row, "entry_point", place),
     )
     if not problem.test_list:
         raise DataError(f"{place}: field 'test_list' is missing or empty; a problem needs one test or more")
-    for test in problem.test_list + problem.challenge_test_list:
-        try:
-            does_something = bool(ast.parse(test).body)
-        except (SyntaxError, ValueError) as error:
-            raise DataError(
-                f"{place}: field 'test_list': a test does not parse ({error}): {test!r}; repair or remove it"
-            ) from None
-        if not does_something:
-            raise DataError(f"{place}: field 'test_list': the test {test!r} checks nothing; remove it")
+    for field in ("test_list", "hidden_test_list", "challenge_test_list"):
+        for test in getattr(problem, field):
+            _check_test(test, field, place)
+    if problem.entry_point and not problem.entry_point.isidentifier():
+        raise DataError(f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name")
     return problem
+
+
+def _check_test(test: str, field: str, place: str) -> None:
+    try:
+        with warnings.catch_warnings():  # the odd literals of a data set are no news for its user's terminal
+            warnings.simplefilter("ignore", SyntaxWarning)
+            does_something = bool(ast.parse(test).body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise DataError(
+            f"{place}: field {field!r}: a test does not parse ({error}): {test[:200]!r}; repair or remove it"
+        ) from None
+    if not does_something:
+        raise DataError(f"{place}: field {field!r}: the test {test[:200]!r} checks nothing; remove it")
 
 
 def _string(row: dict, field: str, place: str, required: bool = False) -> str:
@@ -152,15 +169,22 @@ def _string(row: dict, field: str, place: str, required: bool = False) -> str:
         raise DataError(f"{place}: field {field!r} is {type(value).__name__}; expected a string")
     if required and not value.strip():
         raise DataError(f"{place}: field 'text' is missing or empty; say in words what the program should do")
-    return _unix(value)
+    return _clean(value, field, place)
 
 
 def _strings(row: dict, field: str, place: str) -> tuple[str, ...]:
     values = row.get(field, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise DataError(f"{place}: field {field!r} must be a list of strings")
-    return tuple(map(_unix, values))
+    return tuple(_clean(value, field, place) for value in values)
 
 
-def _unix(text: str) -> str:
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")  # neither a program nor a UTF-8 file can hold them
+
+
+def _clean(text: str, field: str, place: str) -> str:
+    """The text with line ends as LF."""
+    if found := _UNUSABLE.search(text):
+        name = "a NUL character" if found[0] == "\0" else f"the lone surrogate U+{ord(found[0]):04X}"
+        raise DataError(f"{place}: field {field!r} holds {name} at character {found.start() + 1}; remove it")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -116,8 +116,9 @@ def check_executed(trajectories: Sequence[Trajectory], max_infra_share: float) -
 
 
 def program(problem: Problem, code: str) -> Program:
-    """The program that decides about a candidate: its code, then the problem's set-up, then each test."""
-    return Program(code, problem.test_list, problem.setup)
+    """The program that decides about a candidate: its code, then the problem's set-up, then each test, hidden
+    ones too."""
+    return Program(code, problem.scored_tests, problem.setup)
 
 
 def _next_prompt(trajectory: Trajectory, generator: Generator, protocol: PromptProtocol) -> list[int]:

@@ -15,6 +15,7 @@ from cocos.trainer import CoCoSTrainer
 ROOT = Path(__file__).resolve().parent.parent
 PURE = [
     "cocos",
+    "cocos.rows",
     "cocos.problems",
     "cocos.prompts",
     "cocos.executor",

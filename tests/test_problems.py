@@ -127,7 +127,11 @@ BAD_ROWS = [
         "field 'test_imports' must be a list of strings",
     ),
     ("a broken test", {**ROW, "test_list": ["assert f( == 1"]}, "a test does not parse"),
-    ("a null byte in a test", {**ROW, "test_list": ["assert f()\0"]}, "a test does not parse"),
+    ("a null byte in a test", {**ROW, "test_list": ["assert f()\0"]}, "field 'test_list' holds a NUL character at character 11"),
+    ("a lone surrogate", {**ROW, "code": "x = '\ud800'"}, "field 'code' holds the lone surrogate U+D800"),
+    ("an id that is null", {**ROW, "task_id": None}, "field 'task_id' is NoneType; expected a string"),
+    ("a broken hidden test", {**ROW, "hidden_test_list": ["assert ("]}, "field 'hidden_test_list': a test does"),
+    ("an entry point in words", {**ROW, "entry_point": "the f"}, "expected a function's name"),
     ("a broken challenge", {**ROW, "challenge_test_list": ["assert ("]}, "a test does not parse"),
     ("an empty test", {**ROW, "test_list": ["assert f() == 1", ""]}, "the test '' checks nothing; remove it"),
     ("a comment as test", {**ROW, "test_list": ["# TODO"]}, "the test '# TODO' checks nothing; remove it"),
@@ -188,7 +192,7 @@ def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):
     assert "cannot be read" in refusal(tmp_path)
 
 
-words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=20)
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=20)
 tests = st.sampled_from(
     ["assert f(1) == 2", "assert f('é') is None", "x = f(2)\nassert x", "assert True, '\u2028'"]
 )
@@ -201,6 +205,8 @@ problems = st.builds(
     test_setup_code=words,
     test_imports=st.lists(words, max_size=2).map(tuple),
     challenge_test_list=st.lists(tests, max_size=2).map(tuple),
+    hidden_test_list=st.lists(tests, max_size=2).map(tuple),
+    entry_point=st.sampled_from(["", "f"]),
 )
 
 
