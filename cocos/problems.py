@@ -146,7 +146,9 @@ def as_problem(row: object, place: str) -> Problem:
         for test in getattr(problem, field):
             _check_test(test, field, place)
     if problem.entry_point and not problem.entry_point.isidentifier():
-        raise DataError(f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name")
+        raise DataError(
+            f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name"
+        )
     return problem
 
 

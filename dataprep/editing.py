@@ -54,7 +54,9 @@ def rename(source: str, node: ast.expr | ast.stmt, names: Mapping[str, str]) -> 
 def read_names(node: ast.AST) -> set[str]:
     """Names that the node reads, at whatever depth."""
     return {
-        inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+        inner.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
     }
 
 

@@ -56,10 +56,12 @@ def tests_of_check(source: str, entry_point: str, helpers: str = "") -> Tests:
 def helpers_of_prompt(prompt: str, entry_point: str) -> str:
     """What a prompt defines beside the function under test, with the imports that it needs, or ""."""
     tree = _parsed(prompt + "    pass\n")
+    defining = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign))]
     others = [
         node
-        for node in tree.body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign)) and entry_point not in bound_at_top(node)
+        for node in defining
+        if entry_point not in bound_at_top(node)
+        and (not isinstance(node, ast.Assign) or bound_at_top(node) & read_names(tree))
     ]
     if not others:
         return ""
@@ -105,7 +107,7 @@ def _is_vacuous(node: ast.stmt) -> bool:
 
 def _prints(node: ast.stmt) -> bool:
     match node:
-        case ast.Expr(value=ast.Constant() | ast.Call(func=ast.Name(id="print"))) | ast.Pass():
+        case ast.Pass() | ast.Expr(value=ast.Constant() | ast.Name() | ast.Call(func=ast.Name(id="print"))):
             return True
     return False
 

@@ -52,8 +52,7 @@ class _Words:
             item.optional_vars.id
             for node in excepted
             for item in node.items
-            if isinstance(item.optional_vars, ast.Name)
-            and "assertRaises" in ast.unparse(item.context_expr)
+            if isinstance(item.optional_vars, ast.Name) and "assertRaises" in ast.unparse(item.context_expr)
         }
 
     def edits(self) -> list[Edit]:
@@ -84,6 +83,10 @@ class _Words:
                 for one, other in ((left, right), (right, left)):
                     if isinstance(other, ast.Call) and self._word(other.func) == "approx":
                         return self._isclose(one, other)
+            case ast.Expr(value=ast.Call(func=function, args=[value, *_])) if (
+                self._word(function) == "approx"
+            ):
+                return text_of(self.source, value)  # compares nothing, as it stands
             case ast.Expr(value=ast.Call(func=function, args=args)) if self._word(function) == "fail":
                 reason = text_of(self.source, args[0]) if args else "'pytest.fail'"
                 return f"raise AssertionError({reason})"
@@ -102,7 +105,11 @@ class _Words:
     def _isclose(self, one: ast.expr, approx: ast.Call) -> str:
         tolerance = {k.arg: text_of(self.source, k.value) for k in approx.keywords}
         collections = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
-        if len(approx.args) != 1 or isinstance(approx.args[0], collections) or tolerance.keys() - {"rel", "abs"}:
+        if (
+            len(approx.args) != 1
+            or isinstance(approx.args[0], collections)
+            or tolerance.keys() - {"rel", "abs"}
+        ):
             raise ValueError(f"uses {ast.unparse(approx)[:80]}, which has no plain counterpart")
         default_rel = "0" if "abs" in tolerance else "1e-06"  # as pytest has it
         rel, absolute = tolerance.get("rel", default_rel), tolerance.get("abs", "1e-12")

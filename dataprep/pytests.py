@@ -56,7 +56,9 @@ class _File:
     tree: ast.Module
     modules: tuple[str, ...]
     makers: dict[str, ast.stmt] = field(default_factory=dict)  # name -> the statement that defines it
-    always: list[ast.stmt] = field(default_factory=list)  # statements that define nothing and still do something
+    always: list[ast.stmt] = field(
+        default_factory=list
+    )  # statements that define nothing and still do something
     aliases: dict[str, str] = field(default_factory=dict)  # name here -> name in the module under test
     fixtures: dict[str, Function] = field(default_factory=dict)
 
@@ -114,7 +116,9 @@ class _File:
         body = [node for node in function.body if not _is_docstring(node)]
         context = self._context(needed, owner or function)
         single = body[0] if len(body) == 1 and isinstance(body[0], ast.Assert) else None
-        is_plain = all(isinstance(node, ast.Assert) for node in body) and not set(names) & bound_names(function.args)
+        is_plain = all(isinstance(node, ast.Assert) for node in body) and not set(names) & bound_names(
+            function.args
+        )
         if owner is None and single and not bound_names(single) & given.keys():
             return "\n".join([*context, rename(self.source, single, given)])
         if owner is None and is_plain:

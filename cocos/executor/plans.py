@@ -129,6 +129,10 @@ def _why_not_judged(tree: ast.Module, remote: set[str], set_up: set[str]) -> str
     nodes = list(ast.walk(tree))
     if any(isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.Global)) for node in nodes):
         return "asynchronous, or rebinds globals"
+    if any(
+        isinstance(node, ast.Attribute) and node.attr in ("redirect_stdout", "stdout") for node in nodes
+    ) or any(isinstance(node, ast.Name) and node.id == "redirect_stdout" for node in nodes):
+        return "reads what the candidate prints"
     if not remote:
         return "the function under test cannot be told apart"
     if remote & set_up:
