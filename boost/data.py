@@ -41,9 +41,21 @@ def boost_rows(problem: Problem, attempt: str, correction: str, protocol: Prompt
 
 
 def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
-    """Write rows as JSON lines."""
-    lines = [json.dumps(asdict(row), ensure_ascii=False) for row in rows]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Write rows as JSON lines, or under a name in `.json` as the released README has them: a list whose prompts end
+    with the bare marker. The file appears whole or not at all.
+    """
+    path = Path(path)
+    if path.suffix == ".json":
+        listed = [asdict(row) | {"prompt": row.prompt.removesuffix("\n")} for row in rows]
+        text = json.dumps(listed, ensure_ascii=False, indent=1)
+    else:
+        text = "\n".join(json.dumps(asdict(row), ensure_ascii=False) for row in rows)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def load_rows(path: str | Path) -> list[BoostRow]:
