@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from cocos.problems import DataError, Problem, as_problem
 from dataprep.editing import text_of
-from dataprep.humaneval import Tests, helpers_of_prompt, tests_of_check
+from dataprep.humaneval import Tests, helpers_of_prompt, check_as_tests
 from dataprep.layout import without_tabs
-from dataprep.pytests import tests_of_file
+from dataprep.pytests import file_as_tests
 
 FIELDS = (
     "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",
@@ -128,8 +128,8 @@ def _tests(row: dict, field: str, place: str, form: str, entry_point: str = "", 
         if form == "check":
             if not entry_point:
                 raise ValueError("needs the field 'entry_point' beside it")
-            return tests_of_check(source, entry_point, helpers)
-        return tests_of_file(source) if form == "pytest" else _lines(source)
+            return check_as_tests(source, entry_point, helpers)
+        return file_as_tests(source) if form == "pytest" else _lines(source)
     except ValueError as error:
         raise DataError(f"{place}: field {field!r} {error}; repair the row, or --drop malformed") from None
 

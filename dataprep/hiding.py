@@ -23,8 +23,9 @@ def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:
     number = int(amount) if amount >= 1 else int(amount * len(tests))
     number = min(number, len(tests) - 1)
 
-    def rank(index: int) -> bytes:
-        return hashlib.sha256(f"{seed}\0{problem.task_id}\0{tests[index]}".encode()).digest()
+    def rank(index: int) -> tuple[bytes, int]:
+        digest = hashlib.sha256(f"{seed}\0{problem.task_id}\0{tests[index]}".encode()).digest()
+        return digest, -index  # of equal tests the last is hidden: where it stands when hidden again
 
     hidden = set(sorted(range(len(tests)), key=rank)[:number])
     return replace(

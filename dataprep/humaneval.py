@@ -17,7 +17,7 @@ class Tests(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def tests_of_check(source: str, entry_point: str, helpers: str = "") -> Tests:
+def check_as_tests(source: str, entry_point: str, helpers: str = "") -> Tests:
     """The tests of a HumanEval row.
 
     Args:

@@ -20,7 +20,7 @@ class _Unsupported(ValueError):
     """This test cannot stand by itself; the message says why."""
 
 
-def tests_of_file(source: str, modules: tuple[str, ...] = MODULES) -> Tests:
+def file_as_tests(source: str, modules: tuple[str, ...] = MODULES) -> Tests:
     """The tests of a pytest file.
 
     Args:

@@ -47,7 +47,9 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
     )
     output: str = field(
         default="",
-        metadata={"help": "Rows for boost_train.py: JSON lines, or the README's JSON list under a name in .json."},
+        metadata={
+            "help": "Rows for boost_train.py: JSON lines, or the README's JSON list under a name in .json."
+        },
     )
     num_samples: int = field(default=2, metadata={"help": "Attempts per problem."})
     corrections: Corrections = field(
@@ -86,7 +88,9 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
         if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):
             raise ValueError("--num_corrections is 0 or more, --pairs_per_problem 1 or more")
         if self.num_corrections and self.corrections == "reference":
-            raise ValueError("--num_corrections has no effect with --corrections reference; choose own or any")
+            raise ValueError(
+                "--num_corrections has no effect with --corrections reference; choose own or any"
+            )
         if self.keep_share is not None and not 0 <= self.keep_share <= 1:
             raise ValueError(f"--keep_share is {self.keep_share}; it must lie in [0, 1]")
 
@@ -100,7 +104,10 @@ def main() -> None:
         attempts = sample(args, problems, tokenizer, executor)
         verified = verify(problems, executor) if args.corrections != "own" else set()
     pairs = balance(
-        pair(problems, attempts, verified, args.corrections), args.pairs_per_problem, args.keep_share, args.seed
+        pair(problems, attempts, verified, args.corrections),
+        args.pairs_per_problem,
+        args.keep_share,
+        args.seed,
     )
     taught = protocol("cocos")  # the format to teach, however the base was asked
     rows = [row for p in pairs for row in boost_rows(p.problem, p.attempt, p.correction, taught)]
@@ -127,7 +134,9 @@ def sample(
         asked_in = prompt_protocol(args)
         done = len(log.batches)
         for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
-            set_seed(args.seed + start)  # each batch its own: a continued run samples what an unbroken one does
+            set_seed(
+                args.seed + start
+            )  # each batch its own: a continued run samples what an unbroken one does
             batch = problems[start : start + args.batch_size]
             counts = (args.num_samples, args.num_corrections)
             log.append(attempt(batch, generator, executor, asked_in, *counts, args.max_infra_share))

@@ -34,10 +34,10 @@ from dataprep.sources import PUBLIC, Source, custom
 FILE_SOURCES = ("jsonl", "csv", "parquet")
 
 
-def main() -> int:
+def main(argv: list[str]) -> int:
     """Prepare or check; returns the exit status."""
-    is_check = sys.argv[1:2] == ["check"]
-    args = (check_parser() if is_check else parser()).parse_args(sys.argv[2:] if is_check else None)
+    is_check = argv[:1] == ["check"]
+    args = check_parser().parse_args(argv[1:]) if is_check else parser().parse_args(argv)
     fields = Options.__dataclass_fields__
     options = Options(
         **{k: tuple(v) if isinstance(v, list) else v for k, v in vars(args).items() if k in fields}
@@ -188,14 +188,19 @@ def _with_checks(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return made
 
 
-if __name__ == "__main__":
+def run(argv: list[str]) -> int:
+    """The same; what the user can mend, and an interruption, are one line instead of a traceback."""
     try:
-        sys.exit(main())
+        return main(argv)
     except KeyboardInterrupt:
         print("interrupted; nothing was written", file=sys.stderr)
-        sys.exit(130)
+        return 130
     except (ValueError, OSError, ExecutorError) as error:
         if os.environ.get("COCOS_TRACEBACK"):
             raise
         print(f"error: {' '.join(str(error).split())} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
-        sys.exit(2)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))
