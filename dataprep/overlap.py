@@ -54,7 +54,7 @@ class Overlap:
         self._members: list[_Member] = []
         self._exact: dict[tuple[str, bytes], list[_Member]] = defaultdict(list)
         self._grams: dict[str, dict[int, array]] = {"text": {}, "code": {}}
-        self._exactly: set[tuple[int, int]] = set()  # pairs already found to be the same
+        self._keys: dict[tuple[str, int], bytes] = {}  # what exactly a member says
 
     def add(self, split: str, problem: Problem, is_benchmark: bool = False) -> None:
         """Take note of a problem of a split, or of a benchmark by that name."""
@@ -65,14 +65,15 @@ class Overlap:
         text, tree = plain(problem.text), meaning(problem.code)
         for what, words, n in (("text", text.split(), 3), ("code", tree.split(), 5)):
             if words:
-                self._exact[what, _digest(" ".join(words))].append(member)
+                key = self._keys[what, member.number] = _digest(" ".join(words))
+                self._exact[what, key].append(member)
             grams = sorted({_digest(" ".join(words[i : i + n])) for i in range(len(words) - n + 1)})
             if len(grams) >= SHORTEST:
                 self._grams[what][member.number] = array("Q", b"".join(grams))
 
     def findings(self) -> Iterator[Finding]:
         """One finding per row that repeats an earlier or more precious one, in order of the rows."""
-        found: dict[tuple[int, str], Finding] = {}
+        found: dict[tuple[int, str], tuple[_Member, _Member, list[str]]] = {}
         for what, near, first, second, share in [*self._same(), *self._nearly()]:
             kept, repeated = sorted((first, second))
             if repeated.rank == 0:
@@ -80,19 +81,22 @@ class Overlap:
             kind = (
                 "contaminated" if kept.rank == 0 else "duplicate" if kept.split == repeated.split else "leak"
             )
-            detail = f"{what} {share:.0%} alike" if near else f"same {what}"
-            finding = Finding(
-                f"near_{kind}" if near else kind, repeated.split, repeated.task_id, detail, kept.name
-            )
-            found.setdefault((repeated.number, finding.kind), finding)
-        yield from (found[key] for key in sorted(found))
+            key = repeated.number, f"near_{kind}" if near else kind
+            partner, _, details = found.setdefault(key, (kept, repeated, []))
+            if partner == kept:
+                details.append(f"{what} {share:.0%} alike" if near else f"same {what}")
+        for (_, kind), (kept, repeated, details) in sorted(found.items()):
+            detail = ", ".join(sorted(details, reverse=True))  # text before code
+            yield Finding(kind, repeated.split, repeated.task_id, detail, kept.name)
 
     def _same(self) -> Iterator[tuple[str, bool, _Member, _Member, float]]:
         for (what, _), members in self._exact.items():
-            first, *others = sorted(members)
-            for other in others:
-                self._exactly.add((first.number, other.number))
-                yield what, False, first, other, 1.0
+            benchmarks = sorted(member for member in members if member.rank == 0)
+            ours = sorted(member for member in members if member.rank > 0)
+            for kept in (benchmarks[:1], ours[:1]):
+                for member in ours:
+                    if kept and member != kept[0]:
+                        yield what, False, kept[0], member, 1.0
 
     def _nearly(self) -> Iterator[tuple[str, bool, _Member, _Member, float]]:
         for what, grams in self._grams.items():
@@ -100,12 +104,16 @@ class Overlap:
             for number in sorted(grams, key=lambda n: self._members[n]):
                 sketch = MinHash(num_perm=NUM_PERM, hashfunc=int, scheme="affine64")
                 sketch.update_batch(grams[number])
-                for other in sorted(lsh.query(sketch)):
+                for other in sorted(lsh.query(sketch), key=lambda n: self._members[n]):
                     ours, theirs = set(grams[number]), set(grams[other])
                     share = len(ours & theirs) / len(ours | theirs)
-                    if share >= self.similarity and (other, number) not in self._exactly:
+                    if share >= self.similarity and not self._is_same(number, other):
                         yield what, True, self._members[other], self._members[number], share
                 lsh.insert(number, sketch)
+
+    def _is_same(self, one: int, other: int) -> bool:
+        keys = [(self._keys.get((what, one)), self._keys.get((what, other))) for what in ("text", "code")]
+        return any(first is not None and first == second for first, second in keys)
 
 
 def overlaps(

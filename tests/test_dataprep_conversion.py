@@ -45,7 +45,9 @@ def test_each_assert_of_check_is_a_test_with_what_it_needs_and_nothing_else():
 
 
 def test_asserts_that_share_a_variable_stay_one_test():
-    source = "def check(candidate):\n    xs = [3]\n    assert candidate(xs) == 1\n    assert candidate(xs) == 2\n"
+    source = (
+        "def check(candidate):\n    xs = [3]\n    assert candidate(xs) == 1\n    assert candidate(xs) == 2\n"
+    )
     assert check_as_tests(source, "f").tests == (f"{source.rstrip()}\n\ncheck(f)",)
 
 
@@ -55,7 +57,9 @@ def test_the_call_that_humanevalpack_appends_is_not_run_twice():
 
 
 def test_a_helper_of_the_prompt_is_set_up_for_the_candidate_and_carried_by_the_test():
-    prompt = "import math\n\ndef half(x):\n    return math.floor(x / 2)\n\ndef f(x):\n    '''Halve twice.'''\n"
+    prompt = (
+        "import math\n\ndef half(x):\n    return math.floor(x / 2)\n\ndef f(x):\n    '''Halve twice.'''\n"
+    )
     row = HUMANEVAL | {
         "prompt": prompt,
         "entry_point": "f",
@@ -222,9 +226,20 @@ def outcome(code: str) -> object:
 
 
 BLOCKS = st.recursive(
-    st.sampled_from(["print(1)", "s = 'a\\tb'", "s = '''x\n\ty\n  \tz'''", "t = [1,\n\t\t2,\n   3]", "# \t note"]),
+    st.sampled_from(
+        [
+            "print(1)",
+            "s = 'a\\tb'",
+            "s = '''x\n\ty\n  \tz'''",
+            "t = [1,\n\t\t2,\n   3]",
+            "# \t note",
+            "u = 1\t+ 2\t",
+            "s = '\t' +\t'x'",
+        ]
+    ),
     lambda inner: st.tuples(
-        st.sampled_from(["if True:", "for i in range(2):", "while True:"]), st.lists(inner, min_size=1, max_size=3)
+        st.sampled_from(["if True:", "for i in range(2):", "while True:"]),
+        st.lists(inner, min_size=1, max_size=3),
     ),
     max_leaves=8,
 )
@@ -251,7 +266,9 @@ def test_tabs_leave_the_indentation_and_nothing_else_changes(blocks, step):
 def test_tabs_become_four_spaces_where_only_tabs_indent_and_eight_where_both_do():
     assert without_tabs("def f():\n\treturn 1") == "def f():\n    return 1"
     assert without_tabs("if 1:\n  \tif 1:\n  \t\tx = 1") == "if 1:\n        if 1:\n                x = 1"
-    assert without_tabs("if 1:\n    x = 1\n\ty = 1") == "if 1:\n    x = 1\n\ty = 1"  # no Python: not ours to mend
+    assert (
+        without_tabs("if 1:\n    x = 1\n\ty = 1") == "if 1:\n    x = 1\n\ty = 1"
+    )  # no Python: not ours to mend
 
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -267,7 +284,9 @@ VALUES = st.integers(-99, 99) | st.booleans() | st.lists(st.integers(0, 9), max_
 def test_the_same_asserts_come_out_of_every_form_they_are_written_in(cases, words, amount):
     asserts = [f"assert f({a!r}) == {b!r}, {note!r}" for a, b, note in cases]
     lines = "\n".join(asserts)
-    check = "def check(candidate):\n" + "\n".join("    " + a.replace(" f(", " candidate(", 1) for a in asserts)
+    check = "def check(candidate):\n" + "\n".join(
+        "    " + a.replace(" f(", " candidate(", 1) for a in asserts
+    )
     functions = "from solution import f\n" + "\n".join(
         f"def test_{number}():\n    {one}\n" for number, one in enumerate(asserts)
     )
@@ -299,10 +318,16 @@ def test_a_hidden_test_is_scored_and_never_shown(problem):
 
 
 def test_splits_follow_the_shares_and_keep_equal_texts_together():
-    converted = [from_mbpp({"task_id": i, "text": f"Task {i}.", "test_list": ["assert f()"]}, "f:1") for i in range(2000)]
+    converted = [
+        from_mbpp({"task_id": i, "text": f"Task {i}.", "test_list": ["assert f()"]}, "f:1")
+        for i in range(2000)
+    ]
     dealt = [deal(one, (0.8, 0.1, 0.1), seed=0) for one in converted]
     assert 1540 < dealt.count("train") < 1660 and 150 < dealt.count("test") < 250  # 1600 and 200, five sigma
     assert dealt != [deal(one, (0.8, 0.1, 0.1), seed=1) for one in converted]
-    shouted = [from_mbpp({"task_id": f"{i}!", "text": f"TASK  {i}", "test_list": ["assert f()"]}, "f:1") for i in range(2000)]
+    shouted = [
+        from_mbpp({"task_id": f"{i}!", "text": f"TASK  {i}", "test_list": ["assert f()"]}, "f:1")
+        for i in range(2000)
+    ]
     assert [deal(one, (0.8, 0.1, 0.1), seed=0) for one in shouted] == dealt
     assert {deal(one, (0, 0, 1), seed=0) for one in converted} == {"test"}

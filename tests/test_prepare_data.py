@@ -56,7 +56,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_split(prepare, tmp_path):
     data = written(tmp_path / "mine.jsonl", *rows(40))
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / name, "--seed", seed, "--checks") == 0
+        assert (
+            prepare("jsonl", "--input", data, "--output_dir", tmp_path / name, "--seed", seed, "--checks")
+            == 0
+        )
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     assert contents(tmp_path / "a")["train.jsonl"] != contents(tmp_path / "c")["train.jsonl"]
     found = [p for split in ("train", "validation", "test") for p in lines(tmp_path / f"a/{split}.jsonl")]
@@ -70,15 +73,24 @@ def test_converting_the_output_again_changes_nothing(prepare, tmp_path):
     assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "once", *hidden) == 0
     assert prepare("jsonl", "--input", tmp_path / "once", "--output_dir", tmp_path / "twice", *hidden) == 0
     once, twice = contents(tmp_path / "once"), contents(tmp_path / "twice")
-    assert {n: b for n, b in once.items() if n.endswith("l")} == {n: b for n, b in twice.items() if n.endswith("l")}
-    assert all(len(p.test_list) == len(p.hidden_test_list) == 1 for p in load_problems(tmp_path / "once/train.jsonl"))
+    assert {n: b for n, b in once.items() if n.endswith("l")} == {
+        n: b for n, b in twice.items() if n.endswith("l")
+    }
+    assert all(
+        len(p.test_list) == len(p.hidden_test_list) == 1 for p in load_problems(tmp_path / "once/train.jsonl")
+    )
 
 
 def test_the_manifest_accounts_for_every_row_and_byte(prepare, tmp_path):
-    bad = [ROW | {"task_id": 90, "test_list": []}, ROW | {"task_id": 91, "text": "Fails.", "code": "def f(x): return x"}]
+    bad = [
+        ROW | {"task_id": 90, "test_list": []},
+        ROW | {"task_id": 91, "text": "Fails.", "code": "def f(x): return x"},
+    ]
     data = written(tmp_path / "mine.jsonl", *rows(3), *bad, ROW | {"task_id": 92, "text": "task 1?"})
     drop = ("--drop", "malformed", "failing", "duplicate", "leak")
-    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out", *drop, "--splits", 1, 0, 0) == 0
+    assert (
+        prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out", *drop, "--splits", 1, 0, 0) == 0
+    )
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     dropped = lines(tmp_path / "out/dropped.jsonl")
     assert [(row["kind"], row.get("task_id", row.get("place"))) for row in dropped] == [
@@ -114,7 +126,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("content", "what", "remedy"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
-def test_bad_input_is_one_line_that_names_file_line_field_and_remedy(prepare, tmp_path, capsys, content, what, remedy):
+def test_bad_input_is_one_line_that_names_file_line_field_and_remedy(
+    prepare, tmp_path, capsys, content, what, remedy
+):
     data = tmp_path / "bad.jsonl"
     data.write_bytes(json.dumps(ROW | content).encode() + b"\n" if isinstance(content, dict) else content)
     assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
@@ -143,7 +157,10 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
         (("jsonl", "--input", tmp_path / "absent.jsonl"), "absent.jsonl: no such file"),
         (("jsonl",), "--input is missing"),
         (("mpbb", "--input", data), "unknown source 'mpbb'; choose one of mbpp"),
-        (("mbpp", "--input", written(tmp_path / "x.jsonl", ROW | {"task_id": 2000})), "MBPP's run from 1 to 974"),
+        (
+            ("mbpp", "--input", written(tmp_path / "x.jsonl", ROW | {"task_id": 2000})),
+            "MBPP's run from 1 to 974",
+        ),
         (("jsonl", "--input", data, "--columns", "title=text"), "--columns title: give FIELD=COLUMN"),
         (("jsonl", "--input", data, "--hide_tests", 1.5), "--hide_tests 1.5: give a whole number"),
         (("humaneval", "--input", data), "mine.jsonl:1: field 'prompt' is missing"),
@@ -168,14 +185,32 @@ def test_bom_crlf_line_ends_gzip_csv_and_parquet_say_what_plain_lines_say(prepar
         table = csv.DictWriter(file, ["task_id", "question", "code", "test_list"])
         table.writeheader()
         table.writerows(
-            {"task_id": r["task_id"], "question": r["text"], "code": r["code"], "test_list": json.dumps(r["test_list"])}
+            {
+                "task_id": r["task_id"],
+                "question": r["text"],
+                "code": r["code"],
+                "test_list": json.dumps(r["test_list"]),
+            }
             for r in rows(3)
         )
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows(3)), tmp_path / "table.parquet")
     for name in ("plain.jsonl", "bom.jsonl", "zip.jsonl.gz", "table.csv", "table.parquet"):
         columns = ("--columns", "text=question") if name.endswith("csv") else ()
-        assert prepare("jsonl", "--input", tmp_path / name, "--output_dir", tmp_path / f"out {name}", "--checks", *columns) == 0
-        assert (tmp_path / f"out {name}/train.jsonl").read_bytes() == (tmp_path / "out plain.jsonl/train.jsonl").read_bytes()
+        assert (
+            prepare(
+                "jsonl",
+                "--input",
+                tmp_path / name,
+                "--output_dir",
+                tmp_path / f"out {name}",
+                "--checks",
+                *columns,
+            )
+            == 0
+        )
+        assert (tmp_path / f"out {name}/train.jsonl").read_bytes() == (
+            tmp_path / "out plain.jsonl/train.jsonl"
+        ).read_bytes()
 
 
 def test_a_csv_row_of_another_length_is_refused_by_line(prepare, tmp_path, capsys):
@@ -187,7 +222,10 @@ def test_a_csv_row_of_another_length_is_refused_by_line(prepare, tmp_path, capsy
 def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, monkeypatch):
     (tmp_path / "owner/name").mkdir(parents=True)
     for split, first in (("train", 0), ("test", 100)):
-        written(tmp_path / f"owner/name/{split}.jsonl", *(row | {"task_id": row["task_id"] + first} for row in rows(4)))
+        written(
+            tmp_path / f"owner/name/{split}.jsonl",
+            *(row | {"task_id": row["task_id"] + first} for row in rows(4)),
+        )
     monkeypatch.chdir(tmp_path)  # the library takes a folder of that name for the set of that name
     assert prepare("owner/name", "--output_dir", tmp_path / "out", "--checks", "--licence", "CC0") == 0
     assert [len(load_problems(tmp_path / f"out/{split}.jsonl")) for split in ("train", "test")] == [4, 4]
@@ -196,14 +234,18 @@ def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, mon
 
 def start(*words, **options):
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, str(SCRIPT), *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
     data = tmp_path / "many.jsonl"
     with open(data, "w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows(60_000))
+        file.writelines(json.dumps(row) + "\n" for row in rows(40_000))
     running = start("jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks")
     deadline = time.monotonic() + 60
     while not any(tmp_path.glob(".out-*.partial/train.jsonl")) and time.monotonic() < deadline:
@@ -221,7 +263,9 @@ def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
     def confine():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    running = start("jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks", preexec_fn=confine)
+    running = start(
+        "jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks", preexec_fn=confine
+    )
     _, complaint = running.communicate(timeout=60)
     assert running.returncode == 2 and "error: [Errno 27] File too large" in complaint
     assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
@@ -237,7 +281,9 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
     )
     if shutil.which("unshare") is None:
         pytest.skip("this test needs unshare, to mount a tiny file system")
-    done = subprocess.run(["unshare", "-rm", "sh", "-c", script, str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, str(tmp_path)], capture_output=True, text=True
+    )
     if done.returncode not in (0, 2):
         pytest.skip(f"this machine lets nobody mount a tiny file system: {done.stderr.strip()[:100]}")
     assert done.returncode == 2 and "No space left on device" in done.stderr
@@ -246,7 +292,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
 
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     peaks_mb = []
-    for count in (2_000, 40_000):
+    for count in (1_000, 21_000):
         data = tmp_path / f"{count}.jsonl"
         with open(data, "w") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows(count))
@@ -260,4 +306,6 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         _, status, usage = os.wait4(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 0
         peaks_mb.append(usage.ru_maxrss / 1024)
-    assert peaks_mb[1] - peaks_mb[0] < 38_000 * 500e-6  # at most 500 bytes for each row more: its id and no text
+    assert (
+        peaks_mb[1] - peaks_mb[0] < 20_000 * 500e-6
+    )  # at most 500 bytes for each row more: its id and no text
