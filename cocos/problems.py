@@ -4,16 +4,15 @@ Knows what a well-formed row is, field by field. Does not know file encodings (`
 problem becomes a prompt.
 """
 
-import ast
 import hashlib
 import json
 import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cocos.rows import DataError, read_rows
+from cocos.syntax import parse
 
 __all__ = ["DataError", "Problem", "as_problem", "as_row", "load_problems", "save_problems", "sha256"]
 
@@ -88,7 +87,7 @@ def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
 
 def as_row(problem: Problem) -> dict[str, object]:
     """The MBPP-format row of a problem; what is empty and optional is left out."""
-    row = {
+    row: dict[str, object] = {
         "task_id": problem.task_id,
         "text": problem.text,
         "code": problem.code,
@@ -154,9 +153,7 @@ def as_problem(row: object, place: str) -> Problem:
 
 def _check_test(test: str, field: str, place: str) -> None:
     try:
-        with warnings.catch_warnings():  # the odd literals of a data set are no news for its user's terminal
-            warnings.simplefilter("ignore", SyntaxWarning)
-            does_something = bool(ast.parse(test).body)
+        does_something = bool(parse(test).body)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise DataError(
             f"{place}: field {field!r}: a test does not parse ({error}): {test[:200]!r}; repair or remove it"

@@ -4,13 +4,12 @@ The wording is an interface: the released CoCoS checkpoints were trained on exac
 golden tests guard them. Knows problems; does not know tokens, turns already taken, or how code is run.
 """
 
-import ast
 import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cocos.problems import Problem
+from cocos.syntax import parse
 
 BEGIN = "[BEGIN]"
 DONE = "[DONE]"
@@ -148,9 +147,7 @@ def _without_prose(text: str) -> str:
 
 def _parses(text: str) -> bool:
     try:
-        with warnings.catch_warnings():  # a model's odd literals are no business of our user's terminal
-            warnings.simplefilter("ignore", SyntaxWarning)
-            ast.parse(text)
+        parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return True

@@ -6,7 +6,6 @@ Knows the executor's verdicts; does not know files. A failure of the executor it
 import ast
 import builtins
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from itertools import islice
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem
+from cocos.syntax import parse
 from dataprep.editing import bound_at_top
 
 # Everything that a check can find, and what it means; `--drop` takes these names.
@@ -148,13 +148,13 @@ def _functions_under_test(problem: Problem) -> set[str]:
         return {problem.entry_point}
     called = {
         node.func.id
-        for node in ast.walk(_parsed(problem.test_list[0]))
+        for node in ast.walk(parse(problem.test_list[0]))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     if not problem.code:
         return called - set(dir(builtins))
     try:
-        defined = {name for node in _parsed(problem.code).body for name in bound_at_top(node)}
+        defined = {name for node in parse(problem.code).body for name in bound_at_top(node)}
     except (SyntaxError, ValueError, RecursionError):
         return set()
     return called & defined
@@ -162,7 +162,7 @@ def _functions_under_test(problem: Problem) -> set[str]:
 
 def _expected(test: str) -> str | None:
     """The literal that a test demands of a call, or None where it is not as plain as that."""
-    match _parsed(test).body:
+    match parse(test).body:
         case [ast.Assert(test=ast.Compare(left=ast.Call(), ops=[ast.Eq() | ast.Is()], comparators=[value]))]:
             try:
                 return repr(ast.literal_eval(value))
@@ -176,15 +176,9 @@ def _expected(test: str) -> str | None:
 
 
 def _asserts(test: str) -> bool:
-    for node in ast.walk(_parsed(test)):
+    for node in ast.walk(parse(test)):
         if isinstance(node, (ast.Assert, ast.Raise)):
             return True
         if isinstance(node, ast.Call) and "assert" in ast.unparse(node.func).lower():
             return True
     return False
-
-
-def _parsed(source: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        return ast.parse(source)

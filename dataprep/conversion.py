@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cocos.problems import DataError, Problem, as_problem
+from cocos.syntax import parse
 from dataprep.editing import text_of
-from dataprep.humaneval import Tests, helpers_of_prompt, check_as_tests
+from dataprep.humaneval import Tests, check_as_tests, helpers_of_prompt
 from dataprep.layout import without_tabs
 from dataprep.pytests import file_as_tests
 
@@ -137,7 +138,7 @@ def _tests(row: dict, field: str, place: str, form: str, entry_point: str = "", 
 def _lines(source: str) -> Tests:
     """Each top-level statement of a program of asserts as a test."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None
     if other := [node for node in tree.body if not isinstance(node, ast.Assert)]:

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from cocos.syntax import parse
+
 
 class Edit(NamedTuple):
     """The text that takes the place of a node."""
@@ -42,7 +44,7 @@ def text_of(source: str, node: ast.AST) -> str:
 def rename(source: str, node: ast.expr | ast.stmt, names: Mapping[str, str]) -> str:
     """The text of a node with names replaced by expressions."""
     text = text_of(source, node)
-    dedented = ast.parse(text)  # positions within the text alone
+    dedented = parse(text)  # positions within the text alone
     edits = [
         Edit(inner, names[inner.id])
         for inner in ast.walk(dedented)

@@ -7,6 +7,7 @@ instead of `candidate`, so that it reads like MBPP's.
 import ast
 from typing import NamedTuple
 
+from cocos.syntax import parse
 from dataprep.editing import bound_at_top, bound_names, read_names, rename, text_of
 
 
@@ -72,9 +73,9 @@ def helpers_of_prompt(prompt: str, entry_point: str) -> str:
 def _with_helpers(test: str, helpers: str) -> str:
     if not helpers:
         return test
-    tree = ast.parse(helpers)
+    tree = parse(helpers)
     defined = {name for node in tree.body if not isinstance(node, ast.Import) for name in bound_at_top(node)}
-    return f"{helpers}\n{test}" if defined & read_names(ast.parse(test)) else test
+    return f"{helpers}\n{test}" if defined & read_names(parse(test)) else test
 
 
 def _slices(body: list[ast.stmt]) -> list[list[ast.stmt]]:
@@ -124,6 +125,6 @@ def _is_dispensable(node: ast.stmt) -> bool:
 
 def _parsed(source: str) -> ast.Module:
     try:
-        return ast.parse(source)
+        return parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None

@@ -7,7 +7,8 @@ Strings keep theirs, and nothing changes unless the syntax tree stays the same. 
 import ast
 import io
 import tokenize
-import warnings
+
+from cocos.syntax import parse
 
 
 def without_tabs(code: str) -> str:
@@ -41,9 +42,7 @@ def without_tabs(code: str) -> str:
 def _tree(code: str) -> str | None:
     """What the program means, as text, or None where it is no Python."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.dump(ast.parse(code))
+        return ast.dump(parse(code))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

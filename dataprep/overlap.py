@@ -7,7 +7,6 @@ candidates, the sets themselves decide.
 
 import ast
 import hashlib
-import warnings
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from datasketch import MinHash, MinHashLSH
 
 from cocos.problems import Problem
+from cocos.syntax import parse
 from dataprep.checking import Finding
 from dataprep.splitting import plain
 
@@ -133,9 +133,7 @@ def overlaps(
 def meaning(code: str) -> str:
     """The syntax tree of a program without docstrings, as tokens; "" where there is no program."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(code)
+        tree = parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     for node in ast.walk(tree):

@@ -6,6 +6,7 @@
 
 import ast
 
+from cocos.syntax import parse
 from dataprep.editing import Edit, apply, text_of
 
 
@@ -21,7 +22,7 @@ def in_plain_words(source: str, modules: tuple[str, ...]) -> str:
 
     """
     while True:
-        tree = ast.parse(source)
+        tree = parse(source)
         edits = _Words(source, tree, modules).edits()
         if not edits:
             return source

@@ -8,6 +8,7 @@ import ast
 import itertools
 from dataclasses import dataclass, field
 
+from cocos.syntax import parse
 from dataprep.editing import bound_at_top, bound_names, read_names, rename, text_of
 from dataprep.humaneval import Tests
 from dataprep.pytest_words import decorator_name, in_plain_words
@@ -33,7 +34,7 @@ def file_as_tests(source: str, modules: tuple[str, ...] = MODULES) -> Tests:
     """
     try:
         source = in_plain_words(source, modules)
-        file = _File(source, ast.parse(source), modules)
+        file = _File(source, parse(source), modules)
     except (SyntaxError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None
     tests: list[str] = []
@@ -221,7 +222,7 @@ def _without_pytest_marks(source: str, owner: ast.ClassDef) -> str:
     text = text_of(source, owner)
     if "pytest" not in text:
         return text
-    tree = ast.parse(text)
+    tree = parse(text)
     for node in ast.walk(tree):
         if isinstance(node, Function):
             node.decorator_list = [d for d in node.decorator_list if "pytest" not in ast.unparse(d)]

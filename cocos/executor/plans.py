@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cocos.executor.splitting import Split, split_assert
+from cocos.syntax import parse
 
 # Modules that the tests of benchmarks use without importing them; taken from the test's side, never from the
 # candidate's.
@@ -66,7 +67,7 @@ Plan = Split | Judged | InChild
 def plan_test(test: str, setup: str = "") -> Plan:
     """Decide how to judge one test of a program; one that does not parse is left to fail in the child."""
     try:
-        tree, setup_tree = ast.parse(test), ast.parse(setup)
+        tree, setup_tree = parse(test), parse(setup)
         symbols = symtable.symtable(test, "<test>", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return InChild(test, "does not parse")
