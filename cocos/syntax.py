@@ -8,7 +8,7 @@ import ast
 import threading
 import warnings
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 
 
 def parse(source: str) -> ast.Module:
@@ -19,5 +19,5 @@ def parse(source: str) -> ast.Module:
 
     """
     with _LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore")
         return ast.parse(source)

@@ -47,7 +47,7 @@ def from_mbpp(row: dict, place: str) -> Converted:
 def from_humaneval(row: dict, place: str) -> Converted:
     """HumanEval: the text is the prompt, the reference is the prompt with its canonical solution."""
     prompt = _string(row, "prompt", place)
-    return _with_check(row, place, f"Complete this function.\n\n{prompt}")
+    return _with_check(row, place, f"Complete this function.\n\n{prompt.strip(chr(10))}")
 
 
 def from_humanevalfix(row: dict, place: str) -> Converted:
@@ -110,7 +110,7 @@ def _with_check(row: dict, place: str, text: str) -> Converted:
         place,
         task_id=_string(row, "task_id", place),
         text=text.rstrip(),
-        code=prompt + _string(row, "canonical_solution", place).rstrip(),
+        code=(prompt + _string(row, "canonical_solution", place)).strip("\n").rstrip(),
         test_list=tests.tests,
         test_setup_code=helpers or None,
         entry_point=name,

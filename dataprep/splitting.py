@@ -25,5 +25,7 @@ def deal(converted: Converted, fractions: tuple[float, float, float], seed: int)
 
 
 def plain(text: str) -> str:
-    """A text without case, punctuation and spacing: what two copies of it have in common."""
-    return " ".join(re.findall(r"\w+", text.lower()))
+    """A text without case, marks of punctuation and spacing: what two copies of it have in common. Brackets and
+    operators stay: they can be all that tells two tasks apart.
+    """
+    return " ".join(re.findall(r"\w+|[^\w\s.,;:!?'\"`]", text.lower()))

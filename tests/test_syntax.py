@@ -1,0 +1,43 @@
+"""Parsing from several threads."""
+
+import ast
+import gc
+import threading
+import time
+
+from cocos.syntax import parse
+
+PROGRAM = "x = [" + ", ".join(f"f({i})" for i in range(300)) + "]\n"
+
+
+def test_threads_may_parse_while_the_collector_runs_code_of_its_own(monkeypatch):
+    def switch_threads(phase, info):
+        time.sleep(0.0001)
+
+    failures = []
+
+    def work():
+        try:
+            for _ in range(40):
+                parse(PROGRAM)
+        except SystemError as error:  # what ast.parse itself ends with here, now and then, on CPython 3.11
+            failures.append(str(error))
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(switch_threads)
+    gc.set_threshold(50)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(switch_threads)
+        gc.set_threshold(*threshold)
+    assert failures == []
+
+
+def test_the_tree_is_the_usual_one_and_odd_literals_warn_nobody(recwarn):
+    assert ast.dump(parse("x = '\\d'")) == ast.dump(ast.parse("x = '\\\\d'"))
+    assert not recwarn.list
