@@ -1,7 +1,9 @@
-"""First attempts of a model and its verified corrections, kept in a file that grows batch by batch and can be continued.
+"""First attempts of a model and its verified corrections, kept in a file that grows batch by batch and can be
+continued.
 
-The log's first line says what the attempts were made with; each later line is one attempt. A log that was made otherwise is
-refused, a batch that was cut off is made again. Knows problems and turns; does not know models.
+The log's first line says what the attempts were made with; each later line is one attempt. A log that was
+made otherwise is refused, a batch that was cut off is made again. Knows problems and turns; does not know
+models.
 """
 
 import json
@@ -110,7 +112,8 @@ class AttemptLog:
             raise DataError(f"{self.path}: is no log of attempts; remove it or choose another --output")
         if other := [name for name in facts if made_with.get(name) != facts[name]]:
             raise DataError(
-                f"{self.path}: was made with {other[0]} {made_with.get(other[0])!r}, not {facts[other[0]]!r}; "
+                f"{self.path}: was made with {other[0]} {made_with.get(other[0])!r}, not "
+                f"{facts[other[0]]!r}; "
                 "remove it or choose another --output"
             )
         for batch in rows[1:]:

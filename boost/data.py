@@ -41,8 +41,8 @@ def boost_rows(problem: Problem, attempt: str, correction: str, protocol: Prompt
 
 
 def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
-    """Write rows as JSON lines, or under a name in `.json` as the released README has them: a list whose prompts end
-    with the bare marker. The file appears whole or not at all.
+    """Write rows as JSON lines, or under a name in `.json` as the released README has them: a list whose
+    prompts end with the bare marker. The file appears whole or not at all.
     """
     path = Path(path)
     if path.suffix == ".json":

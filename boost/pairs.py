@@ -1,7 +1,7 @@
 """From attempts to pairs (first turn, second turn): which attempts are taught, and what each should become.
 
-A right attempt is kept as it is: that is how the second turn learns to keep. A wrong one becomes a program that passes every
-test. Pure: knows neither models nor files.
+A right attempt is kept as it is: that is how the second turn learns to keep. A wrong one becomes a program
+that passes every test. Pure: knows neither models nor files.
 """
 
 import random
@@ -36,10 +36,9 @@ def pair(
     """Every attempt that is right or has a correction, in order.
 
     Args:
-        problems: Those that were attempted.
-        attempts: An attempt that the executor could not decide, or that holds no program, is left out.
-        verified: Ids of the problems whose reference passes the tests.
-        source: `reference`: references alone; `own`: what the model wrote itself and the tests passed; `any`: the
+        problems: Those that were attempted. attempts: An attempt that the executor could not decide, or that
+        holds no program, is left out. verified: Ids of the problems whose reference passes the tests. source:
+        `reference`: references alone; `own`: what the model wrote itself and the tests passed; `any`: the
             reference where there is one, else the model's own.
 
     """
@@ -68,8 +67,8 @@ def balance(
     """Choose pairs so that no problem and neither kind outweighs the others, in order.
 
     Args:
-        per_problem: Most pairs of one problem, pairs of different programs first; None: all.
-        keep_share: Share of pairs whose second turn keeps the first, in [0, 1]; the more frequent kind is thinned
+        per_problem: Most pairs of one problem, pairs of different programs first; None: all. keep_share:
+        Share of pairs whose second turn keeps the first, in [0, 1]; the more frequent kind is thinned
             out to reach it; None: as they come.
         seed: Draws which pairs stay.
 

@@ -1,7 +1,7 @@
 """The problems a model is asked to solve, in MBPP format.
 
-Knows what a well-formed row is, field by field. Does not know file encodings (`rows.py`), how code is run or how a
-problem becomes a prompt.
+Knows what a well-formed row is, field by field. Does not know file encodings (`rows.py`), how code is run or
+how a problem becomes a prompt.
 """
 
 import hashlib
@@ -28,10 +28,11 @@ class Problem:
         code: A reference solution, or "" where there is none.
         test_setup_code: Runs after the candidate's code and before the tests: it may use what the code
             defines.
-        test_imports: Import statements that the tests need.
-        challenge_test_list: Further tests of the source, never shown and never scored: published numbers are without
+        test_imports: Import statements that the tests need. challenge_test_list: Further tests of the source,
+        never shown and never scored: published numbers are without
             them.
-        hidden_test_list: Scored like `test_list` and never shown to the model, so that a program cannot be written to
+        hidden_test_list: Scored like `test_list` and never shown to the model, so that a program cannot be
+        written to
             the tests.
         entry_point: Name of the function under test, or "" where the source does not say.
 

@@ -1,7 +1,7 @@
 """Rows out of JSON files, one at a time: JSON lines or a JSON list, either of them gzipped.
 
-Knows encodings, line ends and what a cut-off file looks like; a row that cannot be read is named by file and line.
-Does not know what a row means. JSON lines are streamed; a list is held in memory whole.
+Knows encodings, line ends and what a cut-off file looks like; a row that cannot be read is named by file and
+line. Does not know what a row means. JSON lines are streamed; a list is held in memory whole.
 """
 
 import gzip
@@ -32,7 +32,9 @@ def read_rows(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def read_rows_leniently(path: Path) -> Iterator[tuple[str, object]]:
-    """The same, with the DataError of a line in place of its row: for callers that can do without the line."""
+    """The same, with the DataError of a line in place of its row: for callers that can do without the
+    line.
+    """
     try:
         with open_bytes(path) as file:
             start = file.read(3)
@@ -79,7 +81,8 @@ def _lines(path: Path, file: BinaryIO) -> Iterator[tuple[str, object]]:
             yield (
                 place,
                 DataError(
-                    f"{place}: the line has more than {MAX_LINE_BYTES >> 20} MiB; one row per line, or remove it"
+                    f"{place}: the line has more than {MAX_LINE_BYTES >> 20} MiB; one row per line, "
+                    "or remove it"
                 ),
             )
         elif line.strip(b"\xef\xbb\xbf \t\r\n"):
@@ -100,6 +103,6 @@ def _parsed(line: bytes, place: str) -> object:
 
 def _not_utf8(error: UnicodeDecodeError) -> str:
     return (
-        f"byte {error.object[error.start]:#04x} is no UTF-8; expected UTF-8 JSON or JSONL, optionally gzipped: "
-        "convert it with iconv -f latin1 -t utf-8"
+        f"byte {error.object[error.start]:#04x} is no UTF-8; expected UTF-8 JSON or JSONL, optionally "
+        "gzipped: convert it with iconv -f latin1 -t utf-8"
     )

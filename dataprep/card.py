@@ -1,5 +1,5 @@
-"""What a prepared folder says about itself: manifest.json for programs, dataset_card.md for people. No clock, no path: the same
-input gives the same bytes.
+"""What a prepared folder says about itself: manifest.json for programs, dataset_card.md for people. No clock,
+no path: the same input gives the same bytes.
 """
 
 import sys
@@ -27,9 +27,10 @@ Licence of the data: **{licence}**. It stays with the data: read it before you p
 {checks}
 
 {findings}
-A row: `task_id`, `text`, `code` (the reference), `test_list`; where they are needed `test_imports`, `test_setup_code` (run after
-the code and before the tests), `entry_point`, `hidden_test_list` (scored, never shown) and `challenge_test_list` (never shown, not
-scored). Made by `scripts/prepare_data.py`; options and digests are in manifest.json.
+A row: `task_id`, `text`, `code` (the reference), `test_list`; where they are needed `test_imports`,
+`test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
+shown) and `challenge_test_list` (never shown, not scored). Made by `scripts/prepare_data.py`; options and digests are in
+manifest.json.
 """
 
 
@@ -70,9 +71,10 @@ def save_card(
 def _card(ledger: Ledger, source: Source, options: Options, files: dict) -> str:
     dropped = ledger.dropped.total()
     found = [f"- {ledger.found[kind]} {kind}: {KINDS[kind]}" for kind in KINDS if ledger.found[kind]]
+    against = ", ".join(Path(name).name for name in options.against)
     names = {
         "references": f"references executed {options.num_seeds} times (isolation: {ledger.isolation})",
-        "overlap": f"overlap inside and across splits{' and with ' + ', '.join(Path(a).name for a in options.against) if options.against else ''}",
+        "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
     }
     return CARD.format(
         title=source.title,

@@ -1,6 +1,8 @@
-"""What executing a set shows about it: references that fail, hesitate or take long, and tests that a constant passes.
+"""What executing a set shows about it: references that fail, hesitate or take long, and tests that a constant
+passes.
 
-Knows the executor's verdicts; does not know files. A failure of the executor itself is an error, never a finding.
+Knows the executor's verdicts; does not know files. A failure of the executor itself is an error, never a
+finding.
 """
 
 import ast
@@ -19,7 +21,7 @@ from dataprep.editing import bound_at_top
 # Everything that a check can find, and what it means; `--drop` takes these names.
 KINDS = {
     "malformed": "the row cannot be read as a problem",
-    "test_left_out": "one of the row's tests cannot stand by itself, or holds for any program; the others remain",
+    "test_left_out": "a test cannot stand by itself, or holds for any program; the row's others remain",
     "failing": "the reference does not pass the tests",
     "flaky": "the reference passes under one random seed and fails under another",
     "slow": "the reference takes long",

@@ -23,7 +23,9 @@ TEST_FORMS = ("list", "lines", "check", "pytest")
 
 
 class Converted(NamedTuple):
-    """A problem, the tests that were left out and why, and what it must share a split with ("" for nothing)."""
+    """A problem, the tests that were left out and why, and what it must share a split with ("" for
+    nothing).
+    """
 
     problem: Problem
     left_out: tuple[str, ...] = ()
@@ -77,10 +79,10 @@ def from_columns(row: dict, place: str, columns: dict[str, str], form: str) -> C
     """Any row whose columns are named by their MBPP field.
 
     Args:
-        row: Values as JSON, CSV or Parquet has them; in CSV a list is written as JSON.
-        place: For messages.
-        columns: Field -> column; a field that is not named is looked for under its own name.
-        form: How `test_list` is written: `list` of tests, `lines` (a program of asserts), `check` (HumanEval), `pytest`.
+        row: Values as JSON, CSV or Parquet has them; in CSV a list is written as JSON. place: For messages.
+        columns: Field -> column; a field that is not named is looked for under its own name. form: How
+        `test_list` is written: `list` of tests, `lines` (a program of asserts), `check` (HumanEval),
+        `pytest`.
 
     """
     named = {field: row[columns.get(field, field)] for field in FIELDS if columns.get(field, field) in row}
@@ -155,7 +157,8 @@ def _listed(value: object, field: str, place: str) -> object:
             return json.loads(value)
         except (ValueError, RecursionError):
             raise DataError(
-                f'{place}: field {field!r} is text and no JSON list; write ["assert ..."], or say --tests lines'
+                f'{place}: field {field!r} is text and no JSON list; write ["assert ..."], '
+                "or say --tests lines"
             ) from None
     return list(value) if isinstance(value, tuple) else value
 

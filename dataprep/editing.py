@@ -1,4 +1,6 @@
-"""Program text changed at the positions of its syntax tree, so that comments, quotes and line breaks stay as they were."""
+"""Program text changed at the positions of its syntax tree, so that comments, quotes and line breaks stay as
+they were.
+"""
 
 import ast
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,6 @@
-"""Some tests of each problem are scored and never shown: a program written to the visible ones then scores what it is worth."""
+"""Some tests of each problem are scored and never shown: a program written to the visible ones then scores
+what it is worth.
+"""
 
 import hashlib
 from dataclasses import replace

@@ -1,7 +1,8 @@
-"""HumanEval's check(candidate) as tests of their own: one per assert, or the whole function where its asserts hang together.
+"""HumanEval's check(candidate) as tests of their own: one per assert, or the whole function where its asserts
+hang together.
 
-Knows HumanEval (arXiv 2107.03374) and HumanEvalPack, whose `test` calls check() itself. A test names the function under test
-instead of `candidate`, so that it reads like MBPP's.
+Knows HumanEval (arXiv 2107.03374) and HumanEvalPack, whose `test` calls check() itself. A test names the
+function under test instead of `candidate`, so that it reads like MBPP's.
 """
 
 import ast
@@ -79,7 +80,9 @@ def _with_helpers(test: str, helpers: str) -> str:
 
 
 def _slices(body: list[ast.stmt]) -> list[list[ast.stmt]]:
-    """Each asserting statement with the statements before it that bind what it reads; [] where they share such a statement."""
+    """Each asserting statement with the statements before it that bind what it reads; [] where they share
+    such a statement.
+    """
     slices: list[list[ast.stmt]] = []
     used: set[ast.stmt] = set()
     before: list[ast.stmt] = []

@@ -1,7 +1,7 @@
 """Tabs out of programs, their meaning kept: what a model reads and writes is indented one way.
 
-Strings keep theirs, and nothing changes unless the syntax tree stays the same. Line ends are the reader's business
-(`cocos.problems`): Python itself takes CRLF for LF.
+Strings keep theirs, and nothing changes unless the syntax tree stays the same. Line ends are the reader's
+business (`cocos.problems`): Python itself takes CRLF for LF.
 """
 
 import ast
@@ -14,8 +14,8 @@ from cocos.syntax import parse
 def without_tabs(code: str) -> str:
     """The program with spaces for tabs; unchanged where that would change what it does.
 
-    In indentation a tab is four spaces where tabs are all there is, else it reaches the next multiple of eight, as Python
-    counts; elsewhere it is one space. Lines that begin in a string stay as they are.
+    In indentation a tab is four spaces where tabs are all there is, else it reaches the next multiple of
+    eight, as Python counts; elsewhere it is one space. Lines that begin in a string stay as they are.
     """
     if "\t" not in code:
         return code

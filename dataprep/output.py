@@ -51,7 +51,8 @@ class Splits:
     def write(self, split: str, problem: Problem) -> None:
         if split not in self._files:
             path = self.folder / f"{split}.jsonl"
-            self._files[split] = self._stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
+            file = path.open("w", encoding="utf-8", newline="\n")
+            self._files[split] = self._stack.enter_context(file)
         self._files[split].write(json.dumps(as_row(problem), ensure_ascii=False) + "\n")
         self.counts[split] += 1
 

@@ -1,8 +1,8 @@
 """The same problem twice: within a split, across splits, or in a benchmark that the set must not know.
 
-Exact means the same words (case and punctuation aside) or the same syntax tree (layout, comments and docstrings aside); near means
-that the sets of word 3-grams, or of code token 5-grams, share at least the asked-for part (Jaccard). MinHash (datasketch) finds the
-candidates, the sets themselves decide.
+Exact means the same words (case and punctuation aside) or the same syntax tree (layout, comments and
+docstrings aside); near means that the sets of word 3-grams, or of code token 5-grams, share at least the
+asked-for part (Jaccard). MinHash (datasketch) finds the candidates, the sets themselves decide.
 """
 
 import ast

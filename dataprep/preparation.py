@@ -1,4 +1,5 @@
-"""The story of preparing a set: convert, check, drop what was asked for, write it down; and of checking a finished one.
+"""The story of preparing a set: convert, check, drop what was asked for, write it down; and of checking a
+finished one.
 
 Streams: no step holds the problems, only their ids, and what the checks must remember.
 """

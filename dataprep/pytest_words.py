@@ -1,7 +1,9 @@
-"""What a test file says in pytest's words, said in the standard library's: programs are executed without pytest.
+"""What a test file says in pytest's words, said in the standard library's: programs are executed without
+pytest.
 
-`pytest.raises` becomes unittest's assertRaises, `x == pytest.approx(y)` becomes math.isclose with pytest's tolerances,
-`pytest.fail` an AssertionError; names of the module under test lose their prefix, since the candidate's names are simply there.
+`pytest.raises` becomes unittest's assertRaises, `x == pytest.approx(y)` becomes math.isclose with pytest's
+tolerances, `pytest.fail` an AssertionError; names of the module under test lose their prefix, since the
+candidate's names are simply there.
 """
 
 import ast

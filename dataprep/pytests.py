@@ -1,7 +1,8 @@
-"""A pytest file as tests of their own: one per test function, per method of a test class, per set of parameters.
+"""A pytest file as tests of their own: one per test function, per method of a test class, per set of
+parameters.
 
-Each test carries the imports, helpers and fixtures that it needs and nothing else. What pytest alone can do (capsys, tmp_path,
-xfail, async tests) is left out by name.
+Each test carries the imports, helpers and fixtures that it needs and nothing else. What pytest alone can do
+(capsys, tmp_path, xfail, async tests) is left out by name.
 """
 
 import ast
@@ -18,7 +19,7 @@ MODULES = ("solution",)
 
 
 class _Unsupported(ValueError):
-    """This test cannot stand by itself; the message says why."""
+    """A test cannot stand by itself; the message says why."""
 
 
 def file_as_tests(source: str, modules: tuple[str, ...] = MODULES) -> Tests:
@@ -155,7 +156,9 @@ class _File:
         return f"{name}({', '.join(arguments)})"
 
     def _context(self, needed: list[ast.AST], itself: ast.AST) -> list[str]:
-        """Imports and definitions that the nodes need, directly or through each other, in the file's order."""
+        """Imports and definitions that the nodes need, directly or through each other, in the file's
+        order.
+        """
         chosen: dict[ast.stmt, None] = dict.fromkeys(self.always)
         waiting: list[ast.AST] = [*needed, *self.always]
         read: set[str] = set()
@@ -176,7 +179,9 @@ class _File:
 
 
 def _parameters(function: Function) -> list[dict[str, ast.expr]]:
-    """Every set of parameters that parametrize marks give a function; one empty set where there is no mark."""
+    """Every set of parameters that parametrize marks give a function; one empty set where there is no
+    mark.
+    """
     marks = [d for d in function.decorator_list if decorator_name(d) == "parametrize"]
     sets: list[list[dict[str, ast.expr]]] = []
     for mark in reversed(marks):  # the mark next to the function varies fastest last, as pytest runs them

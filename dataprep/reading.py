@@ -1,7 +1,8 @@
-"""Rows of a source, one at a time, from files (JSON, JSON lines, CSV, Parquet, gzipped or not) or from the hub.
+"""Rows of a source, one at a time, from files (JSON, JSON lines, CSV, Parquet, gzipped or not) or from the
+hub.
 
-A row that cannot be read comes as a DataError in its place, so that the caller decides whether to go on. Does not know what
-a row means.
+A row that cannot be read comes as a DataError in its place, so that the caller decides whether to go on. Does
+not know what a row means.
 """
 
 import csv
@@ -18,7 +19,9 @@ SUFFIXES = ("jsonl", "json", "csv", "parquet")
 
 
 class RawRow(NamedTuple):
-    """Where it stands, the split that the source puts it in, and its values; a DataError where it is unreadable."""
+    """Where it stands, the split that the source puts it in, and its values; a DataError where it is
+    unreadable.
+    """
 
     place: str
     split: str | None
@@ -79,7 +82,8 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
     except (OSError, ValueError, RuntimeError) as error:  # what datasets raises without network, id or right
         reason = " ".join(str(error).split())[:300]
         raise DataError(
-            f"{repository}: cannot be read from the hub ({reason}); check the id and the network, or give --input FILE"
+            f"{repository}: cannot be read from the hub ({reason}); check the id and the network, "
+            "or give --input FILE"
         ) from None
 
 
@@ -97,7 +101,8 @@ def _csv(path: Path) -> Iterator[tuple[str, dict | DataError]]:
                         yield (
                             place,
                             DataError(
-                                f"{place}: has another number of fields than the header ({len(reader.fieldnames)}); "
+                                f"{place}: has another number of fields than the header "
+                                f"({len(reader.fieldnames)}); "
                                 "quote fields that hold commas or line ends"
                             ),
                         )
@@ -107,7 +112,8 @@ def _csv(path: Path) -> Iterator[tuple[str, dict | DataError]]:
                 raise DataError(f"{path}:{reader.line_num}: not valid CSV ({error}); repair it") from None
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"{path}:{reader.line_num + 1}: not UTF-8 ({error.reason}); convert it: iconv -f latin1 -t utf-8"
+                    f"{path}:{reader.line_num + 1}: not UTF-8 ({error.reason}); convert it: "
+                    "iconv -f latin1 -t utf-8"
                 ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None

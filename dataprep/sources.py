@@ -1,4 +1,6 @@
-"""Which public sets there are: how a row is read, which split it belongs to, where the set comes from and what one may do with it."""
+"""Which public sets there are: how a row is read, which split it belongs to, where the set comes from and
+what one may do with it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,7 +67,10 @@ _MBPP_URL = "https://github.com/google-research/google-research/tree/master/mbpp
 PUBLIC = {
     source.name: source
     for source in (
-        Source("mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL, ("google-research-datasets/mbpp", "full"), mbpp_split),
+        Source(
+            "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
+            ("google-research-datasets/mbpp", "full"), mbpp_split,
+        ),
         Source(
             "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
             ("google-research-datasets/mbpp", "sanitized"), mbpp_split,

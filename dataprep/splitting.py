@@ -1,7 +1,7 @@
 """Train, validation or test: as the source has it, else by a hash of the seed and what the problem says.
 
-A row's split depends on nothing but itself, so a set of any size is dealt out while it streams by, and rows of one text, or of
-one group, never part.
+A row's split depends on nothing but itself, so a set of any size is dealt out while it streams by, and rows
+of one text, or of one group, never part.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def deal(converted: Converted, fractions: tuple[float, float, float], seed: int)
 
 
 def plain(text: str) -> str:
-    """A text without case, marks of punctuation and spacing: what two copies of it have in common. Brackets and
-    operators stay: they can be all that tells two tasks apart.
+    """A text without case, marks of punctuation and spacing: what two copies of it have in common. Brackets
+    and operators stay: they can be all that tells two tasks apart.
     """
     return " ".join(re.findall(r"\w+|[^\w\s.,;:!?'\"`]", text.lower()))

@@ -6,8 +6,8 @@
 Samples attempts at every problem, runs them, and writes two rows per attempt: the attempt itself (turn 1) and
 its correction (turn 2). The correction of a right attempt is the attempt; of a wrong one, the problem's
 reference where that passes the tests, or a program of the model's own that does (`--corrections`,
-`--num_corrections`). An attempt without a correction is left out and counted. Attempts are kept beside the output
-in OUTPUT.attempts.jsonl as they are made: the same command continues where it was interrupted.
+`--num_corrections`). An attempt without a correction is left out and counted. Attempts are kept beside the
+output in OUTPUT.attempts.jsonl as they are made: the same command continues where it was interrupted.
 """
 
 import sys
@@ -34,6 +34,11 @@ from cocos.problems import Problem, load_problems, sha256
 from cocos.prompts import protocol
 from cocos.rollout import program
 
+DECIDING = (  # the options that decide what is sampled: a log of attempts that were made otherwise is not continued
+    "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length", "batch_size",
+    "seed", "protocol",
+)  # fmt: skip
+
 
 @dataclass
 class BoostDataConfig(PromptOptions, ExecutorOptions):
@@ -55,8 +60,8 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
     corrections: Corrections = field(
         default="any",
         metadata={
-            "help": "What a wrong attempt becomes: `reference`, the model's `own` verified program, or `any`: "
-            "the reference where there is one."
+            "help": "What a wrong attempt becomes: `reference`, the model's `own` verified program, or "
+            "`any`: the reference where there is one."
         },
     )
     num_corrections: int = field(
@@ -124,8 +129,7 @@ def sample(
     args: BoostDataConfig, problems: Sequence[Problem], tokenizer: PreTrainedTokenizerBase, executor: Executor
 ) -> list[Attempt]:
     """Every attempt, in the order of the problems; batches that the log already holds are not made again."""
-    decides = "model_name_or_path num_samples num_corrections temperature max_completion_length batch_size seed protocol"
-    facts = {name: getattr(args, name) for name in decides.split()} | {"train_data": sha256(args.train_data)}
+    facts = {name: getattr(args, name) for name in DECIDING} | {"train_data": sha256(args.train_data)}
     log = AttemptLog(Path(f"{args.output}.attempts.jsonl"), facts)
     starts = range(0, len(problems), args.batch_size)
     if len(log.batches) < len(starts):
@@ -168,8 +172,10 @@ def report(
         f"{len(attempts)} attempts, {sum(bool(one.is_right) for one in attempts)} right; "
         f"{len(rows)} rows written to {args.output}; {len(attempts) - len(pairs)} attempts left out\n"
         f"second turns: {sum(p.is_kept for p in pairs)} keep a right attempt, "
-        f"{sum(not p.is_kept for p in pairs)} correct a wrong one; {len({p.problem.task_id for p in pairs})} problems\n"
-        f"tokens per row: median {percentiles[9]:.0f}, 95th percentile {percentiles[18]:.0f}, longest {max(lengths)}"
+        f"{sum(not p.is_kept for p in pairs)} correct a wrong one; "
+        f"{len({p.problem.task_id for p in pairs})} problems\n"
+        f"tokens per row: median {percentiles[9]:.0f}, 95th percentile {percentiles[18]:.0f}, "
+        f"longest {max(lengths)}"
     )
 
 

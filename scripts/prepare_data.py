@@ -1,12 +1,12 @@
 """Problems in MBPP format, checked, from a public set or from your own file.
 
     python scripts/prepare_data.py mbpp --input mbpp.jsonl --output_dir data/mbpp
-    python scripts/prepare_data.py csv --input mine.csv --columns text=question code=answer --tests lines --output_dir data/mine
+    python scripts/prepare_data.py csv --input mine.csv --columns text=question --tests lines --output_dir data/mine
     python scripts/prepare_data.py check data/mbpp --against humaneval=HumanEval.jsonl.gz
 
-SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, kodcode; jsonl, csv or parquet for a file of yours; or OWNER/NAME on the
-hub. Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md, manifest.json, and findings.jsonl and dropped.jsonl where
-there is something to say. The folder appears whole, or not at all.
+SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, kodcode; jsonl, csv or parquet for a file of yours;
+or OWNER/NAME on the hub. Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md, manifest.json,
+and findings.jsonl and dropped.jsonl where there is something to say. The folder appears whole, or not at all.
 """
 
 import argparse
@@ -59,7 +59,8 @@ def convert(args: argparse.Namespace, options: Options) -> int:
         save_card(ledger, source, options, [path for path, _ in inputs], args.revision)
     counts = ", ".join(f"{split} {count}" for split, count in ledger.counts.items())
     print(
-        f"{ledger.rows_in} rows read, {ledger.dropped.total()} dropped, {counts}; written to {args.output_dir}"
+        f"{ledger.rows_in} rows read, {ledger.dropped.total()} dropped, {counts}; "
+        f"written to {args.output_dir}"
     )
     for kind, count in sorted(ledger.found.items()):
         print(f"{count} {kind}: {KINDS[kind]} (findings.jsonl)")
@@ -74,9 +75,8 @@ def check(paths: list[Path], options: Options) -> int:
     for name in options.checks:
         for found in examine(name, finished(paths), options, ledger):
             ledger.found[found.kind] += 1
-            print(
-                f"{found.kind}: {found.split}/{found.task_id}: {found.detail}{found.other and f' as {found.other}'}"
-            )
+            as_other = found.other and f" as {found.other}"
+            print(f"{found.kind}: {found.split}/{found.task_id}: {found.detail}{as_other}")
     print(", ".join(f"{count} {kind}" for kind, count in sorted(ledger.found.items())) or "nothing found")
     return int(bool(ledger.found))
 
@@ -122,40 +122,53 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    made.add_argument(
-        "source", metavar="SOURCE", help="a public set, jsonl, csv, parquet, or OWNER/NAME on the hub"
-    )
-    made.add_argument(
-        "--input", type=Path, help="file, or folder of train/validation/test files; the hub without it"
-    )
-    made.add_argument(
-        "--output_dir", type=Path, required=True, help="folder to make; it must not hold anything yet"
-    )
-    made.add_argument("--revision", help="commit or tag on the hub; the newest without it")
-    made.add_argument(
-        "--columns",
-        nargs="+",
-        default=[],
-        metavar="FIELD=COLUMN",
-        help="where a set of yours has other names",
-    )
-    made.add_argument("--tests", choices=TEST_FORMS, default="list", help="how your test_list is written: a list, a program of "
-                      "asserts, HumanEval's check(), or a pytest file (default: list)")  # fmt: skip
-    made.add_argument("--licence", help="of a set of yours, for its card")
-    made.add_argument("--splits", type=float, nargs=3, default=list(Options.splits), metavar="SHARE",
-                      help="train, validation and test of a set without standard splits (default: 0.8 0.1 0.1)")  # fmt: skip
-    made.add_argument("--seed", type=int, default=0, help="of splits and hidden tests (default: 0)")
-    made.add_argument("--hide_tests", type=float, default=0, metavar="N", help="tests per problem that are scored and never "
-                      "shown: a number, or below 1 a share; one always stays visible (default: 0)")  # fmt: skip
-    made.add_argument("--drop", nargs="+", choices=KINDS.keys() - {"test_left_out"}, default=[], metavar="KIND",
-                      help=f"leave such rows out, by name: {', '.join(k for k in KINDS if k != 'test_left_out')}")  # fmt: skip
+    droppable = [kind for kind in KINDS if kind != "test_left_out"]
+    for flag, help_, more in (
+        ("source", "a public set, jsonl, csv, parquet, or OWNER/NAME on the hub", {"metavar": "SOURCE"}),
+        ("--input", "file, or folder of train/validation/test files; the hub without it", {"type": Path}),
+        ("--output_dir", "folder to make; it must not hold anything yet", {"type": Path, "required": True}),
+        ("--revision", "commit or tag on the hub; the newest without it", {}),
+        (
+            "--columns",
+            "where a set of yours has other names",
+            {"nargs": "+", "default": [], "metavar": "FIELD=COLUMN"},
+        ),
+        (
+            "--tests",
+            "how your test_list is written: a list, a program of asserts, HumanEval's check(), or a pytest file "
+            "(default: list)",
+            {"choices": TEST_FORMS, "default": "list"},
+        ),
+        ("--licence", "of a set of yours, for its card", {}),
+        (
+            "--splits",
+            "train, validation and test of a set without standard splits (default: 0.8 0.1 0.1)",
+            {"type": float, "nargs": 3, "default": list(Options.splits), "metavar": "SHARE"},
+        ),
+        ("--seed", "of splits and hidden tests (default: 0)", {"type": int, "default": Options.seed}),
+        (
+            "--hide_tests",
+            "tests per problem that are scored and never shown: a number, or below 1 a share; one always stays "
+            "visible (default: 0)",
+            {"type": float, "default": Options.hide_tests, "metavar": "N"},
+        ),
+        (
+            "--drop",
+            f"leave such rows out, by name: {', '.join(droppable)}",
+            {"nargs": "+", "choices": droppable, "default": [], "metavar": "KIND"},
+        ),
+    ):
+        made.add_argument(flag, help=help_, **more)
     return _with_checks(made)
 
 
 def check_parser() -> argparse.ArgumentParser:
     """The options of checking a finished set."""
-    made = argparse.ArgumentParser(prog="prepare_data.py check", allow_abbrev=False,
-                                   description="Every check on finished files or folders; exit status 1 where one finds something.")  # fmt: skip
+    made = argparse.ArgumentParser(
+        prog="prepare_data.py check",
+        allow_abbrev=False,
+        description="Every check on finished files or folders; exit status 1 where one finds something.",
+    )
     made.add_argument(
         "paths", nargs="+", type=Path, metavar="FILE", help="MBPP-format files, or folders of splits"
     )
@@ -163,28 +176,33 @@ def check_parser() -> argparse.ArgumentParser:
 
 
 def _with_checks(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    made.add_argument("--checks", nargs="*", choices=CHECKS, default=list(CHECKS),
-                      help="what is checked beyond the format; none with no value (default: both)")  # fmt: skip
-    made.add_argument("--against", nargs="+", default=[], metavar="NAME=FILE",
-                      help="benchmarks that the set must not overlap: humaneval=HumanEval.jsonl.gz, or an MBPP-format file")  # fmt: skip
-    made.add_argument(
-        "--num_seeds", type=int, default=Options.num_seeds, help="runs per reference (default: 3)"
-    )
-    made.add_argument(
-        "--slow_s",
-        type=float,
-        default=Options.slow_s,
-        help="a reference is slow above it, seconds (default: 1)",
-    )
-    made.add_argument(
-        "--similarity",
-        type=float,
-        default=Options.similarity,
-        help="near from this Jaccard similarity on (default: 0.8)",
-    )
-    made.add_argument("--executor_workers", type=int, help="programs run at a time (default: all processors)")
-    made.add_argument("--sandbox", default="auto", help="isolation level, as in train.py (default: auto)")
-    made.add_argument("--min_isolation", help="refuse to execute below this level")
+    for flag, help_, more in (
+        (
+            "--checks",
+            "what is checked beyond the format; none with no value (default: both)",
+            {"nargs": "*", "choices": CHECKS, "default": list(CHECKS)},
+        ),
+        (
+            "--against",
+            "benchmarks that the set must not overlap: humaneval=HumanEval.jsonl.gz, or an MBPP-format file",
+            {"nargs": "+", "default": [], "metavar": "NAME=FILE"},
+        ),
+        ("--num_seeds", "runs per reference (default: 3)", {"type": int, "default": Options.num_seeds}),
+        (
+            "--slow_s",
+            "a reference is slow above it, in seconds (default: 1)",
+            {"type": float, "default": Options.slow_s},
+        ),
+        (
+            "--similarity",
+            "near from this Jaccard similarity on (default: 0.8)",
+            {"type": float, "default": Options.similarity},
+        ),
+        ("--executor_workers", "programs run at a time (default: all processors)", {"type": int}),
+        ("--sandbox", "isolation level, as in train.py (default: auto)", {"default": Options.sandbox}),
+        ("--min_isolation", "refuse to execute below this level", {}),
+    ):
+        made.add_argument(flag, help=help_, **more)
     return made
 
 

@@ -48,7 +48,9 @@ ATTEMPTS = [Attempt("1", WRONG, False), Attempt("1", RIGHT, True), Attempt("1", 
         ("reference", set(), [(RIGHT, RIGHT)]),
     ],
 )
-def test_a_right_attempt_is_kept_and_a_wrong_one_becomes_what_was_asked_for(problem, source, verified, expected):
+def test_a_right_attempt_is_kept_and_a_wrong_one_becomes_what_was_asked_for(
+    problem, source, verified, expected
+):
     pairs = pair([replace(problem, code="reference")], ATTEMPTS, verified, source)
     assert [(p.attempt, p.correction) for p in pairs] == expected
 
@@ -101,9 +103,16 @@ def test_a_log_goes_on_after_its_last_whole_batch_and_refuses_other_settings(tmp
         AttemptLog(path, facts)
 
 
-def make(problems, output, *words):  # noqa: F811
+def make(problems, output, *words):
     return (
-        *("python", "scripts/make_boost_data.py", "--model_name_or_path", TOY / "base", "--train_data", problems),
+        *(
+            "python",
+            "scripts/make_boost_data.py",
+            "--model_name_or_path",
+            TOY / "base",
+            "--train_data",
+            problems,
+        ),
         *("--output", output, "--max_completion_length", 48, "--temperature", 1.0, *words),
     )
 
@@ -115,14 +124,21 @@ def test_a_continued_run_writes_what_an_unbroken_one_writes(problems_file, tmp_p
     whole, log = (tmp_path / "rows.json").read_bytes(), tmp_path / "rows.json.attempts.jsonl"
     attempts = log.read_bytes()
     rows = json.loads(whole)
-    assert {row["prompt"].rsplit("\n", 1)[-1] for row in rows} == {"[BEGIN]", "[CORRECT]"}  # the README's form
-    log.write_bytes(b"\n".join(attempts.split(b"\n")[:2]) + b"\n[{")  # the first of three batches, and a piece
+    assert {row["prompt"].rsplit("\n", 1)[-1] for row in rows} == {
+        "[BEGIN]",
+        "[CORRECT]",
+    }  # the README's form
+    log.write_bytes(
+        b"\n".join(attempts.split(b"\n")[:2]) + b"\n[{"
+    )  # the first of three batches, and a piece
     (tmp_path / "rows.json").unlink()
     succeed(*make(problems_file, tmp_path / "rows.json", *words))
     assert (tmp_path / "rows.json").read_bytes() == whole and log.read_bytes() == attempts
 
 
 def test_settings_without_effect_and_out_of_range_are_refused(problems_file, tmp_path):  # noqa: F811
-    line = complaint(*make(problems_file, tmp_path / "r", "--corrections", "reference", "--num_corrections", 1))
+    line = complaint(
+        *make(problems_file, tmp_path / "r", "--corrections", "reference", "--num_corrections", 1)
+    )
     assert "--num_corrections has no effect with --corrections reference" in line
     assert "it must lie in [0, 1]" in complaint(*make(problems_file, tmp_path / "r", "--keep_share", 1.5))

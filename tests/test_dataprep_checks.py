@@ -71,7 +71,25 @@ def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_on
     ]
 
 
-WORDS = "count the words of a long sentence that begin with some letter and end with another one".split()
+WORDS = [
+    "count",
+    "the",
+    "words",
+    "of",
+    "a",
+    "long",
+    "sentence",
+    "that",
+    "begin",
+    "with",
+    "some",
+    "letter",
+    "and",
+    "end",
+    "with",
+    "another",
+    "one",
+]
 
 
 def test_a_row_of_a_benchmark_and_of_another_split_is_told_of_both():

@@ -14,7 +14,7 @@ from cocos.prompts import protocol
 from cocos.rollout import program
 from dataprep.conversion import from_columns, from_humaneval, from_humanevalfix, from_kodcode, from_mbpp
 from dataprep.hiding import hide_tests
-from dataprep.humaneval import helpers_of_prompt, check_as_tests
+from dataprep.humaneval import check_as_tests, helpers_of_prompt
 from dataprep.layout import without_tabs
 from dataprep.pytests import file_as_tests
 from dataprep.splitting import deal

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from cocos.problems import load_problems
@@ -175,9 +176,6 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
 
 
 def test_bom_crlf_line_ends_gzip_csv_and_parquet_say_what_plain_lines_say(prepare, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
     plain = written(tmp_path / "plain.jsonl", *rows(3))
     (tmp_path / "bom.jsonl").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b"\n", b"\r\n"))
     (tmp_path / "zip.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
