@@ -14,11 +14,14 @@ PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "d
 
 
 def as_row(trajectory: Trajectory) -> dict[str, Any]:
-    """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed."""
+    """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed. The
+    verdicts after the first `num_visible_tests` are those of hidden tests.
+    """
     return {
         "task_id": trajectory.problem.task_id,
         "sample": trajectory.sample,
         "text": trajectory.problem.text,
+        "num_visible_tests": len(trajectory.problem.test_list),
         "turns": [_turn(turn) for turn in trajectory.turns],
     }
 

@@ -29,8 +29,8 @@ Licence of the data: **{licence}**. It stays with the data: read it before you p
 {findings}
 A row: `task_id`, `text`, `code` (the reference), `test_list`; where they are needed `test_imports`,
 `test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
-shown) and `challenge_test_list` (never shown, not scored). Made by `scripts/prepare_data.py`; options and digests are in
-manifest.json.
+shown) and `challenge_test_list` (never shown, not scored). Made by `scripts/prepare_data.py`; options and
+digests are in manifest.json.
 """
 
 

@@ -34,9 +34,10 @@ from cocos.problems import Problem, load_problems, sha256
 from cocos.prompts import protocol
 from cocos.rollout import program
 
-DECIDING = (  # the options that decide what is sampled: a log of attempts that were made otherwise is not continued
-    "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length", "batch_size",
-    "seed", "protocol",
+# Options that decide what is sampled: a log of attempts that were made otherwise is not continued.
+DECIDING = (
+    "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length",
+    "batch_size", "seed", "protocol",
 )  # fmt: skip
 
 

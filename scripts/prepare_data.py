@@ -1,7 +1,7 @@
 """Problems in MBPP format, checked, from a public set or from your own file.
 
     python scripts/prepare_data.py mbpp --input mbpp.jsonl --output_dir data/mbpp
-    python scripts/prepare_data.py csv --input mine.csv --columns text=question --tests lines --output_dir data/mine
+    python scripts/prepare_data.py csv --input mine.csv --columns text=question --output_dir data/mine
     python scripts/prepare_data.py check data/mbpp --against humaneval=HumanEval.jsonl.gz
 
 SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, kodcode; jsonl, csv or parquet for a file of yours;
@@ -135,8 +135,8 @@ def parser() -> argparse.ArgumentParser:
         ),
         (
             "--tests",
-            "how your test_list is written: a list, a program of asserts, HumanEval's check(), or a pytest file "
-            "(default: list)",
+            "how your test_list is written: a list, a program of asserts, HumanEval's check(), or a pytest "
+            "file (default: list)",
             {"choices": TEST_FORMS, "default": "list"},
         ),
         ("--licence", "of a set of yours, for its card", {}),
@@ -148,8 +148,8 @@ def parser() -> argparse.ArgumentParser:
         ("--seed", "of splits and hidden tests (default: 0)", {"type": int, "default": Options.seed}),
         (
             "--hide_tests",
-            "tests per problem that are scored and never shown: a number, or below 1 a share; one always stays "
-            "visible (default: 0)",
+            "tests per problem that are scored and never shown: a number, or below 1 a share; one always "
+            "stays visible (default: 0)",
             {"type": float, "default": Options.hide_tests, "metavar": "N"},
         ),
         (

@@ -168,6 +168,22 @@ def test_a_single_assert_shows_expected_and_actual(executor):
     assert (result.verdicts[0].expected, result.verdicts[0].actual) == ("2", "5")
 
 
+def test_a_test_of_several_asserts_says_which_failed_and_what_it_got(executor):
+    source = (
+        "def test_f():\n    x = f(1)\n    assert x == 1\n    assert f(x) == 7\n    assert f(2) in (3, 4)\n"
+    )
+    tests = file_as_tests(source).tests
+    results = executor.run(
+        [Program(f"def f(x): return {body}", tests) for body in ("1", "1 if x < 2 else 0", "7")]
+    )
+    assert [result.verdicts[0].message for result in results[::2]] == [
+        "expected 7, got 1",
+        "expected 1, got 7",
+    ]
+    [last] = executor.run([Program("calls = iter([1, 7, 5])\ndef f(x): return next(calls)", tests)])
+    assert last.verdicts[0].message == "false: f(2) in (3, 4)"  # and f was called three times, not more
+
+
 def test_what_the_candidate_prints_can_be_asserted(executor):
     source = (
         "import io, contextlib\nfrom solution import shout\ndef test_shout():\n    out = io.StringIO()\n"

@@ -13,6 +13,7 @@ import symtable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cocos.executor.explaining import explained
 from cocos.executor.splitting import Split, split_assert
 from cocos.syntax import parse
 
@@ -92,9 +93,9 @@ def plan_test(test: str, setup: str = "") -> Plan:
     )
     remote = free - modules
     if reason := _why_not_judged(tree, remote, set_up):
-        return InChild(test, reason)
+        return InChild(explained(test, tree), reason)
     lines = [f"import {name}" for name in sorted(modules)] + [ast.unparse(node) for node in imports]
-    return Judged(test, "\n".join(lines), tuple(sorted(remote)))
+    return Judged(explained(test, tree), "\n".join(lines), tuple(sorted(remote)))
 
 
 def _bound_by(nodes) -> set[str]:
