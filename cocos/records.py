@@ -14,8 +14,9 @@ PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "d
 
 
 def as_row(trajectory: Trajectory) -> dict[str, Any]:
-    """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed. The
-    verdicts after the first `num_visible_tests` are those of hidden tests.
+    """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed.
+
+    The verdicts after the first `num_visible_tests` are those of hidden tests.
     """
     return {
         "task_id": trajectory.problem.task_id,

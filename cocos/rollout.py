@@ -117,7 +117,8 @@ def check_executed(trajectories: Sequence[Trajectory], max_infra_share: float) -
 
 def program(problem: Problem, code: str) -> Program:
     """The program that decides about a candidate: its code, then the problem's set-up, then each test, hidden
-    ones too."""
+    ones too.
+    """
     return Program(code, problem.scored_tests, problem.setup)
 
 
