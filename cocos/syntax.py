@@ -1,6 +1,6 @@
 """Python text -> syntax tree, from whatever thread and without a word on the terminal.
 
-CPython 3.11 counts the depth of a growing tree where all threads share the count (cpython #106905): two threads
+CPython 3.11 counts the depth of a growing tree where all threads share it (cpython #106905): two threads
 parsing at once can end in a SystemError. So one thread parses at a time.
 """
 
