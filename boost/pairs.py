@@ -36,10 +36,11 @@ def pair(
     """Every attempt that is right or has a correction, in order.
 
     Args:
-        problems: Those that were attempted. attempts: An attempt that the executor could not decide, or that
-        holds no program, is left out. verified: Ids of the problems whose reference passes the tests. source:
-        `reference`: references alone; `own`: what the model wrote itself and the tests passed; `any`: the
-            reference where there is one, else the model's own.
+        problems: Those that were attempted.
+        attempts: One that the executor could not decide, or that holds no program, is left out.
+        verified: Ids of the problems whose reference passes the tests.
+        source: `reference`: references alone; `own`: what the model wrote itself and the tests passed;
+            `any`: the reference where there is one, else the model's own.
 
     """
     by_id = {problem.task_id: problem for problem in problems}
@@ -67,9 +68,9 @@ def balance(
     """Choose pairs so that no problem and neither kind outweighs the others, in order.
 
     Args:
-        per_problem: Most pairs of one problem, pairs of different programs first; None: all. keep_share:
-        Share of pairs whose second turn keeps the first, in [0, 1]; the more frequent kind is thinned
-            out to reach it; None: as they come.
+        per_problem: Most pairs of one problem, pairs of different programs first; None: all.
+        keep_share: Share of pairs whose second turn keeps the first, in [0, 1]; the more frequent kind is
+            thinned out to reach it; None: as they come.
         seed: Draws which pairs stay.
 
     """
