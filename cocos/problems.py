@@ -28,12 +28,11 @@ class Problem:
         code: A reference solution, or "" where there is none.
         test_setup_code: Runs after the candidate's code and before the tests: it may use what the code
             defines.
-        test_imports: Import statements that the tests need. challenge_test_list: Further tests of the source,
-        never shown and never scored: published numbers are without
-            them.
+        test_imports: Import statements that the tests need.
+        challenge_test_list: Further tests of the source, never shown and never scored: published numbers are
+            without them.
         hidden_test_list: Scored like `test_list` and never shown to the model, so that a program cannot be
-        written to
-            the tests.
+            written to the tests.
         entry_point: Name of the function under test, or "" where the source does not say.
 
     """

@@ -79,10 +79,11 @@ def from_columns(row: dict, place: str, columns: dict[str, str], form: str) -> C
     """Any row whose columns are named by their MBPP field.
 
     Args:
-        row: Values as JSON, CSV or Parquet has them; in CSV a list is written as JSON. place: For messages.
-        columns: Field -> column; a field that is not named is looked for under its own name. form: How
-        `test_list` is written: `list` of tests, `lines` (a program of asserts), `check` (HumanEval),
-        `pytest`.
+        row: Values as JSON, CSV or Parquet has them; in CSV a list is written as JSON.
+        place: For messages.
+        columns: Field -> column; a field that is not named is looked for under its own name.
+        form: How `test_list` is written: `list` of tests, `lines` (a program of asserts), `check`
+            (HumanEval), `pytest`.
 
     """
     named = {field: row[columns.get(field, field)] for field in FIELDS if columns.get(field, field) in row}
