@@ -37,7 +37,11 @@ def tiny_model(tmp_path_factory):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    corpus = [protocol("cocos").later_turn(), AUXILIARY_INSTRUCTION, "[BEGIN]\ndef f(x):\n    return x\n[DONE]"] * 4
+    corpus = [
+        protocol("cocos").later_turn(),
+        AUXILIARY_INSTRUCTION,
+        "[BEGIN]\ndef f(x):\n    return x\n[DONE]",
+    ] * 4
     trainer = trainers.BpeTrainer(
         vocab_size=384,
         special_tokens=["<pad>", "<eos>"],
