@@ -4,6 +4,7 @@ Defaults are the paper's; the flags of the released CoCoS commands are aliases o
 not know how a command line or a YAML file becomes them (`cli.py`).
 """
 
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -314,7 +315,7 @@ def open_executor(options: ExecutorOptions) -> Executor:
     share = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     return Executor(
         options.executor_workers or max(1, share),
-        Limits(wall_s=options.program_timeout_s),
+        Limits(wall_s=options.program_timeout_s, cpu_s=max(1, math.ceil(options.program_timeout_s))),
         options.sandbox,
         options.min_isolation,
     )
