@@ -2,7 +2,7 @@
 
     python test.py --model_name_or_path MODEL --test_data problems.jsonl --num_turns 2 --output_dir OUT
 
-Writes samples.jsonl (one row per trajectory, as it is finished), metrics.json, run.json and report.md, and
+Writes samples.jsonl (one row per trajectory, as it is finished), metrics.json, run.json and the report, and
 prints the table.
 """
 
@@ -70,7 +70,7 @@ def main() -> None:
     save_json(metrics, output_dir / "metrics.json")
     save_report({output_dir.name: metrics}, output_dir)
     show({output_dir.name: metrics})
-    print(f"written to {output_dir}: samples.jsonl metrics.json run.json report.md")
+    print(f"written to {output_dir}: samples.jsonl metrics.json run.json report.md report.png")
 
 
 if __name__ == "__main__":
