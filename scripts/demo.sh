@@ -1,6 +1,6 @@
 #!/bin/sh
 # The whole pipeline on the laboratory: base -> Boost -> CoCoS, each evaluated on held-out problems over two turns.
-# Three to four minutes on two CPU cores. SEED=0 by default; results in outputs/demo/seed$SEED.
+# About three minutes on two CPU cores. SEED=0 by default; results in outputs/demo/seed$SEED.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
