@@ -7,7 +7,6 @@ prints the table.
 """
 
 import json
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -27,7 +26,7 @@ from cocos.rollout import Trajectory, begin, check_executed, rollout
 def main() -> None:
     """The story of an evaluation."""
     (args,) = parse((EvalConfig,), __doc__)
-    problems = list(islice(load_problems(args.test_data), args.start, None))[: args.limit]
+    problems = load_problems(args.test_data)[args.start :][: args.limit]
     if not problems:
         raise ValueError(f"--start {args.start} --limit {args.limit} leaves no problem of {args.test_data}")
     protocol = prompt_protocol(args)

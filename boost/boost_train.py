@@ -8,11 +8,10 @@ only; the checkpoint with the lowest eval loss is what is saved.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parent.parent)
-)  # so that the file runs from a clone, as documented
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs from a clone
 
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
@@ -22,7 +21,7 @@ from boost.data import load_tokenized
 from cocos.cli import parse, run
 from cocos.config import BoostConfig, model_init_kwargs
 from cocos.console import show_lines
-from cocos.generation.huggingface import load_tokenizer
+from cocos.generation.huggingface import encode, load_tokenizer
 from cocos.problems import sha256
 from cocos.records import resolved, save_json
 
@@ -56,10 +55,7 @@ def main() -> None:
 
 
 def _dataset(path: str, tokenizer: PreTrainedTokenizerBase, max_length: int | None) -> Dataset:
-    def encode(text: str, is_start: bool) -> list[int]:
-        return tokenizer(text, add_special_tokens=is_start)["input_ids"]
-
-    return Dataset.from_list(load_tokenized(path, encode, max_length))
+    return Dataset.from_list(load_tokenized(path, partial(encode, tokenizer), max_length))
 
 
 if __name__ == "__main__":

@@ -327,9 +327,7 @@ def prompt_protocol(options: PromptOptions) -> PromptProtocol:
 
 
 def model_init_kwargs(args: TrainingArguments, model_args: ModelConfig) -> dict[str, Any]:
-    """What from_pretrained is called with: TRL's model options, and a weights' type that suits the
-    machine.
-    """
+    """What from_pretrained is called with: TRL's model options, the config's own over them."""
     chosen = {
         "revision": model_args.model_revision,
         "attn_implementation": model_args.attn_implementation,

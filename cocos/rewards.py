@@ -131,9 +131,7 @@ def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
 
 
 def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[list[list[float]]]:
-    """Leave-one-out advantages of K trained turns: siblings are compared at the same turn. Shape (P, G,
-    K).
-    """
+    """Leave-one-out advantages of K trained turns, siblings compared at the same turn. Shape (P, G, K)."""
     result = []
     for returns_G_K in returns_P_G_K:
         per_turn = [leave_one_out(returns_G) for returns_G in zip(*returns_G_K, strict=True)]  # (K, G)

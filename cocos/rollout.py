@@ -116,9 +116,7 @@ def check_executed(trajectories: Sequence[Trajectory], max_infra_share: float) -
 
 
 def program(problem: Problem, code: str) -> Program:
-    """The program that decides about a candidate: its code, then the problem's set-up, then each test, hidden
-    ones too.
-    """
+    """The program that decides about a candidate: its code, the set-up, then each test, hidden ones too."""
     return Program(code, problem.scored_tests, problem.setup)
 
 
@@ -132,9 +130,7 @@ def _next_prompt(trajectory: Trajectory, generator: Generator, protocol: PromptP
 def _extend(
     prompt: list[int], completion: Completion, generator: Generator, protocol: PromptProtocol
 ) -> list[int]:
-    """The transcript through the auxiliary instruction; an end-of-sequence id gives way to the [DONE] it
-    stands for.
-    """
+    """The transcript through the instruction; an end-of-sequence id gives way to the [DONE] it stands for."""
     sampled = completion.token_ids[:-1] if completion.is_eos else completion.token_ids
     instruction = protocol.later_turn(is_closed=DONE in completion.text)
     return [*prompt, *sampled, *generator.encode(instruction, is_start=False)]

@@ -136,9 +136,7 @@ class CoCoSTrainer(RLOOTrainer):
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
     ) -> dict[str, float]:
-        """Play the dev problems greedily, one trajectory each, and log acc_t, delta, i2c, c2i under
-        `eval_`.
-        """
+        """Play the dev problems greedily, one trajectory each; log acc_t, delta, i2c, c2i under `eval_`."""
         self.model.eval()
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self._generator(temperature=0.0) as generator:

@@ -13,12 +13,11 @@ output in OUTPUT.attempts.jsonl as they are made: the same command continues whe
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import quantiles
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parent.parent)
-)  # so that the file runs from a clone, as documented
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs from a clone
 
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, set_seed
@@ -29,7 +28,7 @@ from boost.pairs import Corrections, Pair, balance, pair
 from cocos.cli import parse, run
 from cocos.config import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
 from cocos.executor import Executor
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, encode, load_model, load_tokenizer
 from cocos.problems import Problem, load_problems, sha256
 from cocos.prompts import protocol
 from cocos.rollout import program
@@ -139,9 +138,7 @@ def sample(
         asked_in = prompt_protocol(args)
         done = len(log.batches)
         for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
-            set_seed(
-                args.seed + start
-            )  # each batch its own: a continued run samples what an unbroken one does
+            set_seed(args.seed + start)  # so that a continued run samples what an unbroken one does
             batch = problems[start : start + args.batch_size]
             counts = (args.num_samples, args.num_corrections)
             log.append(attempt(batch, generator, executor, asked_in, *counts, args.max_infra_share))
@@ -163,11 +160,7 @@ def report(
     tokenizer: PreTrainedTokenizerBase,
 ) -> None:
     """Say what became of the attempts, and how long the rows are."""
-
-    def encode(text: str, is_start: bool) -> list[int]:
-        return tokenizer(text, add_special_tokens=is_start)["input_ids"]
-
-    lengths = [len(tokenize(row, encode)["input_ids"]) for row in rows]
+    lengths = [len(tokenize(row, partial(encode, tokenizer))["input_ids"]) for row in rows]
     percentiles = quantiles(lengths, n=20, method="inclusive")
     print(
         f"{len(attempts)} attempts, {sum(bool(one.is_right) for one in attempts)} right; "

@@ -16,9 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parent.parent)
-)  # so that the file runs from a clone, as documented
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs from a clone
 
 from tqdm import tqdm
 

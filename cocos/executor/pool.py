@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, Future, as_completed, wait
+from concurrent.futures import Future, as_completed, wait
 from dataclasses import dataclass, replace
 
 from cocos.executor.evidence import TIMED_OUT, read_result
@@ -116,7 +116,8 @@ class Executor:
     def submit(self, program: Program) -> "Future[ExecutionResult]":
         """Queue one program; `asyncio.wrap_future` makes the future awaitable.
 
-        A candidate's failure is never an exception of the future: it is in the result.
+        A candidate's failure is never an exception of the future: it is in the result. The future raises
+        ExecutorError where the executor stops before the program had its turn.
 
         Raises:
             ExecutorError: The executor is closed, or has met too many infrastructure failures.
@@ -148,7 +149,7 @@ class Executor:
             future.cancel()
         overdue = ExecutionResult((), f"not done within the batch's {batch_s} s", self.isolation)
         results = {
-            program: overdue if future in late else _result(future) for program, future in futures.items()
+            program: overdue if future in late else future.result() for program, future in futures.items()
         }
         return [results[program] for program in programs]
 
@@ -159,8 +160,7 @@ class Executor:
             places.setdefault(program, []).append(index)
         futures = {self.submit(program): indices for program, indices in places.items()}
         for future in as_completed(futures):
-            result = _result(future)
-            yield from ((index, result) for index in futures[future])
+            yield from ((index, future.result()) for index in futures[future])
 
     async def run_async(self, programs: Sequence[Program]) -> list[ExecutionResult]:
         """`run` for asyncio."""
@@ -178,7 +178,7 @@ class Executor:
         return (reference.limits or self.limits).calibrated(result.duration_s, factor)
 
     def close(self) -> None:
-        """End the workers; programs still queued are cancelled. Safe to call twice."""
+        """End the workers; what is still queued gets an ExecutorError. Safe to call twice."""
         self._refuse("the executor is closed; make a new one")
         for thread in self._threads:
             thread.join()
@@ -193,9 +193,7 @@ class Executor:
         with self._changed:
             self._refusal = self._refusal or reason
             for job in (*self._jobs, *self._lone_jobs):
-                if job.future.cancel():
-                    job.future.set_running_or_notify_cancel()
-                elif not job.future.done():
+                if not job.future.done():
                     job.future.set_exception(ExecutorError(reason))
             self._jobs.clear()
             self._lone_jobs.clear()
@@ -289,10 +287,3 @@ class Executor:
         stats.tests += len(result.verdicts)
         stats.in_child_tests += sum(verdict.in_child for verdict in result.verdicts)
         self._recent_faults.append(result.infra_error)
-
-
-def _result(future: "Future[ExecutionResult]") -> ExecutionResult:
-    try:
-        return future.result()
-    except CancelledError:
-        raise ExecutorError("the executor stopped before this program had its turn") from None

@@ -59,7 +59,7 @@ class HuggingFaceGenerator:
         )
 
     def encode(self, text: str, is_start: bool) -> list[int]:
-        return self.tokenizer(text, add_special_tokens=is_start)["input_ids"]
+        return encode(self.tokenizer, text, is_start)
 
     def generate(self, prompts: Sequence[Sequence[int]]) -> list[Completion]:
         # Neighbours in length share a batch, so that little of it is padding.
@@ -121,6 +121,11 @@ class HuggingFaceGenerator:
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> list[int]:
+    """Token ids of a piece of a transcript; special tokens only where it opens one (see Generator.encode)."""
+    return tokenizer(text, add_special_tokens=is_start)["input_ids"]
 
 
 def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
