@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cocos.metrics import error_type
 from cocos.rewards import turn_reward
 from cocos.rollout import Trajectory, Turn
 
@@ -16,12 +17,14 @@ PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "d
 def as_row(trajectory: Trajectory) -> dict[str, Any]:
     """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed.
 
-    The verdicts after the first `num_visible_tests` are those of hidden tests.
+    `tests` are the sources of the tests that the verdicts are about; those after the first
+    `num_visible_tests` were never shown to the model. `error_type` is that of the first that did not pass.
     """
     return {
         "task_id": trajectory.problem.task_id,
         "sample": trajectory.sample,
         "text": trajectory.problem.text,
+        "tests": list(trajectory.problem.scored_tests),
         "num_visible_tests": len(trajectory.problem.test_list),
         "turns": [_turn(turn) for turn in trajectory.turns],
     }
@@ -33,6 +36,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "code": turn.code,
         "reward": turn_reward(turn.result),
         "is_right": turn.result.all_passed,
+        "error_type": error_type(turn.result),
         "verdicts": [asdict(verdict) for verdict in turn.result.verdicts],
         "infra_error": turn.result.infra_error,
         "isolation": turn.result.isolation,

@@ -1,6 +1,7 @@
 """A trajectory as a row of samples.jsonl."""
 
 import json
+from dataclasses import replace
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
@@ -45,6 +46,7 @@ def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(proble
         "code": "code 1",
         "reward": 1 / 3,
         "is_right": False,
+        "error_type": "AssertionError",
         "infra_error": None,
         "isolation": "rlimits",
         "num_prompt_tokens": 10,
@@ -54,6 +56,15 @@ def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(proble
         "execution_s": 0.5123,
     }
     assert (row["task_id"], row["sample"], row["text"]) == ("1", 2, "Write a function to double a number.")
+
+
+def test_a_row_carries_the_tests_that_its_verdicts_are_about_the_hidden_ones_last(problem):
+    hidden = replace(
+        trajectory(problem).problem, test_list=problem.test_list[:2], hidden_test_list=problem.test_list[2:]
+    )
+    row = as_row(replace(trajectory(problem), problem=hidden))
+    assert row["tests"] == ["assert double(2) == 4", "assert double(0) == 0", "assert double(-1) == -2"]
+    assert row["num_visible_tests"] == 2 and len(row["turns"][0]["verdicts"]) == 3
 
 
 def test_a_failure_of_the_executor_is_null_and_not_0(problem):
