@@ -15,7 +15,8 @@ from transformers import set_seed
 
 from cocos.cli import parse, run
 from cocos.config import EvalConfig, open_executor, prompt_protocol
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokens import load_tokenizer
 from cocos.metrics import summary
 from cocos.problems import load_problems, sha256
 from cocos.records import as_row, resolved, save_json

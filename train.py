@@ -13,7 +13,7 @@ from trl import ModelConfig, get_peft_config, get_quantization_config
 
 from cocos.cli import parse, run
 from cocos.config import CoCoSConfig, model_init_kwargs, open_executor, prompt_protocol
-from cocos.generation.huggingface import load_tokenizer
+from cocos.generation.tokens import load_tokenizer
 from cocos.problems import load_problems, sha256
 from cocos.records import resolved, save_json
 from cocos.trainer import CoCoSTrainer

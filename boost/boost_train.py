@@ -21,7 +21,7 @@ from boost.data import load_tokenized
 from cocos.cli import parse, run
 from cocos.config import BoostConfig, model_init_kwargs
 from cocos.console import show_lines
-from cocos.generation.huggingface import encode, load_tokenizer
+from cocos.generation.tokens import encode, load_tokenizer
 from cocos.problems import sha256
 from cocos.records import resolved, save_json
 

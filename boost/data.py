@@ -93,7 +93,7 @@ def tokenize(
     the very ids that generation will.
 
     Args:
-        encode: (text, whether it opens the transcript) -> ids, as Generator.encode.
+        encode: (text, whether it opens the transcript) -> ids, as `cocos.generation.tokens.encode`.
         max_length: Longest row in tokens.
 
     Raises:

@@ -21,7 +21,13 @@ AUXILIARY_INSTRUCTION = (
     "Only output the final correct Python program!"
 )
 
-PROTOCOLS = ("cocos", "cocos-fewshot")
+REPAIR_INSTRUCTION = (
+    "The program above may be wrong. Compare it with the task and the tests, find the error, if any, and "
+    "repair it. If there is none, repeat the program as it is."
+)
+FENCE_REQUEST = "Answer with the whole program in one ```python code block."
+
+PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair")
 
 
 @dataclass(frozen=True)
@@ -29,39 +35,52 @@ class PromptProtocol:
     """How a problem is put to the model, turn by turn; its name is stored with every result.
 
     Attributes:
-        name: `cocos` for models trained on the two-turn format, `cocos-fewshot` for base models.
-        later_marker: Opens the answer of turns 2..T.
+        name: One of `PROTOCOLS`.
+        first_ending: Last words of turn 1's message: the marker that opens the answer, or the form wanted.
+        later_ending: The same for turns 2..T.
+        instruction: What turns 2..T ask for.
         prefix: Solved problems that stand before turn 1, or "".
+        is_chat: Messages go through the model's chat template; else the transcript is one plain text.
 
     """
 
     name: str
-    later_marker: str
+    first_ending: str = f"{BEGIN}\n"
+    later_ending: str = f"{CORRECT}\n"
+    instruction: str = AUXILIARY_INSTRUCTION
     prefix: str = ""
+    is_chat: bool = False
 
     def first_turn(self, problem: Problem) -> str:
-        """The prompt of turn 1."""
+        """The message of turn 1."""
         tests = "\n".join(problem.test_list)
         task = f"You are an expert Python programmer, and here is your task: {problem.text}"
-        return f"{self.prefix}{task} Your code should pass these tests:\n\n{tests}\n\n{BEGIN}\n"
+        return f"{self.prefix}{task} Your code should pass these tests:\n\n{tests}\n\n{self.first_ending}"
 
-    def later_turn(self, is_closed: bool = True) -> str:
-        """What is appended to the transcript before turns 2..T.
+    def later_turn(self, is_closed: bool = True, feedback: str = "") -> str:
+        """The message of turns 2..T; in a plain transcript, what is appended to it.
 
         Args:
-            is_closed: Whether the answer before it ended with [DONE]; where it was cut off, the marker is
-                supplied.
+            is_closed: Whether the answer before it ended with [DONE]; where it was cut off, a plain
+                transcript is supplied with the marker.
+            feedback: What is told about that answer, before the instruction; "" tells nothing.
 
         """
+        told = f"{feedback}\n\n" if feedback else ""
+        request = f"{told}{self.instruction}\n\n{self.later_ending}"
+        if self.is_chat:
+            return request
         close = "" if is_closed else f"\n{DONE}"
-        return f"{close}\n\n{AUXILIARY_INSTRUCTION}\n\n{self.later_marker}\n"
+        return f"{close}\n\n{request}"
 
 
 def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
     """The prompt protocol of that name.
 
     Args:
-        name: One of `PROTOCOLS`.
+        name: `cocos` for models trained on the two-turn format, `cocos-fewshot` for base models, `chat` and
+            `repair` for models with a chat template: the one corrects in the paper's words, the other is
+            told that the program may be wrong and repairs it.
         few_shot: Solved problems for `cocos-fewshot`, in the order in which they are shown.
 
     Raises:
@@ -70,21 +89,25 @@ def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
 
     """
     few_shot = list(few_shot)
+    if name not in PROTOCOLS:
+        raise ValueError(f"unknown prompt protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
+    if name != "cocos-fewshot" and few_shot:
+        raise ValueError(
+            f"few-shot problems are given, but the protocol is {name!r}; use --protocol cocos-fewshot"
+        )
+    if name == "chat":
+        return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, is_chat=True)
+    if name == "repair":
+        return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, REPAIR_INSTRUCTION, is_chat=True)
     if name == "cocos":
-        if few_shot:
-            raise ValueError(
-                "few-shot problems are given, but the protocol is 'cocos'; use --protocol cocos-fewshot"
-            )
-        return PromptProtocol(name, CORRECT)
-    if name == "cocos-fewshot":
-        if not few_shot or not all(p.code.strip() for p in few_shot):
-            raise ValueError(
-                "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
-            )
-        bare = PromptProtocol(name, BEGIN)
-        prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
-        return PromptProtocol(name, BEGIN, prefix)
-    raise ValueError(f"unknown prompt protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
+        return PromptProtocol(name)
+    if not few_shot or not all(p.code.strip() for p in few_shot):
+        raise ValueError(
+            "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
+        )
+    bare = PromptProtocol(name)
+    prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
+    return PromptProtocol(name, later_ending=f"{BEGIN}\n", prefix=prefix)
 
 
 def answer(code: str) -> str:

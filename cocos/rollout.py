@@ -2,7 +2,7 @@
 differs.
 
 Transcripts are token-exact. The prompt of turn t+1 is the prompt of turn t, the ids that were sampled, and
-the ids of the auxiliary instruction; nothing is decoded and encoded again. Programs are executed while the
+the ids of the next message; nothing is decoded and encoded again. Programs are executed while the
 next turn is being generated. Knows nothing of rewards, models or files.
 """
 
@@ -122,15 +122,13 @@ def program(problem: Problem, code: str) -> Program:
 
 def _next_prompt(trajectory: Trajectory, generator: Generator, protocol: PromptProtocol) -> list[int]:
     if not trajectory.turns:
-        return generator.encode(protocol.first_turn(trajectory.problem), is_start=True)
+        return generator.start(protocol.first_turn(trajectory.problem), protocol.is_chat)
     last = trajectory.turns[-1]
-    return _extend(list(last.prompt_ids), last.completion, generator, protocol)
+    return _extend(last.prompt_ids, last.completion, generator, protocol)
 
 
 def _extend(
-    prompt: list[int], completion: Completion, generator: Generator, protocol: PromptProtocol
+    prompt: Sequence[int], completion: Completion, generator: Generator, protocol: PromptProtocol
 ) -> list[int]:
-    """The transcript through the instruction; an end-of-sequence id gives way to the [DONE] it stands for."""
-    sampled = completion.token_ids[:-1] if completion.is_eos else completion.token_ids
-    instruction = protocol.later_turn(is_closed=DONE in completion.text)
-    return [*prompt, *sampled, *generator.encode(instruction, is_start=False)]
+    message = protocol.later_turn(is_closed=DONE in completion.text)
+    return generator.extend(prompt, completion, message, protocol.is_chat)

@@ -28,7 +28,8 @@ from boost.pairs import Corrections, Pair, balance, pair
 from cocos.cli import parse, run
 from cocos.config import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
 from cocos.executor import Executor
-from cocos.generation.huggingface import HuggingFaceGenerator, encode, load_model, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokens import encode, load_tokenizer
 from cocos.problems import Problem, load_problems, sha256
 from cocos.prompts import protocol
 from cocos.rollout import program

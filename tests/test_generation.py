@@ -4,7 +4,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from cocos.generation.huggingface import HuggingFaceGenerator, eos_token_ids, load_model, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, eos_token_ids, load_model
+from cocos.generation.tokens import load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from tests.conftest import ROOT
@@ -70,7 +71,7 @@ def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts
 def test_a_sampled_pad_id_inside_an_answer_is_kept_because_lengths_decide(model, tokenizer, prompts):
     pad, [a, b] = tokenizer.pad_token_id, prompts[0][:2]
     assert pad != tokenizer.eos_token_id
-    completion = HuggingFaceGenerator(model, tokenizer, 4)._completion([a, pad, b, pad], duration_s=0.0)
+    completion = HuggingFaceGenerator(model, tokenizer, 4).completion([a, pad, b, pad], duration_s=0.0)
     assert completion.token_ids == (a, pad, b, pad)
     assert completion.is_truncated
 

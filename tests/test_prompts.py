@@ -80,7 +80,8 @@ def test_protocols_that_cannot_be_met_are_refused_with_a_remedy(problem):
         ("cocos", [problem], "use --protocol cocos-fewshot"),
         ("cocos-fewshot", [], "give --few_shot_data FILE"),
         ("cocos-fewshot", [problem, unsolved], "give --few_shot_data FILE"),
-        ("chat", [], "choose one of cocos, cocos-fewshot"),
+        ("chat", [problem], "use --protocol cocos-fewshot"),
+        ("poem", [], "choose one of cocos, cocos-fewshot, chat, repair"),
     ]:
         with pytest.raises(ValueError, match=remedy):
             protocol(name, shots)

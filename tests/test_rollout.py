@@ -39,7 +39,7 @@ class CountingExecutor(Executor):
 class EosGenerator(ScriptedGenerator):
     """Ends every answer with an end-of-sequence id, as a model does that never learnt [DONE]."""
 
-    def generate(self, prompts):
+    def generate(self, prompts, temperature=None, seeds=None):
         return [
             replace(c, token_ids=(*c.token_ids, EOS), is_eos=True, is_truncated=False)
             for c in super().generate(prompts)
@@ -146,7 +146,9 @@ def test_an_end_of_sequence_id_after_done_leaves_the_one_done(problem, executor)
 
 def test_a_token_that_reaches_beyond_done_does_not_earn_a_second_done(problem, executor):
     class Overlong(ScriptedGenerator):
-        def generate(self, prompts):  # as with a token "])" that completes [DONE]
+        def generate(
+            self, prompts, temperature=None, seeds=None
+        ):  # as with a token "])" that completes [DONE]
             return [
                 Completion((*c.token_ids, ord(")")), c.text + ")", c.is_truncated)
                 for c in super().generate(prompts)

@@ -11,7 +11,8 @@ from transformers import set_seed
 
 from cocos.config import CoCoSConfig
 from cocos.executor import ExecutionResult
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokens import load_tokenizer
 from cocos.metrics import correction_metrics
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol

@@ -20,6 +20,10 @@ class Completion:
         is_truncated: Neither an end-of-sequence id nor [DONE] came before the length limit.
         is_eos: The last id is an end-of-sequence id.
         duration_s: This completion's share of the batch's wall time.
+        error: Why there is no answer (an endpoint that kept failing), or None. Such a completion is an
+            infrastructure failure of its trajectory and never scored.
+        num_prompt_tokens: As counted by an endpoint; None where the prompt's ids are the model's own tokens.
+        num_completion_tokens: Likewise, of the answer.
 
     """
 
@@ -28,17 +32,46 @@ class Completion:
     is_truncated: bool = False
     is_eos: bool = False
     duration_s: float = 0.0
+    error: str | None = None
+    num_prompt_tokens: int | None = None
+    num_completion_tokens: int | None = None
+
+    @property
+    def kept_ids(self) -> tuple[int, ...]:
+        """What stays in the transcript: an end-of-sequence id gives way to what the format puts there."""
+        return self.token_ids[:-1] if self.is_eos else self.token_ids
 
 
 class Generator(Protocol):
-    """Token ids in, completions out; the turn loop keeps the transcripts."""
+    """Makes transcripts and continues them; a transcript is a list of ids that only its generator reads."""
 
-    def encode(self, text: str, is_start: bool) -> list[int]:
-        """Token ids of a text; `is_start` says that it opens a transcript (a beginning-of-sequence id may go
-        before it).
+    def start(self, message: str, is_chat: bool) -> list[int]:
+        """The prompt of turn 1.
+
+        Args:
+            message: What the model is told.
+            is_chat: The message is a user's, put as the model's chat template has it; else it is plain text.
+
         """
         ...
 
-    def generate(self, prompts: Sequence[Sequence[int]]) -> list[Completion]:
-        """One completion per prompt, in the same order."""
+    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+        """The prompt of the next turn: `prompt`, the ids that were kept, and those of the next message."""
+        ...
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        temperature: float | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Completion]:
+        """One completion per prompt, in the same order.
+
+        Args:
+            prompts: From `start` or `extend`.
+            temperature: 0 decodes greedily; None is the generator's own.
+            seeds: One per prompt: what is sampled depends on prompt and seed alone, however prompts are
+                batched. None draws from the process's random state.
+
+        """
         ...

@@ -9,6 +9,8 @@ from cocos.prompts import DONE
 class ScriptedGenerator:
     """Answers each prompt with `script(prompt text)`; its token ids are Unicode code points.
 
+    In a chat the messages and answers stand with a blank line between them.
+
     Args:
         script: From the whole transcript so far to the text of the next answer.
         max_completion_length: Longer answers are cut there, in characters.
@@ -22,7 +24,19 @@ class ScriptedGenerator:
     def encode(self, text: str, is_start: bool) -> list[int]:
         return [ord(character) for character in text]
 
-    def generate(self, prompts: Sequence[Sequence[int]]) -> list[Completion]:
+    def start(self, message: str, is_chat: bool) -> list[int]:
+        return self.encode(message, is_start=True)
+
+    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+        text = f"\n\n{message}" if is_chat else message
+        return [*prompt, *completion.kept_ids, *self.encode(text, is_start=False)]
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        temperature: float | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Completion]:
         return [self._complete("".join(map(chr, prompt))) for prompt in prompts]
 
     def _complete(self, prompt: str) -> Completion:
