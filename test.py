@@ -15,8 +15,7 @@ from transformers import set_seed
 
 from cocos.cli import parse, run
 from cocos.config import EvalConfig, open_executor, prompt_protocol
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model
-from cocos.generation.tokens import load_tokenizer
+from cocos.generation.opening import open_generator
 from cocos.metrics import summary
 from cocos.problems import load_problems, sha256
 from cocos.records import as_row, resolved, save_json
@@ -36,12 +35,7 @@ def main() -> None:
     if samples.exists():
         raise ValueError(f"{samples} exists; choose another --output_dir or remove it")
     set_seed(args.seed)
-    tokenizer = load_tokenizer(args.model_name_or_path)
-    model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
-    generator = HuggingFaceGenerator(
-        model, tokenizer, args.max_completion_length, args.temperature, args.batch_size
-    )
-    print(f"model on {model.device} in {model.dtype}, attention {model.config._attn_implementation}")
+    generator = open_generator(args)
     output_dir.mkdir(parents=True, exist_ok=True)
     trajectories: list[Trajectory] = []
     with (
