@@ -225,6 +225,17 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
         default=0.0,
         metadata={"help": "Added to the return of turns 2..T per unit of r_t - r_(t-1); credit `turn` only."},
     )
+    turn_weights: list[float] | None = field(
+        default=None,
+        metadata={
+            "help": "What each turn's reward counts in the returns of credit `turn`, a number per turn; all "
+            "1 by default. `0 1` is SCoRe's stage I."
+        },
+    )
+    turn_betas: list[float] | None = field(
+        default=None,
+        metadata={"help": "A KL coefficient per turn, in place of --beta; `0.25 0.01` is SCoRe's stage I."},
+    )
     reward: Literal["fraction", "binary", "count"] = field(
         default="fraction",
         metadata={"help": "Reward of a program: share of tests passed, all-or-nothing, or their number."},
@@ -295,6 +306,14 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             raise ValueError(f"--gamma is {self.gamma}; it must lie in [0, 1]")
         if self.improvement_bonus and self.credit != "turn":
             raise ValueError("--improvement_bonus needs --credit turn")
+        if self.turn_weights is not None and self.credit != "turn":
+            raise ValueError("--turn_weights needs --credit turn")
+        for name in ("turn_weights", "turn_betas"):
+            values = getattr(self, name)
+            if values is not None and (len(values) != self.num_turns or min(values) < 0):
+                raise ValueError(f"--{name} is {values}; give --num_turns numbers, 0 or more each")
+        if self.turn_betas is not None:
+            self.beta = max(self.turn_betas)  # the parent keeps a reference model where beta is above 0
         if self.use_vllm or self.use_transformers_continuous_batching:
             raise ValueError(
                 "multi-turn rollouts sample with transformers' generate; leave the other engines off"

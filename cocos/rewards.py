@@ -48,19 +48,31 @@ def accumulated_reward(rewards_T: Sequence[float], gamma: float) -> float:
     return sum(gamma ** (num_turns - t) * (now - before) for t, (before, now) in enumerate(steps, start=1))
 
 
-def return_to_go(rewards_T: Sequence[float], turn: int, gamma: float, bonus: float = 0.0) -> float:
-    """G_t = sum_{s>=t} gamma^(s-t) * r_s, plus bonus * (r_t - r_{t-1}) on turns t >= 2 only (the bonus is
-    SCoRe's alpha).
+def return_to_go(
+    rewards_T: Sequence[float],
+    turn: int,
+    gamma: float,
+    bonus: float = 0.0,
+    weights_T: Sequence[float] | None = None,
+) -> float:
+    """G_t = sum_{s>=t} gamma^(s-t) * w_s * r_s, plus bonus * (r_t - r_{t-1}) on turns t >= 2 only.
 
     No term of turn t's own return falls when r_t rises, so nothing pays for a worse attempt.
     Example: r = (0.2, 1.0), gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) =
         1.8.
+    SCoRe's stage I (arXiv 2409.12917, sec. 5.1) pays for turn 2 alone, gamma = 1 and w = (0, 1): r = (0.2,
+        1.0) gives G_1 = G_2 = 1.0. Its stage II (sec. 5.2) adds alpha as the bonus, gamma = 1, w = (1, 1),
+        alpha = 10: G_1 = 1.2, G_2 = 1.0 + 10 * 0.8 = 9.0.
 
     Args:
         turn: t, from 1 to T.
+        bonus: SCoRe's alpha, 0 or more.
+        weights_T: w_1..w_T, 0 or more; all 1 where None.
 
     """
-    to_go = sum(gamma**s * reward for s, reward in enumerate(rewards_T[turn - 1 :]))
+    weights_T = [1.0] * len(rewards_T) if weights_T is None else weights_T
+    paid = [weight * reward for weight, reward in zip(weights_T, rewards_T, strict=True)]
+    to_go = sum(gamma**s * reward for s, reward in enumerate(paid[turn - 1 :]))
     improvement = rewards_T[turn - 1] - rewards_T[turn - 2] if turn >= 2 else 0.0
     return to_go + bonus * improvement
 
@@ -75,45 +87,57 @@ def turn_returns(
     credit: Credit,
     gamma: float,
     bonus: float = 0.0,
-    kl_T: Sequence[float] | None = None,
-    beta: float = 0.0,
+    weights_T: Sequence[float] | None = None,
+    penalties_K: Sequence[float] | None = None,
 ) -> list[float | None]:
     """The return of each trained turn of one trajectory, KL penalty subtracted.
 
     `last`, `trajectory`: R for every trained turn. `turn`: the return-to-go G_t.
-    The penalty is beta times the k1 estimate of the KL to the reference, summed over a turn's tokens: over
-    all trained turns for `trajectory` (and `last`), discounted like the rewards from turn t on for `turn`.
-    For T = 1 all three are TRL's RLOO.
+    The penalties are summed over all trained turns for `trajectory` (and `last`), discounted like the rewards
+    from turn t on for `turn`. For T = 1 all three are TRL's RLOO.
 
     Args:
         rewards_T: r_1..r_T.
-        kl_T: sum over the tokens of turn t of log pi - log pi_ref, one value per *trained* turn.
+        bonus: As in `return_to_go`; credit `turn` only.
+        weights_T: As in `return_to_go`; credit `turn` only.
+        penalties_K: For each *trained* turn, its coefficient (`kl_penalties`) times the k1 estimate of its KL
+            to the reference, which is summed over its tokens.
 
     Returns:
         One value per trained turn; None where a reward that it depends on is None.
 
     """
     turns = trained_turns(credit, len(rewards_T))
-    kl_T = [0.0] * len(turns) if kl_T is None else kl_T
+    penalties_K = [0.0] * len(turns) if penalties_K is None else penalties_K
     if credit == "turn":
+        weights_T = [1.0] * len(rewards_T) if weights_T is None else weights_T
+        known = [0.0 if reward is None else reward for reward in rewards_T]
         returns: list[float | None] = []
         for turn in turns:
-            needed = rewards_T[max(turn - 2, 0) if bonus else turn - 1 :]
-            if any(reward is None for reward in needed):
-                returns.append(None)
-                continue
-            known = [0.0 if reward is None else reward for reward in rewards_T]
-            penalty = sum(gamma**s * kl for s, kl in enumerate(kl_T[turn - 1 :]))
-            returns.append(return_to_go(known, turn, gamma, bonus) - beta * penalty)
+            needed = [r for s, r in enumerate(rewards_T, start=1) if s >= turn and weights_T[s - 1]]
+            if bonus and turn >= 2:
+                needed += rewards_T[turn - 2 : turn]
+            penalty = sum(gamma**s * p for s, p in enumerate(penalties_K[turn - 1 :]))
+            to_go = return_to_go(known, turn, gamma, bonus, weights_T)
+            returns.append(None if None in needed else to_go - penalty)
         return returns
-    if bonus:
+    if bonus or weights_T is not None:
         raise ValueError(
-            "an improvement bonus needs credit 'turn'; the accumulated reward already pays for improvement"
+            "an improvement bonus and turn weights need credit 'turn'; "
+            "the accumulated reward weighs the turns by itself"
         )
     if any(reward is None for reward in rewards_T):
         return [None] * len(turns)
     accumulated = accumulated_reward([reward for reward in rewards_T if reward is not None], gamma)
-    return [accumulated - beta * sum(kl_T)] * len(turns)
+    return [accumulated - sum(penalties_K)] * len(turns)
+
+
+def kl_penalties(kl_K: Sequence[float], betas_K: Sequence[float]) -> list[float]:
+    """beta_t * KL_t of each trained turn: RLOO has one beta (arXiv 2402.14740, eq. 1), SCoRe one per turn.
+
+    Example: KL = (2, 4), betas = (0.25, 0.01) -> (0.5, 0.04).
+    """
+    return [beta * kl for beta, kl in zip(betas_K, kl_K, strict=True)]
 
 
 def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:

@@ -12,11 +12,10 @@ and completion tokens.
 import logging
 import resource
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from accelerate.utils import gather_object
@@ -31,22 +30,14 @@ from cocos.config import CoCoSConfig
 from cocos.console import show_lines
 from cocos.executor import Executor
 from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.metrics import correction_metrics, scored
+from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rewards import advantages, trained_turns, turn_returns, turn_reward
+from cocos.rewards import advantages, kl_penalties, trained_turns, turn_returns, turn_reward
 from cocos.rollout import Trajectory, begin, check_executed, rollout
+from cocos.watching import Clock, Score, Warnings, batch_metrics, hidden_gap, zero_spread
 
 logger = logging.getLogger(__name__)
-
-
-class _Score(NamedTuple):
-    """What one trajectory brought: r_t of all T turns, and the KL to the reference summed over each trained
-    turn (K).
-    """
-
-    rewards_T: list[float | None]
-    kl_K: list[float]
 
 
 class CoCoSTrainer(RLOOTrainer):
@@ -84,7 +75,8 @@ class CoCoSTrainer(RLOOTrainer):
         self.dev_problems = list(dev_problems)
         self.executor = executor
         self.protocol = protocol
-        self._dead_batches = 0
+        self._warnings = Warnings(args.dead_batches)
+        self._clock = Clock(executor)
         super().__init__(
             model=model,
             reward_funcs=[],
@@ -95,6 +87,7 @@ class CoCoSTrainer(RLOOTrainer):
             **trainer_kwargs,
         )
         self.add_callback(_LastStepCounts())
+        self.add_callback(_UpdateTime(self))
         show_lines(self)
         if args.credit == "last":
             logger.warning(
@@ -112,24 +105,26 @@ class CoCoSTrainer(RLOOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for the parent's loss."""
-        began = time.perf_counter()
-        trajectories = self._train_rollout([self.problems[example["index"]] for example in inputs])
-        rollout_s = time.perf_counter() - began
+        with self._clock.phase("rollout"):
+            trajectories = self._train_rollout([self.problems[example["index"]] for example in inputs])
         rows = self._rows(trajectories)
-        old_logps, kl_R = self._old_logps_and_kl(rows)
+        with self._clock.phase("logprobs"):
+            old_logps, kl_R = self._old_logps_and_kl(rows)
         turns = trained_turns(self.args.credit, self.args.num_turns)
         kl_B_K = kl_R.view(len(trajectories), len(turns)).tolist()
-        scores = [_Score(self._rewards(t), kl_K) for t, kl_K in zip(trajectories, kl_B_K, strict=True)]
-        all_scores = gather_object(scores)
-        advantages_B_K = self._advantages(all_scores)
-        local = slice(
-            self.accelerator.process_index * len(inputs), (self.accelerator.process_index + 1) * len(inputs)
+        scores = gather_object(
+            [Score(self._rewards(t), kl_K) for t, kl_K in zip(trajectories, kl_B_K, strict=True)]
         )
-        self._log_rollout(gather_object(trajectories), all_scores, advantages_B_K, rollout_s)
+        advantages_B_K = self._advantages(scores)
+        everyones = gather_object(trajectories)
+        self._note(batch_metrics(everyones, scores, turns) | self._clock.read(trajectories))
+        self._note({"peak_memory_mb": _peak_memory_mb()})
+        self._count(everyones)
+        self._fill_table(everyones, scores, advantages_B_K)
+        first = self.accelerator.process_index * len(inputs)
+        local = advantages_B_K[first : first + len(inputs)]
         # The parent averages over rows; the objective sums over a trajectory's turns.
-        rows["advantages"] = (
-            len(turns) * torch.tensor(advantages_B_K[local], device=old_logps.device).flatten()
-        )  # (R,)
+        rows["advantages"] = len(turns) * torch.tensor(local, device=old_logps.device).flatten()  # (R,)
         rows["old_logps"] = old_logps
         return rows
 
@@ -152,6 +147,9 @@ class CoCoSTrainer(RLOOTrainer):
         metrics = {
             f"{metric_key_prefix}_{name}": e.value for name, e in correction_metrics(trajectories).items()
         }
+        if (gap := hidden_gap(trajectories)) is not None:
+            metrics[f"{metric_key_prefix}_hidden_gap"] = gap
+            self._warnings.note_gap(gap)
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -253,20 +251,31 @@ class CoCoSTrainer(RLOOTrainer):
     def _rewards(self, trajectory: Trajectory) -> list[float | None]:
         return [turn_reward(turn.result, self.args.reward) for turn in trajectory.turns]
 
-    def _advantages(self, scores: Sequence[_Score]) -> list[list[float]]:
+    def _advantages(self, scores: Sequence[Score]) -> list[list[float]]:
         """Leave-one-out advantages of all processes' trajectories, which come group by group. Shape (B over
         all, K).
         """
         args = self.args
+        turns = trained_turns(args.credit, args.num_turns)
+        betas_K = [args.turn_betas[turn - 1] if args.turn_betas else self.beta for turn in turns]
         returns_B_K = [
-            turn_returns(s.rewards_T, args.credit, args.gamma, args.improvement_bonus, s.kl_K, self.beta)
+            turn_returns(
+                s.rewards_T,
+                args.credit,
+                args.gamma,
+                args.improvement_bonus,
+                args.turn_weights,
+                kl_penalties(s.kl_K, betas_K),
+            )
             for s in scores
         ]
         groups = [
             returns_B_K[i : i + args.num_generations]
             for i in range(0, len(returns_B_K), args.num_generations)
         ]
-        self._note_spread(groups)
+        equal_K = zero_spread(groups)
+        self._note({f"frac_reward_zero_std_t{turn}": equal_K[k] for k, turn in enumerate(turns)})
+        self._warnings.note_spread(equal_K)
         return [advantage_K for group in advantages(groups) for advantage_K in group]
 
     # -- watching --
@@ -279,48 +288,6 @@ class CoCoSTrainer(RLOOTrainer):
                 f"tokens, more than --max_truncated_share {self.args.max_truncated_share}: raise "
                 f"--max_completion_length, or train a Boost model first, so that answers end with [DONE]"
             )
-
-    def _note_spread(self, returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> None:
-        """Log per turn the share of groups whose returns are all equal: they teach nothing."""
-        zero_spread_P_K = [
-            [len({g for g in returns_G if g is not None}) < 2 for returns_G in zip(*returns_G_K, strict=True)]
-            for returns_G_K in returns_P_G_K
-        ]
-        turns = trained_turns(self.args.credit, self.args.num_turns)
-        for k, turn in enumerate(turns):
-            self._note(f"frac_reward_zero_std_t{turn}", _mean([row[k] for row in zero_spread_P_K]))
-        self._dead_batches = self._dead_batches + 1 if all(map(all, zero_spread_P_K)) else 0
-        if self._dead_batches and self._dead_batches % self.args.dead_batches == 0:
-            logger.warning(
-                f"{self._dead_batches} batches in a row without a group whose returns differ: nothing is "
-                f"learnt; raise --temperature or --num_generations, or choose problems of another difficulty"
-            )
-
-    def _log_rollout(
-        self,
-        trajectories: Sequence[Trajectory],
-        scores: Sequence[_Score],
-        advantages_B_K: Sequence[Sequence[float]],
-        rollout_s: float,
-    ) -> None:
-        """Metrics of one generation batch over all processes, and its rows of the completions table."""
-        for t in range(self.args.num_turns):
-            rewards = [reward for s in scores if (reward := s.rewards_T[t]) is not None]
-            completions = [trajectory.turns[t].completion for trajectory in trajectories]
-            self._note(f"reward_t{t + 1}", _mean(rewards))
-            self._note(f"truncated_t{t + 1}", _mean([c.is_truncated for c in completions]))
-            self._note(f"completion_length_t{t + 1}", _mean([len(c.token_ids) for c in completions]))
-        if usable := scored(trajectories):
-            for name, estimate in correction_metrics(usable).items():
-                self._note(name, estimate.value)
-        for k, turn in enumerate(trained_turns(self.args.credit, self.args.num_turns)):
-            self._note(f"kl_t{turn}", _mean([s.kl_K[k] for s in scores]))
-        turns = [turn for trajectory in trajectories for turn in trajectory.turns]
-        self._note("infra_failures", sum(turn.result.is_infra_failure for turn in turns))
-        self._count(trajectories)
-        self._note("time/rollout_s", rollout_s)
-        self._note("peak_memory_mb", _peak_memory_mb())
-        self._fill_table(trajectories, scores, advantages_B_K)
 
     def _count(self, trajectories: Sequence[Trajectory]) -> None:
         """Tokens that passed through the model as transcripts and answers, and trajectories played, since
@@ -338,7 +305,7 @@ class CoCoSTrainer(RLOOTrainer):
     def _fill_table(
         self,
         trajectories: Sequence[Trajectory],
-        scores: Sequence[_Score],
+        scores: Sequence[Score],
         advantages_B_K: Sequence[Sequence[float]],
     ) -> None:
         """One row per trajectory in the parent's completions table: every turn's answer, raw reward and
@@ -356,8 +323,9 @@ class CoCoSTrainer(RLOOTrainer):
             for turn, advantage in zip(turns, advantage_K, strict=True):
                 self._logs["extra"][f"advantage_t{turn}"].append(advantage)
 
-    def _note(self, name: str, value: float) -> None:
-        self._metrics["train"][name].append(value)
+    def _note(self, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            self._metrics["train"][name].append(value)
 
 
 class _LastStepCounts(TrainerCallback):
@@ -372,13 +340,22 @@ class _LastStepCounts(TrainerCallback):
         return control
 
 
+class _UpdateTime(TrainerCallback):
+    """Logs what an update took beside rollout and log-probabilities: forward, backward, optimizer."""
+
+    def __init__(self, trainer: CoCoSTrainer):
+        self.trainer = trainer
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.trainer._clock.begin_update()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.trainer._note({"time/update_s": self.trainer._clock.end_update()})
+
+
 def _index(problems: Sequence[Problem]) -> Dataset:
     """The parent batches dataset rows; ours only name problems."""
     return Dataset.from_dict({"index": range(len(problems))})
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else float("nan")
 
 
 def _peak_memory_mb() -> float:

@@ -11,6 +11,7 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.rewards import (
     accumulated_reward,
     advantages,
+    kl_penalties,
     leave_one_out,
     return_to_go,
     trained_turns,
@@ -122,7 +123,7 @@ def test_last_trains_the_last_turn_and_the_others_train_all():
 
 def test_a_bonus_with_another_credit_is_refused():
     for credit in ("trajectory", "last"):
-        with pytest.raises(ValueError, match="needs credit 'turn'"):
+        with pytest.raises(ValueError, match="need credit 'turn'"):
             turn_returns((0.0, 1.0), credit, 0.5, bonus=1.0)
 
 
@@ -165,22 +166,47 @@ def test_no_turn_loses_by_its_own_better_attempt(rewards_T, gamma, bonus, other,
     assert return_to_go(raised, turn, gamma, bonus) >= return_to_go(rewards_T, turn, gamma, bonus)
 
 
+def test_score_stage_1_pays_both_turns_for_the_second_answer_and_holds_the_first_to_the_reference():
+    # r = (1, 0.25): G_1 = G_2 = 0.25; penalties 0.25 * 2 on turn 1 and 0.01 * 4 on turn 2, which turn 1 causes too
+    penalties = kl_penalties([2.0, 4.0], [0.25, 0.01])
+    assert penalties == approx([0.5, 0.04])
+    found = turn_returns((1.0, 0.25), "turn", 1.0, weights_T=(0, 1), penalties_K=penalties)
+    assert found == approx([0.25 - 0.5 - 0.04, 0.25 - 0.04])
+
+
+def test_score_stage_2_pays_ten_times_for_an_improvement_at_turn_2_only():
+    # G_1 = 0 + 1; G_2 = 1 + 10 * (1 - 0); spoilt: G_1 = 1 + 0; G_2 = 0 + 10 * (0 - 1)
+    assert turn_returns((0.0, 1.0), "turn", 1.0, bonus=10.0) == approx([1.0, 11.0])
+    assert turn_returns((1.0, 0.0), "turn", 1.0, bonus=10.0) == approx([1.0, -10.0])
+
+
+def test_a_turn_that_is_not_paid_for_may_be_unknown():
+    assert turn_returns((None, 1.0), "turn", 1.0, weights_T=(0, 1)) == [1.0, 1.0]
+    assert turn_returns((None, 1.0), "turn", 1.0, bonus=1.0, weights_T=(0, 1)) == [1.0, None]
+
+
+def test_turn_weights_with_another_credit_are_refused():
+    for credit in ("trajectory", "last"):
+        with pytest.raises(ValueError, match="need credit 'turn'"):
+            turn_returns((0.0, 1.0), credit, 0.5, weights_T=(0, 1))
+
+
 # -- KL --
 
 
 def test_the_kl_penalty_of_a_trajectory_is_summed_over_its_turns():
     # R = 0.5 * 0.2 + 0.8 = 0.9; 0.9 - 0.1 * (2 + 4) = 0.3 for both turns
-    assert turn_returns((0.2, 1.0), "trajectory", 0.5, kl_T=[2.0, 4.0], beta=0.1) == approx([0.3, 0.3])
+    assert turn_returns((0.2, 1.0), "trajectory", 0.5, penalties_K=[0.2, 0.4]) == approx([0.3, 0.3])
 
 
 def test_the_kl_penalty_of_a_turn_is_discounted_as_its_rewards_are():
     # G_1 = 0.2 + 0.5 * 1.0 - 0.1 * (2 + 0.5 * 4) = 0.3; G_2 = 1.0 - 0.1 * 4 = 0.6
-    assert turn_returns((0.2, 1.0), "turn", 0.5, kl_T=[2.0, 4.0], beta=0.1) == approx([0.3, 0.6])
+    assert turn_returns((0.2, 1.0), "turn", 0.5, penalties_K=[0.2, 0.4]) == approx([0.3, 0.6])
 
 
 def test_the_kl_penalty_of_last_is_the_last_turns_own():
     # R - 0.1 * 4 = 0.5
-    assert turn_returns((0.2, 1.0), "last", 0.5, kl_T=[4.0], beta=0.1) == approx([0.5])
+    assert turn_returns((0.2, 1.0), "last", 0.5, penalties_K=[0.4]) == approx([0.5])
 
 
 # -- advantages --
@@ -239,7 +265,7 @@ def test_one_turn_is_plain_rloo_for_every_credit(rewards_G, gamma, kl, beta):
     plain = leave_one_out([r - beta * kl for r, kl in zip(rewards_G, kl_G, strict=True)])
     for credit in CREDITS:
         returns = [
-            turn_returns([r], credit, gamma, kl_T=[kl], beta=beta)
+            turn_returns([r], credit, gamma, penalties_K=kl_penalties([kl], [beta]))
             for r, kl in zip(rewards_G, kl_G, strict=True)
         ]
         assert advantages([returns]) == [[approx([a]) for a in plain]]

@@ -17,7 +17,8 @@ from cocos.metrics import correction_metrics
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from cocos.rollout import begin, rollout
-from cocos.trainer import CoCoSTrainer, _Score
+from cocos.trainer import CoCoSTrainer
+from cocos.watching import Score
 from tests.conftest import ROOT
 
 TOY = str(ROOT / "data/toy/base")
@@ -205,7 +206,7 @@ def test_an_executor_failure_has_no_reward_and_leaves_its_siblings_baseline(make
     broken = replace(trajectories[0].turns[1], result=ExecutionResult((), infra_error="the worker died"))
     rewards = trainer._rewards(replace(trajectories[0], turns=(trajectories[0].turns[0], broken)))
     assert rewards[1] is None and rewards[0] is not None
-    scores = [_Score(r, [0.0, 0.0]) for r in ([0.0, None], [1.0, 1.0], [0.0, 0.0], [0.5, 0.5])]
+    scores = [Score(r, [0.0, 0.0]) for r in ([0.0, None], [1.0, 1.0], [0.0, 0.0], [0.5, 0.5])]
     advantages = trainer._advantages(scores)
     assert advantages[0] == [0.0, 0.0]
     # turn 2: returns 1, 0, 0.5 without the broken one: 1 - 0.25, 0 - 0.75, 0.5 - 0.5
@@ -232,7 +233,7 @@ def test_the_reference_is_the_policy_at_step_zero(make_trainer, peft_config):
 def test_the_kl_penalty_is_subtracted_from_the_return(make_trainer):
     """beta = 0.5, two siblings of one turn: (1 - 0.5 * 2) - (0 - 0.5 * 1) = 0.5, and its negative."""
     trainer = make_trainer(num_turns=1, num_generations=2, beta=0.5)
-    assert trainer._advantages([_Score([1.0], [2.0]), _Score([0.0], [1.0])]) == [[0.5], [-0.5]]
+    assert trainer._advantages([Score([1.0], [2.0]), Score([0.0], [1.0])]) == [[0.5], [-0.5]]
 
 
 def test_training_raises_the_sampled_reward(make_trainer):
@@ -309,7 +310,7 @@ def test_counters_and_per_turn_metrics_are_right(make_trainer):
 
 def test_zero_spread_is_counted_per_turn(make_trainer):
     trainer = make_trainer(num_generations=2, global_batch_size=4, per_device_train_batch_size=4)
-    trainer._advantages([_Score(r, [0.0, 0.0]) for r in ([1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0])])
+    trainer._advantages([Score(r, [0.0, 0.0]) for r in ([1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0])])
     # turn 2: returns (0, 0) and (1, 1); turn 1: (1, 1) and (1.5, 0.5)
     assert trainer._metrics["train"]["frac_reward_zero_std_t2"] == [1.0]
     assert trainer._metrics["train"]["frac_reward_zero_std_t1"] == [0.5]
@@ -319,7 +320,7 @@ def test_dead_batches_are_warned_about(make_trainer, caplog):
     trainer = make_trainer(num_generations=2, dead_batches=2)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            trainer._advantages([_Score([1.0, 1.0], [0.0, 0.0])] * 2)
+            trainer._advantages([Score([1.0, 1.0], [0.0, 0.0])] * 2)
     assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
 
 
