@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: help hooks check test demo bench clean
+.PHONY: help hooks check test demo study bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,9 @@ test: $(VENV)/.installed  ## the tests; under 10 minutes on 2 cores
 
 demo: $(VENV)/.installed  ## train the laboratory's model to correct itself, and show it; SEED=0 by default
 	PATH="$(abspath $(BIN)):$$PATH" SEED=$(SEED) scripts/demo.sh
+
+study: $(VENV)/.installed  ## every objective with three seeds; about two hours, continues where it stopped
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
 bench: $(VENV)/.installed  ## how fast the executor decides, as ratios
 	$(BIN)/python scripts/bench/executor.py
