@@ -5,7 +5,6 @@ not know how a command line or a YAML file becomes them (`cli.py`).
 """
 
 import math
-import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from trl import ModelConfig, RLOOConfig, SFTConfig
 from cocos.executor import Executor, Limits
 from cocos.problems import load_problems
 from cocos.prompts import PromptProtocol, protocol
+from cocos.ranks import connect_deepspeed, num_processors, num_ranks
 
 
 @dataclass
@@ -116,7 +116,7 @@ def _accumulate(args: TrainingArguments) -> None:
     """`global_batch_size` is the product of processes, per-device batch and accumulation."""
     if args.global_batch_size is None:
         return
-    per_step = args.per_device_train_batch_size * int(os.environ.get("WORLD_SIZE", "1"))
+    per_step = args.per_device_train_batch_size * num_ranks()
     if per_step < 1 or args.global_batch_size < 1 or args.global_batch_size % per_step:
         raise ValueError(
             f"--global_batch_size {args.global_batch_size} does not divide by {per_step} "
@@ -136,6 +136,8 @@ def _count_epochs(args: TrainingArguments) -> None:
 def _fit_machine(args: TrainingArguments) -> None:
     """The processor where there is no accelerator: said outright, or ranks would not find each other."""
     args.use_cpu = args.use_cpu or not torch.accelerator.is_available()
+    if args.deepspeed:
+        connect_deepspeed(args.use_cpu)
     args.dataloader_pin_memory = args.dataloader_pin_memory and not args.use_cpu
     if args.bf16 is None:
         has_bf16 = not args.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
@@ -331,9 +333,8 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
 
 def open_executor(options: ExecutorOptions) -> Executor:
     """A running executor, the caller's to close; the ranks of a machine share its processors."""
-    share = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     return Executor(
-        options.executor_workers or max(1, share),
+        options.executor_workers or num_processors(),
         Limits(wall_s=options.program_timeout_s, cpu_s=max(1, math.ceil(options.program_timeout_s))),
         options.sandbox,
         options.min_isolation,

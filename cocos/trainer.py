@@ -33,6 +33,7 @@ from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
+from cocos.ranks import equal_share, whole_weights
 from cocos.rewards import advantages, kl_penalties, trained_turns, turn_returns, turn_reward
 from cocos.rollout import Trajectory, begin, check_executed, rollout
 from cocos.watching import Clock, Score, Warnings, batch_metrics, hidden_gap, zero_spread
@@ -133,16 +134,12 @@ class CoCoSTrainer(RLOOTrainer):
     ) -> dict[str, float]:
         """Play the dev problems greedily, one trajectory each; log acc_t, delta, i2c, c2i under `eval_`."""
         self.model.eval()
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        share = begin(
+            equal_share(self.dev_problems, self.accelerator.process_index, self.accelerator.num_processes)
+        )
         with self._generator(temperature=0.0) as generator:
-            mine = rollout(
-                begin(self.dev_problems[rank::world]),
-                generator,
-                self.executor,
-                self.protocol,
-                self.args.num_turns,
-            )
-        trajectories = gather_object(mine)
+            mine = rollout(share, generator, self.executor, self.protocol, self.args.num_turns)
+        trajectories = gather_object(mine)[: len(self.dev_problems)]
         check_executed(trajectories, self.args.max_infra_share)
         metrics = {
             f"{metric_key_prefix}_{name}": e.value for name, e in correction_metrics(trajectories).items()
@@ -185,6 +182,7 @@ class CoCoSTrainer(RLOOTrainer):
             ) as model,
             torch.no_grad(),
             self._dist.summon_full_params(self.model_wrapped, recurse=False),
+            whole_weights(self.model_wrapped, self.accelerator),
         ):
             yield HuggingFaceGenerator(
                 model,
