@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
+from cocos.checkpoints import StopOnSigterm, resume_point
 from cocos.cli import parse, run
 from cocos.config import CoCoSConfig, model_init_kwargs, open_executor, prompt_protocol
 from cocos.generation.tokens import load_tokenizer
@@ -22,6 +23,7 @@ from cocos.trainer import CoCoSTrainer
 def main() -> None:
     """The story of a CoCoS run."""
     args, model_args = parse((CoCoSConfig, ModelConfig), __doc__)
+    checkpoint = resume_point(args.resume_from_checkpoint, args.output_dir)
     problems = load_problems(args.train_data)
     dev_problems = load_problems(args.dev_data) if args.dev_data else []
     protocol = prompt_protocol(args)
@@ -40,6 +42,7 @@ def main() -> None:
             tokenizer=tokenizer,
             peft_config=get_peft_config(model_args),
             quantization_config=get_quantization_config(model_args),
+            callbacks=[StopOnSigterm()],
         )
         if trainer.is_world_process_zero():
             data = {
@@ -55,7 +58,7 @@ def main() -> None:
                 f"first prompt:\n{protocol.first_turn(problems[0])}",
                 flush=True,
             )
-        trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+        trainer.train(resume_from_checkpoint=checkpoint)
         trainer.save_model()
         trainer.end()
 

@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTTrainer, get_peft_config, get_quantization_config
 
 from boost.data import load_tokenized
+from cocos.checkpoints import ResumableTrainer, StopOnSigterm, resume_point
 from cocos.cli import parse, run
 from cocos.config import BoostConfig, model_init_kwargs
 from cocos.console import show_lines
@@ -26,16 +27,21 @@ from cocos.problems import sha256
 from cocos.records import resolved, save_json
 
 
+class BoostTrainer(ResumableTrainer, SFTTrainer):
+    """TRL's SFTTrainer that can be stopped and resumed."""
+
+
 def main() -> None:
     """Rows -> labelled token ids -> trl.SFTTrainer -> best checkpoint in output_dir."""
     args, model_args = parse((BoostConfig, ModelConfig), __doc__)
+    checkpoint = resume_point(args.resume_from_checkpoint, args.output_dir)
     tokenizer = load_tokenizer(
         model_args.model_name_or_path, model_args.model_revision, args.trust_remote_code
     )
     train = _dataset(args.train_data, tokenizer, args.max_length)
     evaluation = _dataset(args.eval_data, tokenizer, args.max_length) if args.eval_data else None
     args.model_init_kwargs = model_init_kwargs(args, model_args)
-    trainer = SFTTrainer(
+    trainer = BoostTrainer(
         model=model_args.model_name_or_path,
         args=args,
         train_dataset=train,
@@ -43,13 +49,14 @@ def main() -> None:
         processing_class=tokenizer,
         peft_config=get_peft_config(model_args),
         quantization_config=get_quantization_config(model_args),
+        callbacks=[StopOnSigterm()],
     )
     show_lines(trainer)
     if trainer.is_world_process_zero():
         Path(args.output_dir).mkdir(parents=True, exist_ok=True)
         data = {path: sha256(path) for path in (args.train_data, args.eval_data) if path}
         save_json(resolved(args, model_args, data_sha256=data), Path(args.output_dir) / "run.json")
-    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+    trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model()
     trainer.end()
 

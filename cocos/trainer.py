@@ -12,7 +12,7 @@ and completion tokens.
 import logging
 import resource
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,12 +20,14 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
+from torch.utils.data import Sampler
 from transformers import PreTrainedTokenizerBase, TrainerCallback, TrainerControl
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
-from trl.trainer.utils import pad, use_adapter
+from trl.trainer.utils import RepeatSampler, pad, use_adapter
 
+from cocos.checkpoints import ResumableTrainer
 from cocos.config import CoCoSConfig
 from cocos.console import show_lines
 from cocos.executor import Executor
@@ -41,7 +43,7 @@ from cocos.watching import Clock, Score, Warnings, batch_metrics, hidden_gap, ze
 logger = logging.getLogger(__name__)
 
 
-class CoCoSTrainer(RLOOTrainer):
+class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
 
     Args:
@@ -128,6 +130,10 @@ class CoCoSTrainer(RLOOTrainer):
         rows["advantages"] = len(turns) * torch.tensor(local, device=old_logps.device).flatten()  # (R,)
         rows["old_logps"] = old_logps
         return rows
+
+    def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
+        """The parent's, but each epoch's order follows from its number: a resumed run meets the same one."""
+        return _EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
@@ -324,6 +330,22 @@ class CoCoSTrainer(RLOOTrainer):
     def _note(self, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
             self._metrics["train"][name].append(value)
+
+
+class _EpochSampler(Sampler):
+    """A RepeatSampler that draws epoch e from seed + e; on its own it would start over when resumed."""
+
+    def __init__(self, sampler: RepeatSampler, epoch: Callable[[], int]) -> None:
+        self.sampler = sampler
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        if self.sampler.shuffle:
+            self.sampler.generator.manual_seed(self.sampler.seed + self.epoch())
+        return iter(self.sampler)
+
+    def __len__(self) -> int:
+        return len(self.sampler)
 
 
 class _LastStepCounts(TrainerCallback):
