@@ -2,40 +2,63 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+from cocos.checkpoints import STOPPED, resume_point
 from tests.conftest import ROOT
 
 TOY = ROOT / "data/toy"
 UPDATES = 6
-RUN = (
-    *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
-    *("--max_steps", UPDATES, "--save_steps", 2, "--eval_steps", 2, "--beta", 0.01, "--lr_scheduler_type", "cosine"),
-    *("--global_batch_size", 16, "--per_device_train_batch_size", 8, "--disable_tqdm", True),
+SECONDS = (
+    "train_runtime",
+    "train_samples_per_second",
+    "train_steps_per_second",
+    "peak_memory_mb",
+    "step_time",
 )
 
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """12 problems, 4 of them per update: three updates an epoch; and 6 to choose the best checkpoint by."""
-    folder = tmp_path_factory.mktemp("data")
-    for name, count in (("train", 12), ("dev", 6)):
-        lines = (TOY / f"{name}.jsonl").read_text().splitlines()[:count]
-        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    return ("--train_data", folder / "train.jsonl", "--dev_data", folder / "dev.jsonl")
+# Statements that a run executes before train.py: its real self, killed at a known place.
+SIGNAL_IN_UPDATE = """
+import os, signal
+from cocos.trainer import CoCoSTrainer
+rows = CoCoSTrainer._rows
+def signalled(trainer, trajectories):  # the programs of update {update} have run, its gradients are to come
+    if trainer.state.global_step == {update} - 1:
+        os.kill(os.getpid(), signal.{signal})
+    return rows(trainer, trajectories)
+CoCoSTrainer._rows = signalled
+"""
+KILL_IN_SAVE = """
+import os, signal, torch
+save = torch.save
+def torn(state, path):  # weights and optimizer are there, the scheduler's file is half written
+    if str(path).endswith('checkpoint-{update}/scheduler.pt'):
+        open(path, 'wb').write(b'half')
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(state, path)
+torch.save = torn
+"""
 
 
 def start(*words, before=""):
-    """train.py as a process of its own, with statements run before it if need be."""
-    source = f"import runpy; {before}\nrunpy.run_path('train.py', run_name='__main__')"
+    """train.py on the toy, as a process of its own: 16 trajectories an update, an evaluation every second."""
+    options = (
+        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
+        *("--max_steps", UPDATES, "--save_steps", 2, "--eval_steps", 2, "--max_completion_length", 40),
+        *("--global_batch_size", 16, "--per_device_train_batch_size", 8, "--disable_tqdm", True),
+        *("--beta", 0.01, "--lr_scheduler_type", "cosine", "--learning_rate", 1e-3),
+    )
+    source = f"import runpy\n{before}\nrunpy.run_path('train.py', run_name='__main__')"
     return subprocess.Popen(
-        [sys.executable, "-c", source, *(str(word) for word in words)],
+        [sys.executable, "-c", source, *(str(word) for word in (*options, *words))],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -44,7 +67,104 @@ def start(*words, before=""):
     )
 
 
-def finish(process):
+def end(process, status=0):
+    """Wait for a run, which must end with that status, and return what it wrote to stderr."""
     out, err = process.communicate(timeout=240)
-    assert process.returncode == 0, out[-1000:] + err[-3000:]
+    assert process.returncode == status, out[-1000:] + err[-3000:]
     return err
+
+
+def state(checkpoint):
+    return json.loads((checkpoint / "trainer_state.json").read_text())
+
+
+def logs(checkpoint):
+    """Everything that was logged, but for how long it took."""
+    return [
+        {key: value for key, value in log.items() if key not in SECONDS and not key.startswith("time/")}
+        for log in state(checkpoint)["log_history"]
+        if "train_runtime" not in log
+    ]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """12 problems, 4 of them per update: three updates an epoch; the best checkpoint is chosen by the same."""
+    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
+    lines = (TOY / "boost.jsonl").read_text().splitlines()[:12]
+    path.write_text("\n".join(lines) + "\n")
+    return ("--train_data", path, "--dev_data", path)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("uninterrupted")
+    end(start(*data, "--output_dir", out))
+    return out
+
+
+def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data, tmp_path):
+    words = (*data, "--output_dir", tmp_path)
+    last = ("--resume_from_checkpoint", "last")
+    end(start(*words, before=SIGNAL_IN_UPDATE.format(update=4, signal="SIGKILL")), -signal.SIGKILL)
+    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-2"]
+
+    end(start(*words, *last, before=KILL_IN_SAVE.format(update=4)), -signal.SIGKILL)
+    assert (tmp_path / "checkpoint-4/optimizer.pt").exists()
+
+    stopped = start(*words, *last, before=SIGNAL_IN_UPDATE.format(update=5, signal="SIGTERM"))
+    said = end(stopped, STOPPED)
+    assert "checkpoint-4 is passed over: it has no trainer_state.json" in said
+    assert "stopped by SIGTERM after update 5 of 6; continue with --resume_from_checkpoint last" in said
+    assert not (tmp_path / "model.safetensors").exists(), "an unfinished run leaves no final model"
+
+    end(start(*words, "--resume_from_checkpoint", tmp_path / "checkpoint-5"))
+    once, again = uninterrupted / "checkpoint-6", tmp_path / "checkpoint-6"
+    assert logs(again) == logs(once)
+    assert [log["epoch"] for log in logs(once) if "loss" in log] == pytest.approx(
+        [n / 3 for n in range(1, 7)]
+    )
+    for counter in ("global_step", "num_input_tokens_seen", "best_metric", "best_global_step"):
+        assert state(again)[counter] == state(once)[counter], counter
+    for name in ("checkpoint-6", "."):
+        before, after = (load_file(out / name / "model.safetensors") for out in (uninterrupted, tmp_path))
+        assert before.keys() == after.keys()
+        assert all(torch.equal(before[key], after[key]) for key in before), name
+    moments, same = (torch.load(out / "optimizer.pt")["state"] for out in (once, again))
+    assert all(torch.equal(moments[i]["exp_avg_sq"], same[i]["exp_avg_sq"]) for i in moments)
+
+
+def test_a_whole_checkpoint_is_taken_and_each_damaged_one_is_named_and_passed_over(uninterrupted, tmp_path):
+    best, last = sorted(uninterrupted.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+    for folder in (best, last):
+        shutil.copytree(folder, tmp_path / folder.name)
+    out, copy = str(tmp_path), tmp_path / last.name
+    assert resume_point("last", out) == resume_point("True", out) == resume_point(str(copy), out) == str(copy)
+    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json"):
+        whole = (copy / name).read_bytes()
+        (copy / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ValueError, match=rf"{last.name}: {name} is damaged; name another one, or `last`"):
+            resume_point(str(copy), out)
+        assert resume_point("last", out) == str(tmp_path / best.name), name
+        (copy / name).write_bytes(whole)
+    (copy / "optimizer.pt").unlink()
+    (tmp_path / best.name / "trainer_state.json").unlink()
+    with pytest.raises(
+        ValueError, match=r"no whole checkpoint.*without the optimizer's state.*never finished"
+    ):
+        resume_point("last", out)
+
+
+@pytest.mark.parametrize("wanted", ["last", "True", "nowhere/checkpoint-2"])
+def test_without_a_checkpoint_there_is_a_clear_error(wanted, tmp_path):
+    with pytest.raises(
+        ValueError, match=rf"--resume_from_checkpoint {wanted}: no (such folder|whole checkpoint)"
+    ):
+        resume_point(wanted, str(tmp_path))
+    assert resume_point(None, str(tmp_path)) is None
+
+
+def test_the_best_and_the_last_checkpoint_are_kept(uninterrupted):
+    kept = {int(path.name[11:]) for path in Path(uninterrupted).glob("checkpoint-*")}
+    recorded = state(uninterrupted / "checkpoint-6")
+    assert kept == {recorded["best_global_step"], UPDATES} and len(kept) == 2
