@@ -9,6 +9,7 @@ Axes: B trajectories on this process, G per problem, T turns, K trained turns, R
 and completion tokens.
 """
 
+import copy
 import logging
 import resource
 import sys
@@ -22,6 +23,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from torch.utils.data import Sampler
 from transformers import PreTrainedTokenizerBase, TrainerCallback, TrainerControl
+from transformers.trainer_callback import ExportableState
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
@@ -91,6 +93,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         )
         self.add_callback(_LastStepCounts())
         self.add_callback(_UpdateTime(self))
+        self.add_callback(_Counters(self))
         show_lines(self)
         if args.credit == "last":
             logger.warning(
@@ -371,6 +374,27 @@ class _UpdateTime(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.trainer._note({"time/update_s": self.trainer._clock.end_update()})
+
+
+class _Counters(TrainerCallback, ExportableState):
+    """What transformers does not count of a run, kept in trainer_state.json and taken up when it is resumed:
+    the micro-steps, the warnings' memory, and what the main process's executor did.
+    """
+
+    def __init__(self, trainer: CoCoSTrainer):
+        self.trainer = trainer
+
+    def state(self) -> dict[str, dict]:
+        counts = {"warnings": vars(self.trainer._warnings), "executor": vars(self.trainer.executor.stats)}
+        return {"args": {}, "attributes": copy.deepcopy(counts)}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        counts = state.stateful_callbacks[type(self).__name__]["attributes"]
+        vars(self.trainer._warnings).update(counts["warnings"])
+        if state.is_world_process_zero:
+            vars(self.trainer.executor.stats).update(counts["executor"])
+        # The parent generates at every n-th micro-step, and would count from the one it is resumed at.
+        self.trainer._step = state.global_step * args.gradient_accumulation_steps
 
 
 def _index(problems: Sequence[Problem]) -> Dataset:

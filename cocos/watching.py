@@ -135,15 +135,16 @@ class Clock:
     def __init__(self, executor: Executor):
         self._executor = executor
         self._seconds: Counter[str] = Counter()
-        self._programs = executor.stats.programs
+        self._programs: Counter[str] = Counter()
         self._update_began = time.perf_counter()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Adds the seconds of its body to a phase."""
-        began = time.perf_counter()
+        """Adds the seconds and the executed programs of its body to a phase."""
+        began, executed = time.perf_counter(), self._executor.stats.programs
         yield
         self._seconds[name] += time.perf_counter() - began
+        self._programs[name] += self._executor.stats.programs - executed
 
     def begin_update(self) -> None:
         """An update's first forward pass is about to be prepared."""
@@ -157,8 +158,7 @@ class Clock:
         completions = [turn.completion for trajectory in trajectories for turn in trajectory.turns]
         rollout_s = self._seconds["rollout"]
         generation_s = min(sum(completion.duration_s for completion in completions), rollout_s)
-        programs = self._executor.stats.programs - self._programs
-        self._programs += programs
+        programs = self._programs["rollout"]
         return {
             "time/rollout_s": rollout_s,
             "time/generation_s": generation_s,
@@ -173,4 +173,5 @@ class Clock:
         """Seconds of the update that were neither rollout nor log-probabilities; clears the phases."""
         elsewhere = sum(self._seconds.values())
         self._seconds.clear()
+        self._programs.clear()
         return time.perf_counter() - self._update_began - elsewhere

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cocos.executor import Executor
-from cocos.problems import Problem
+from cocos.problems import Problem, load_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,3 +66,45 @@ def tiny_model(tmp_path_factory):
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return str(folder)
+
+
+@pytest.fixture
+def make_trainer(tmp_path, executor):
+    """A trainer on toy problems: 4 trajectories each of 4 problems per update, unless told otherwise."""
+    from cocos.config import CoCoSConfig
+    from cocos.generation.tokens import load_tokenizer
+    from cocos.trainer import CoCoSTrainer
+
+    def make(num_problems=8, model=str(ROOT / "data/toy/base"), dev_problems=(), peft_config=None, **options):
+        options = {
+            "output_dir": str(tmp_path / "out"),
+            "train_data": "data/toy/train.jsonl",
+            "credit": "turn",
+            "num_generations": 4,
+            "per_device_train_batch_size": 16,
+            "global_batch_size": 16,
+            "temperature": 1.0,
+            "beta": 0.0,
+            "max_completion_length": 40,
+            "max_steps": 2,
+            "learning_rate": 3e-4,
+            "lr_scheduler_type": "constant",
+            "logging_steps": 1,
+            "save_strategy": "no",
+            "gradient_checkpointing": False,
+            "report_to": "none",
+            "disable_tqdm": True,
+            **options,
+        }
+        return CoCoSTrainer(
+            model=model,
+            args=CoCoSConfig(**options),
+            problems=load_problems(ROOT / "data/toy/train.jsonl")[:num_problems],
+            dev_problems=dev_problems,
+            executor=executor,
+            protocol=protocol("cocos"),
+            tokenizer=load_tokenizer(str(ROOT / "data/toy/base")),
+            peft_config=peft_config,
+        )
+
+    return make

@@ -8,8 +8,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from transformers import Trainer
 from trl import RLOOTrainer
 
+from cocos.checkpoints import ResumableTrainer
 from cocos.trainer import CoCoSTrainer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +28,15 @@ PURE = [
     "cocos.generation",
     "cocos.generation.scripted",
 ]
-OVERRIDES = {"__init__", "_generate_and_score_completions", "evaluate", "_tag_names", "_name"}
+OVERRIDES = {
+    "__init__",
+    "_generate_and_score_completions",
+    "_get_train_sampler",
+    "evaluate",
+    "_tag_names",
+    "_name",
+}
+RESUMABLE = {"_save_checkpoint", "_save_rng_state", "_run_epoch"}
 
 
 @pytest.mark.parametrize("module", PURE)
@@ -73,7 +83,17 @@ def test_our_trainer_overrides_what_trl_still_has_and_shadows_nothing_by_acciden
     assert ours & theirs == OVERRIDES
 
 
-@pytest.mark.parametrize("name", ["_generate_and_score_completions", "evaluate"])
+def test_what_makes_a_trainer_resumable_overrides_what_transformers_still_has():
+    assert {name for name in vars(ResumableTrainer) if not name.startswith("__")} == RESUMABLE
+    assert set(vars(Trainer)) >= RESUMABLE
+    for name in RESUMABLE - {"_run_epoch"}:
+        ours, theirs = (
+            list(inspect.signature(getattr(c, name)).parameters) for c in (ResumableTrainer, Trainer)
+        )
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["_generate_and_score_completions", "_get_train_sampler", "evaluate"])
 def test_our_overrides_take_what_trl_hands_them(name):
     ours, theirs = (list(inspect.signature(getattr(c, name)).parameters) for c in (CoCoSTrainer, RLOOTrainer))
     assert ours == theirs

@@ -17,13 +17,7 @@ from tests.conftest import ROOT
 
 TOY = ROOT / "data/toy"
 UPDATES = 6
-SECONDS = (
-    "train_runtime",
-    "train_samples_per_second",
-    "train_steps_per_second",
-    "peak_memory_mb",
-    "step_time",
-)
+SECONDS = ("train_runtime", "peak_memory_mb", "step_time")
 
 # Statements that a run executes before train.py: its real self, killed at a known place.
 SIGNAL_IN_UPDATE = """
@@ -81,7 +75,11 @@ def state(checkpoint):
 def logs(checkpoint):
     """Everything that was logged, but for how long it took."""
     return [
-        {key: value for key, value in log.items() if key not in SECONDS and not key.startswith("time/")}
+        {
+            key: value
+            for key, value in log.items()
+            if not (key in SECONDS or key.startswith("time/") or key.endswith("_per_s"))
+        }
         for log in state(checkpoint)["log_history"]
         if "train_runtime" not in log
     ]
@@ -126,6 +124,10 @@ def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data
     )
     for counter in ("global_step", "num_input_tokens_seen", "best_metric", "best_global_step"):
         assert state(again)[counter] == state(once)[counter], counter
+    counted, same = (state(out)["stateful_callbacks"]["_Counters"]["attributes"] for out in (once, again))
+    assert counted.pop("warnings") == same.pop("warnings")
+    assert counted["executor"]["programs"] == same["executor"]["programs"] > 6 * 12
+    assert counted["executor"]["tests"] == same["executor"]["tests"]
     for name in ("checkpoint-6", "."):
         before, after = (load_file(out / name / "model.safetensors") for out in (uninterrupted, tmp_path))
         assert before.keys() == after.keys()
@@ -168,3 +170,37 @@ def test_the_best_and_the_last_checkpoint_are_kept(uninterrupted):
     kept = {int(path.name[11:]) for path in Path(uninterrupted).glob("checkpoint-*")}
     recorded = state(uninterrupted / "checkpoint-6")
     assert kept == {recorded["best_global_step"], UPDATES} and len(kept) == 2
+
+
+def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model(make_trainer, tmp_path):
+    """8 problems, 4 an update: step 3 is in the middle of an epoch, where transformers would go on to 4."""
+    options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 1}
+    make_trainer(**options).train()
+    again = make_trainer(**options)
+    again.train(resume_from_checkpoint=resume_point("last", str(tmp_path / "out")))
+    assert again.state.global_step == 3
+    saved = load_file(tmp_path / "out/checkpoint-3/model.safetensors")
+    assert all(torch.equal(tensor, again.model.state_dict()[name]) for name, tensor in saved.items())
+    assert not (tmp_path / "out/checkpoint-4").exists()
+
+
+def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of_them(make_trainer, tmp_path):
+    """With two updates per generation, a run resumed after the first plays the same problems once more and
+    the next ones at step 2, as an uninterrupted one does.
+    """
+
+    def played(max_steps, resume=None):
+        trainer = make_trainer(
+            num_iterations=2, max_steps=max_steps, save_strategy="steps", save_steps=1, save_total_limit=4
+        )
+        batches = []
+        play = trainer._train_rollout
+        trainer._train_rollout = lambda problems: (
+            batches.append((trainer.state.global_step, [p.task_id for p in problems])) or play(problems)
+        )
+        trainer.train(resume_from_checkpoint=resume)
+        return dict(batches)
+
+    whole = played(4)
+    assert sorted(whole) == [0, 2] and whole[0] != whole[2]
+    assert played(4, str(tmp_path / "out/checkpoint-1")) == {1: whole[0], 2: whole[2]}

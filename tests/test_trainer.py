@@ -9,7 +9,6 @@ import torch
 from peft import LoraConfig
 from transformers import set_seed
 
-from cocos.config import CoCoSConfig
 from cocos.executor import ExecutionResult
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokens import load_tokenizer
@@ -17,51 +16,11 @@ from cocos.metrics import correction_metrics
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from cocos.rollout import begin, rollout
-from cocos.trainer import CoCoSTrainer
 from cocos.watching import Score
 from tests.conftest import ROOT
 
 TOY = str(ROOT / "data/toy/base")
 WORDS = protocol("cocos")
-
-
-@pytest.fixture
-def make_trainer(tmp_path, executor):
-    """A trainer on toy problems: 4 trajectories each of 4 problems per update, unless told otherwise."""
-
-    def make(num_problems=8, model=TOY, dev_problems=(), peft_config=None, **options):
-        options = {
-            "output_dir": str(tmp_path / "out"),
-            "train_data": "data/toy/train.jsonl",
-            "credit": "turn",
-            "num_generations": 4,
-            "per_device_train_batch_size": 16,
-            "global_batch_size": 16,
-            "temperature": 1.0,
-            "beta": 0.0,
-            "max_completion_length": 40,
-            "max_steps": 2,
-            "learning_rate": 3e-4,
-            "lr_scheduler_type": "constant",
-            "logging_steps": 1,
-            "save_strategy": "no",
-            "gradient_checkpointing": False,
-            "report_to": "none",
-            "disable_tqdm": True,
-            **options,
-        }
-        return CoCoSTrainer(
-            model=model,
-            args=CoCoSConfig(**options),
-            problems=load_problems(ROOT / "data/toy/train.jsonl")[:num_problems],
-            dev_problems=dev_problems,
-            executor=executor,
-            protocol=WORDS,
-            tokenizer=load_tokenizer(TOY),
-            peft_config=peft_config,
-        )
-
-    return make
 
 
 def play(trainer, num_problems=4):
