@@ -133,6 +133,14 @@ def _count_epochs(args: TrainingArguments) -> None:
         raise ValueError(f"--max_steps is {args.max_steps}; give 1 or more, or --num_train_epochs")
 
 
+def _check_stopping(args: TrainingArguments) -> None:
+    if args.enable_jit_checkpoint:
+        raise ValueError(
+            "--enable_jit_checkpoint is not needed: SIGTERM always ends a run with a checkpoint after the "
+            "update; leave it out"
+        )
+
+
 def _fit_machine(args: TrainingArguments) -> None:
     """The processor where there is no accelerator: said outright, or ranks would not find each other."""
     args.use_cpu = args.use_cpu or not torch.accelerator.is_available()
@@ -169,6 +177,10 @@ class BoostConfig(SFTConfig):
     num_train_epochs: float = field(
         default=0.0, metadata={"help": "Passes over the data, in place of max_steps; 0: max_steps decides."}
     )
+    resume_from_checkpoint: str | None = field(
+        default=None,
+        metadata={"help": "`last` for the newest whole checkpoint in output_dir, or the path of one."},
+    )
     max_length: int | None = field(
         default=None,
         metadata={"help": "Longest row in tokens; a longer row is an error, never cut. No limit by default."},
@@ -189,6 +201,7 @@ class BoostConfig(SFTConfig):
     def __post_init__(self) -> None:
         if not self.train_data:
             raise ValueError("--train_data is missing; see --help")
+        _check_stopping(self)
         _fit_machine(self)
         _accumulate(self)
         _count_epochs(self)
@@ -285,6 +298,10 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
     save_total_limit: int | None = field(
         default=2, metadata={"help": "Checkpoints kept; the best is among them."}
     )
+    resume_from_checkpoint: str | None = field(
+        default=None,
+        metadata={"help": "`last` for the newest whole checkpoint in output_dir, or the path of one."},
+    )
     num_generations_eval: int | None = field(
         default=1, metadata={"help": "Greedy trajectories per dev problem: always 1."}
     )
@@ -320,6 +337,7 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             raise ValueError(
                 "multi-turn rollouts sample with transformers' generate; leave the other engines off"
             )
+        _check_stopping(self)
         _fit_machine(self)
         _accumulate(self)
         _count_epochs(self)

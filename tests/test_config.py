@@ -165,6 +165,8 @@ def test_needed_options_may_come_from_the_file(tmp_path):
         (COCOS, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
         (COCOS, ["--rloo_k", "1"], ["at least 2 generations"]),
         (COCOS, ["--use_vllm", "true"], ["leave the other engines off"]),
+        (COCOS, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
+        (BOOST, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
         (COCOS, ["--train_data", ""], ["--train_data is missing; see --help"]),
         (BOOST, ["--train_data", ""], ["--train_data is missing; see --help"]),
         (EVAL, ["--test_data", ""], ["--test_data is missing; see --help"]),
