@@ -6,7 +6,7 @@ not know tensors, models or loggers.
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -134,7 +134,7 @@ class Clock:
 
     def __init__(self, executor: Executor):
         self._executor = executor
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._programs: Counter[str] = Counter()
         self._update_began = time.perf_counter()
 
