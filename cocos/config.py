@@ -14,8 +14,11 @@ from trl import ModelConfig, RLOOConfig, SFTConfig
 
 from cocos.executor import Executor, Limits
 from cocos.problems import load_problems
-from cocos.prompts import PromptProtocol, protocol
+from cocos.prompts import DONE, PromptProtocol, protocol
 from cocos.ranks import connect_deepspeed, num_processors, num_ranks
+
+# vLLM's sampling parameters: an answer ends at [DONE], which is part of it.
+STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
 
 @dataclass
@@ -333,10 +336,12 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
                 raise ValueError(f"--{name} is {values}; give --num_turns numbers, 0 or more each")
         if self.turn_betas is not None:
             self.beta = max(self.turn_betas)  # the parent keeps a reference model where beta is above 0
-        if self.use_vllm or self.use_transformers_continuous_batching:
-            raise ValueError(
-                "multi-turn rollouts sample with transformers' generate; leave the other engines off"
-            )
+        for name, neutral in (("top_p", 1.0), ("top_k", 0), ("min_p", None), ("repetition_penalty", 1.0)):
+            if getattr(self, name) != neutral:
+                raise ValueError(
+                    f"--{name} is {getattr(self, name)}; training samples from the whole distribution, whose "
+                    f"log-probabilities it trains on: leave it at {neutral} and use --temperature"
+                )
         _check_stopping(self)
         _fit_machine(self)
         _accumulate(self)
@@ -347,6 +352,9 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             self.metric_for_best_model = f"eval_acc_t{self.num_turns}"
             self.greater_is_better = True
         super().__post_init__()
+        if self.use_vllm:
+            sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
+            self.generation_kwargs = sampling | STOP_AT_DONE
 
 
 def open_executor(options: ExecutorOptions) -> Executor:

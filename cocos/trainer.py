@@ -33,6 +33,8 @@ from cocos.checkpoints import ResumableTrainer
 from cocos.config import CoCoSConfig
 from cocos.console import show_lines
 from cocos.executor import Executor
+from cocos.generation import Generator
+from cocos.generation.engines import ContinuousBatches, VLLMRollouts
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
@@ -62,6 +64,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     args: CoCoSConfig
     control: TrainerControl
+    _last_loaded_step: int
     _tag_names = ["trl", "rloo", "cocos"]
     _name = "CoCoS"
 
@@ -180,8 +183,14 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         return trajectories
 
     @contextmanager
-    def _generator(self, temperature: float) -> Iterator[HuggingFaceGenerator]:
-        """The policy as it stands, unwrapped from DDP, ZeRO or FSDP, as a Generator."""
+    def _generator(self, temperature: float) -> Iterator[Generator]:
+        """The policy as it stands, unwrapped from DDP, ZeRO or FSDP or copied to vLLM, as a Generator."""
+        if self.use_vllm:
+            if self.state.global_step != self._last_loaded_step:
+                self.vllm_generation.sync_weights()
+                self._last_loaded_step = self.state.global_step
+            yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids, temperature)
+            return
         with (
             unwrap_model_for_generation(
                 self.model_wrapped,
@@ -193,13 +202,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             self._dist.summon_full_params(self.model_wrapped, recurse=False),
             whole_weights(self.model_wrapped, self.accelerator),
         ):
-            yield HuggingFaceGenerator(
-                model,
-                self._tokenizer,
-                self.args.max_completion_length,
-                temperature,
-                self.args.rollout_batch_size,
-            )
+            length = self.args.max_completion_length
+            if self.use_transformers_continuous_batching:
+                config = self.continuous_batching_config
+                yield ContinuousBatches(model, self._tokenizer, config, length, temperature)
+            else:
+                batch = self.args.rollout_batch_size
+                yield HuggingFaceGenerator(model, self._tokenizer, length, temperature, batch)
 
     def _rows(self, trajectories: Sequence[Trajectory]) -> dict[str, torch.Tensor]:
         """One row per trained turn, trajectory by trajectory: the sampled ids after exactly the transcript

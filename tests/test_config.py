@@ -164,9 +164,11 @@ def test_needed_options_may_come_from_the_file(tmp_path):
         (COCOS, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
         (COCOS, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
         (COCOS, ["--rloo_k", "1"], ["at least 2 generations"]),
-        (COCOS, ["--use_vllm", "true"], ["leave the other engines off"]),
         (COCOS, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
         (BOOST, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
+        (COCOS, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
+        (COCOS, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
+        (COCOS, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
         (COCOS, ["--train_data", ""], ["--train_data is missing; see --help"]),
         (BOOST, ["--train_data", ""], ["--train_data is missing; see --help"]),
         (EVAL, ["--test_data", ""], ["--test_data is missing; see --help"]),
@@ -200,6 +202,15 @@ def test_a_command_line_that_cannot_be_meant_is_refused(config_types, argv, word
 def test_a_file_is_held_to_the_same_rules_as_flags(tmp_path, text, words):
     message = refusal(COCOS, "--config", written(tmp_path, text))
     assert all(word in message for word in words), message
+
+
+def test_vllm_is_told_to_stop_at_done():
+    sampling = options(COCOS, "--use_vllm", "true", "--generation_kwargs", '{"seed": 7}').generation_kwargs
+    assert sampling == {"seed": 7, "stop": ["[DONE]"], "include_stop_str_in_output": True}
+
+
+def test_a_kl_coefficient_per_turn_makes_the_parent_keep_a_reference():
+    assert options(COCOS, "--beta", 0, "--turn_betas", 0.25, 0.01).beta == 0.25
 
 
 # -- the files that we ship --

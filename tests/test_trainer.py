@@ -313,3 +313,25 @@ def test_a_run_and_its_resumption_keep_counting(make_trainer, tmp_path):
     state = json.loads((tmp_path / "out/checkpoint-3/trainer_state.json").read_text())
     assert state["global_step"] == 3
     assert state["num_input_tokens_seen"] > tokens > 0
+
+
+def test_a_weight_per_turn_and_a_kl_coefficient_per_turn_reach_the_advantages(make_trainer):
+    """SCoRe's stage I: G_1 = r_2 - 0.25 KL_1 - 0.01 KL_2, G_2 = r_2 - 0.01 KL_2; two siblings: A = G - G'."""
+    trainer = make_trainer(
+        num_generations=2, gamma=1.0, turn_weights=[0.0, 1.0], turn_betas=[0.25, 0.01], beta=0.5
+    )
+    assert trainer.ref_model is not None
+    found = trainer._advantages([Score([1.0, 0.5], [2.0, 4.0]), Score([0.0, 1.0], [0.0, 0.0])])
+    # G = (0.5 - 0.5 - 0.04, 0.5 - 0.04) and (1, 1)
+    assert found[0] == pytest.approx([-1.04, -0.54]) and found[1] == pytest.approx([1.04, 0.54])
+
+
+def test_continuous_batching_trains(make_trainer):
+    trainer = make_trainer(
+        max_steps=1,
+        use_transformers_continuous_batching=True,
+        transformers_continuous_batching_config={"max_memory_percent": 0.05},
+    )
+    before = trainer.model.model.norm.weight.detach().clone()
+    trainer.train()
+    assert not torch.equal(before, trainer.model.model.norm.weight)
