@@ -17,6 +17,16 @@ from cocos.problems import load_problems
 from cocos.prompts import DONE, PromptProtocol, protocol
 from cocos.ranks import connect_deepspeed, num_processors, num_ranks
 
+UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
+# What TRL's options do where its own rewards and generation are used; ours take their place.
+WITHOUT_EFFECT = {
+    "normalize_advantages": False,
+    "reward_clip_range": None,
+    "reward_weights": None,
+    "mask_truncated_completions": False,
+    "cache_implementation": None,
+    "chat_template_kwargs": None,
+}
 # vLLM's sampling parameters: an answer ends at [DONE], which is part of it.
 STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
@@ -336,11 +346,17 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
                 raise ValueError(f"--{name} is {values}; give --num_turns numbers, 0 or more each")
         if self.turn_betas is not None:
             self.beta = max(self.turn_betas)  # the parent keeps a reference model where beta is above 0
-        for name, neutral in (("top_p", 1.0), ("top_k", 0), ("min_p", None), ("repetition_penalty", 1.0)):
+        for name, neutral in UNTRUNCATED.items():
             if getattr(self, name) != neutral:
                 raise ValueError(
                     f"--{name} is {getattr(self, name)}; training samples from the whole distribution, whose "
                     f"log-probabilities it trains on: leave it at {neutral} and use --temperature"
+                )
+        for name, neutral in WITHOUT_EFFECT.items():
+            if getattr(self, name) != neutral:
+                raise ValueError(
+                    f"--{name} has no effect here: advantages are leave-one-out differences of returns, made "
+                    f"by --credit, --gamma, --reward and their kin; leave it out"
                 )
         _check_stopping(self)
         _fit_machine(self)

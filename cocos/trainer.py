@@ -42,7 +42,7 @@ from cocos.prompts import PromptProtocol
 from cocos.ranks import equal_share, whole_weights
 from cocos.rewards import advantages, kl_penalties, trained_turns, turn_returns, turn_reward
 from cocos.rollout import Trajectory, begin, check_executed, rollout
-from cocos.watching import Clock, Score, Warnings, batch_metrics, hidden_gap, zero_spread
+from cocos.watching import Clock, Score, Warnings, batch_metrics, hidden_gap, verdicts_in_words, zero_spread
 
 logger = logging.getLogger(__name__)
 
@@ -324,8 +324,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         scores: Sequence[Score],
         advantages_B_K: Sequence[Sequence[float]],
     ) -> None:
-        """One row per trajectory in the parent's completions table: every turn's answer, raw reward and
-        advantage.
+        """One row per trajectory in the parent's completions table: every turn's answer, raw reward,
+        advantage and verdicts.
         """
         if not self.log_completions:
             return
@@ -336,8 +336,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             self._logs["advantages"].append(advantage_K[-1])
             for t, reward in enumerate(score.rewards_T, start=1):
                 self._logs["rewards"][f"reward_t{t}"].append(float("nan") if reward is None else reward)
-            for turn, advantage in zip(turns, advantage_K, strict=True):
-                self._logs["extra"][f"advantage_t{turn}"].append(advantage)
+            for number, advantage in zip(turns, advantage_K, strict=True):
+                self._logs["extra"][f"advantage_t{number}"].append(advantage)
+            for t, turn in enumerate(trajectory.turns, start=1):
+                self._logs["extra"][f"verdicts_t{t}"].append(verdicts_in_words(turn.result))
 
     def _note(self, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from cocos.executor import Executor
-from cocos.metrics import correction_metrics, scored
+from cocos.executor import ExecutionResult, Executor
+from cocos.metrics import correction_metrics, error_type, scored
 from cocos.rollout import Trajectory
 
 logger = logging.getLogger(__name__)
@@ -59,6 +59,14 @@ def batch_metrics(
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     metrics["infra_failures"] = sum(result.is_infra_failure for result in results)
     return metrics
+
+
+def verdicts_in_words(result: ExecutionResult) -> str:
+    """Example: two of three tests pass and one raises -> `2/3 NameError`."""
+    if result.num_passed is None:
+        return f"not executed: {result.infra_error}"
+    share = f"{result.num_passed}/{len(result.verdicts)}"
+    return f"{share} {kind}" if (kind := error_type(result)) else share
 
 
 def zero_spread(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[float]:

@@ -167,6 +167,11 @@ def test_needed_options_may_come_from_the_file(tmp_path):
         (COCOS, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
         (BOOST, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
         (COCOS, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
+        (
+            COCOS,
+            ["--normalize_advantages", "true"],
+            ["--normalize_advantages has no effect here", "leave it out"],
+        ),
         (COCOS, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
         (COCOS, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
         (COCOS, ["--train_data", ""], ["--train_data is missing; see --help"]),

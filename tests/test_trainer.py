@@ -300,6 +300,10 @@ def test_the_completions_table_shows_every_turn_with_raw_reward_and_advantage(ma
     assert list(trainer._logs["rewards"]["reward_t2"]) == [r[1] for r in rewards_B_T]
     expected = by_hand(rewards_B_T, 4, lambda r: r[0] + 0.5 * r[1])
     assert list(trainer._logs["extra"]["advantage_t1"]) == pytest.approx(expected)
+    for verdicts, trajectory in zip(trainer._logs["extra"]["verdicts_t2"], trajectories, strict=True):
+        result = trajectory.turns[1].result
+        assert verdicts.split()[0] == f"{result.num_passed}/{len(result.verdicts)}"
+        assert (len(verdicts.split()) == 1) == result.all_passed
     for row, trajectory in zip(trainer._logs["completion"], trajectories, strict=True):
         assert row == "\n".join(turn.completion.text for turn in trajectory.turns)
 
@@ -335,3 +339,34 @@ def test_continuous_batching_trains(make_trainer):
     before = trainer.model.model.norm.weight.detach().clone()
     trainer.train()
     assert not torch.equal(before, trainer.model.model.norm.weight)
+
+
+def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_trainer, tmp_path, monkeypatch):
+    """Real loggers, no network: events are read back with TensorBoard's reader, wandb's from its own file."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for name, value in {
+        "WANDB_MODE": "offline",
+        "WANDB_DIR": str(tmp_path),
+        "WANDB_SILENT": "true",
+        "TENSORBOARD_LOGGING_DIR": str(tmp_path / "board"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    trainer = make_trainer(
+        max_steps=1, report_to=["tensorboard", "wandb"], log_completions=True, num_completions_to_print=1
+    )
+    trainer.train()
+    trainer.end()
+    board = EventAccumulator(str(next((tmp_path / "board").rglob("events.*")).parent)).Reload()
+    [logged] = [log for log in trainer.state.log_history if "reward_t2" in log]
+    for name in ("reward_t2", "delta_t1_t2", "time/update_s", "executor/programs_per_s", "tokens_per_s"):
+        [event] = board.Scalars(f"train/{name}")
+        assert event.value == pytest.approx(logged[name], rel=1e-5)
+    [run] = (tmp_path / "wandb").glob("offline-run-*")
+    assert b"reward_t2" in next(run.glob("*.wandb")).read_bytes()
+    table = next(run.rglob("completions*.table.json"))
+    columns = json.loads(table.read_text())["columns"]
+    assert {"completion", "reward_t1", "reward_t2", "advantage_t1", "advantage_t2", "verdicts_t1"} <= set(
+        columns
+    )
+    assert len(json.loads(table.read_text())["data"]) == 16
