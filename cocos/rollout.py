@@ -6,15 +6,19 @@ the ids of the next message; nothing is decoded and encoded again. Programs are 
 next turn is being generated. Knows nothing of rewards, models or files.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
+from cocos.feedback import REPEATED, Feedback, feedback, passes_shown
 from cocos.generation import Completion, Generator
 from cocos.problems import Problem
 from cocos.prompts import DONE, PromptProtocol, extract_code
+
+OnRepeat = Literal["keep", "resample", "tell"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Turn:
         completion: What was sampled.
         code: The program found in it.
         result: One verdict per test of the problem.
+        told: What the model was told about its program before, "" for nothing.
+        is_resampled: It was asked once more, since its first answer repeated the program before.
+        is_carried: The trajectory had stopped: the answer is that of the turn before, and nothing was asked.
 
     """
 
@@ -33,6 +40,9 @@ class Turn:
     completion: Completion
     code: str
     result: ExecutionResult
+    told: str = ""
+    is_resampled: bool = False
+    is_carried: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,29 @@ class Trajectory:
     turns: tuple[Turn, ...] = ()
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What happens between turns. As it stands, and in training: nothing, every turn is taken.
+
+    Attributes:
+        feedback: What the model is told about its program.
+        feedback_chars: Of a test, and of what went wrong with it, at most.
+        early_stop: A trajectory whose program passes the shown tests ends; its answer is carried forward.
+        on_repeat: Where a program is that of the turn before: `keep` it, `resample` the turn once, or `tell`
+            the model so before its next turn.
+        temperatures: Of turn 1, 2, ...; the last holds from there on. (): the generator's own.
+        seed: With problem, sample and turn it decides what is sampled. None: the process's random state.
+
+    """
+
+    feedback: Feedback = "none"
+    feedback_chars: int = 300
+    early_stop: bool = False
+    on_repeat: OnRepeat = "keep"
+    temperatures: tuple[float, ...] = ()
+    seed: int | None = None
+
+
 def begin(problems: Iterable[Problem], num_samples: int = 1) -> list[Trajectory]:
     """Empty trajectories, `num_samples` neighbours per problem."""
     return [Trajectory(problem, sample) for problem in problems for sample in range(num_samples)]
@@ -57,46 +90,36 @@ def rollout(
     executor: Executor,
     protocol: PromptProtocol,
     num_turns: int,
+    rules: Rules = Rules(),
 ) -> list[Trajectory]:
-    """Continue every trajectory to `num_turns` turns, without showing the model any execution result.
+    """Continue every trajectory to `num_turns` turns; by default the model is shown no execution result.
 
     Args:
         trajectories: From `begin`, or with turns already taken; all equally many.
         num_turns: T, counted from the start of the trajectory.
+        rules: What happens between turns, and how they are sampled.
 
     Returns:
-        The trajectories, in order, each with `num_turns` turns and every program executed.
+        The trajectories, in order, each with `num_turns` turns and every program executed. One whose answer
+        could not be had (`Completion.error`) ends there, with a result that is an infrastructure failure.
 
     """
     if not trajectories:
         return []
     taken = {len(trajectory.turns) for trajectory in trajectories}
     assert len(taken) == 1, "trajectories of unequal length"
-    prompts = [_next_prompt(trajectory, generator, protocol) for trajectory in trajectories]
-    started: list[list[_Started]] = [[] for _ in trajectories]
+    players = [_Player(trajectory, rules) for trajectory in trajectories]
     running: dict[Program, Future[ExecutionResult]] = {}  # siblings often write the same program: run it once
     for _ in range(taken.pop(), num_turns):
-        completions = generator.generate(prompts)
-        for i, completion in enumerate(completions):
-            code = extract_code(completion.text)
-            candidate = program(trajectories[i].problem, code)
-            if candidate not in running:
-                running[candidate] = executor.submit(candidate)
-            started[i].append(_Started(tuple(prompts[i]), completion, code, running[candidate]))
-            prompts[i] = _extend(prompts[i], completion, generator, protocol)
-    return [
-        replace(trajectory, turns=trajectory.turns + tuple(Turn(*s[:-1], s.result.result()) for s in turns))
-        for trajectory, turns in zip(trajectories, started, strict=True)
-    ]
-
-
-class _Started(NamedTuple):
-    """A turn whose program may still be running."""
-
-    prompt_ids: tuple[int, ...]
-    completion: Completion
-    code: str
-    result: Future[ExecutionResult]
+        going = [player for player in players if not player.is_over()]
+        for player in going:
+            player.listen(generator, protocol)
+        _sample(going, generator, rules)
+        if rules.on_repeat == "resample":
+            _sample([player for player in going if player.repeats()], generator, rules, is_resampled=True)
+        for player in going:
+            player.submit(executor, running)
+    return [player.trajectory(num_turns) for player in players]
 
 
 def check_executed(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
@@ -120,15 +143,122 @@ def program(problem: Problem, code: str) -> Program:
     return Program(code, problem.scored_tests, problem.setup)
 
 
-def _next_prompt(trajectory: Trajectory, generator: Generator, protocol: PromptProtocol) -> list[int]:
-    if not trajectory.turns:
-        return generator.start(protocol.first_turn(trajectory.problem), protocol.is_chat)
-    last = trajectory.turns[-1]
-    return _extend(last.prompt_ids, last.completion, generator, protocol)
+class _Step(NamedTuple):
+    """A turn whose program may still be running."""
+
+    prompt_ids: tuple[int, ...]
+    completion: Completion
+    code: str
+    result: Future[ExecutionResult]
+    told: str
+    is_resampled: bool
 
 
-def _extend(
-    prompt: Sequence[int], completion: Completion, generator: Generator, protocol: PromptProtocol
-) -> list[int]:
-    message = protocol.later_turn(is_closed=DONE in completion.text)
-    return generator.extend(prompt, completion, message, protocol.is_chat)
+class _Player:
+    """A trajectory under way, and of the turn that is being taken: its prompt, what was told, its answer."""
+
+    prompt: list[int]
+    told: str
+    completion: Completion
+    is_resampled: bool
+
+    def __init__(self, trajectory: Trajectory, rules: Rules) -> None:
+        self.begun, self.problem, self.rules = trajectory, trajectory.problem, rules
+        self.steps = [_as_step(turn) for turn in trajectory.turns]
+
+    def is_over(self) -> bool:
+        """Whether no answer could be had, or the rules end it here."""
+        if not self.steps:
+            return False
+        last = self.steps[-1]
+        return last.completion.error is not None or (
+            self.rules.early_stop and passes_shown(self.problem, last.result.result())
+        )
+
+    def listen(self, generator: Generator, protocol: PromptProtocol) -> None:
+        """Put the next turn's prompt together."""
+        self.told = ""
+        if not self.steps:
+            self.prompt = generator.start(protocol.first_turn(self.problem), protocol.is_chat)
+            return
+        last = self.steps[-1]
+        told = []
+        if self.rules.feedback != "none":
+            result = last.result.result()
+            told.append(feedback(self.rules.feedback, self.problem, result, self.rules.feedback_chars))
+        if self.rules.on_repeat == "tell" and len(self.steps) > 1 and last.code == self.steps[-2].code:
+            told.append(REPEATED)
+        self.told = "\n\n".join(filter(None, told))
+        message = protocol.later_turn(DONE in last.completion.text, self.told)
+        self.prompt = generator.extend(last.prompt_ids, last.completion, message, protocol.is_chat)
+
+    def repeats(self) -> bool:
+        """Whether the answer is the program of the turn before."""
+        is_answer = self.completion.error is None
+        return is_answer and bool(self.steps) and extract_code(self.completion.text) == self.steps[-1].code
+
+    def seed(self) -> int | None:
+        """What the sampling of this answer depends on, besides its prompt."""
+        if self.rules.seed is None:
+            return None
+        parts = (self.rules.seed, self.problem.task_id, self.begun.sample, len(self.steps), self.is_resampled)
+        return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
+
+    def submit(self, executor: Executor, running: dict[Program, Future[ExecutionResult]]) -> None:
+        """Have the answer's program executed."""
+        code = extract_code(self.completion.text)
+        if self.completion.error is not None:
+            result = _done(ExecutionResult((), self.completion.error, executor.isolation))
+        else:
+            candidate = program(self.problem, code)
+            if candidate not in running:
+                running[candidate] = executor.submit(candidate)
+            result = running[candidate]
+        self.steps.append(
+            _Step(tuple(self.prompt), self.completion, code, result, self.told, self.is_resampled)
+        )
+
+    def trajectory(self, num_turns: int) -> Trajectory:
+        """What was played; where the rules ended it, the last answer stands for the turns that were left."""
+        begun = self.begun.turns
+        turns = list(begun) + [
+            Turn(*step[:3], step.result.result(), *step[4:]) for step in self.steps[len(begun) :]
+        ]
+        last = turns[-1]
+        if last.completion.error is None:
+            carried = replace(
+                last,
+                prompt_ids=(),
+                completion=Completion((), last.completion.text),
+                told="",
+                is_resampled=False,
+                is_carried=True,
+            )
+            turns += [carried] * (num_turns - len(turns))
+        return replace(self.begun, turns=tuple(turns))
+
+
+def _sample(
+    players: Sequence[_Player], generator: Generator, rules: Rules, is_resampled: bool = False
+) -> None:
+    """Have the next answers of players who have taken equally many turns."""
+    if not players:
+        return
+    for player in players:
+        player.is_resampled = is_resampled
+    temperatures = rules.temperatures[len(players[0].steps) :][:1] or rules.temperatures[-1:]
+    seeds = None if rules.seed is None else [player.seed() for player in players]
+    completions = generator.generate([player.prompt for player in players], *temperatures[:1], seeds=seeds)
+    for player, completion in zip(players, completions, strict=True):
+        player.completion = completion
+
+
+def _as_step(turn: Turn) -> _Step:
+    done = _done(turn.result)
+    return _Step(turn.prompt_ids, turn.completion, turn.code, done, turn.told, turn.is_resampled)
+
+
+def _done(result: ExecutionResult) -> Future[ExecutionResult]:
+    future: Future[ExecutionResult] = Future()
+    future.set_result(result)
+    return future

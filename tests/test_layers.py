@@ -21,10 +21,12 @@ PURE = [
     "cocos.problems",
     "cocos.prompts",
     "cocos.executor",
+    "cocos.feedback",
     "cocos.rewards",
     "cocos.rollout",
     "cocos.metrics",
     "cocos.records",
+    "cocos.samples",
     "cocos.generation",
     "cocos.generation.scripted",
 ]
@@ -71,7 +73,7 @@ def test_cocos_never_imports_boost_the_entry_points_or_scripts():
 
 def test_the_method_knows_neither_configuration_nor_trainer():
     upper = {"cocos.config", "cocos.trainer", "cocos.report"}
-    for name in ("problems", "prompts", "rewards", "rollout", "metrics", "records"):
+    for name in ("problems", "prompts", "rewards", "feedback", "rollout", "metrics", "records", "samples"):
         assert not imported(ROOT / "cocos" / f"{name}.py") & upper, name
 
 

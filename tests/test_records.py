@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
-from cocos.records import as_row
+from cocos.records import as_row, as_trajectory
 from cocos.rollout import Trajectory, Turn
 
 
@@ -42,10 +42,13 @@ def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(proble
     assert [verdict["status"] for verdict in row["turns"][0]["verdicts"]] == ["passed", "failed", "failed"]
     first = {name: value for name, value in row["turns"][0].items() if name != "verdicts"}
     assert first == {
+        "told": "",
         "completion": "text 1",
         "code": "code 1",
         "reward": 1 / 3,
         "is_right": False,
+        "is_carried": False,
+        "is_resampled": False,
         "error_type": "AssertionError",
         "infra_error": None,
         "isolation": "rlimits",
@@ -82,3 +85,14 @@ def test_tokens_are_counted_per_turn(problem):
         (20, 2),
         (30, 3),
     ]
+
+
+def test_a_row_becomes_a_trajectory_that_makes_the_same_row_again(problem):
+    told = replace(trajectory(problem).turns[0], told="It fails.", is_resampled=True)
+    counted = replace(
+        told, completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3), is_carried=True
+    )
+    played = replace(trajectory(problem), turns=(*trajectory(problem).turns, told, counted))
+    row = json.loads(json.dumps(as_row(played, feedback="error")))
+    assert row["feedback"] == "error" and row["turns"][-1]["num_completion_tokens"] == 3
+    assert as_row(as_trajectory(row, problem), feedback="error") == row

@@ -12,5 +12,5 @@ def open_generator(args: EvalConfig) -> Generator:
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
     print(f"model on {model.device} in {model.dtype}, attention {model.config._attn_implementation}")
     return HuggingFaceGenerator(
-        model, tokenizer, args.max_completion_length, args.temperature, args.batch_size
+        model, tokenizer, args.max_completion_length, args.temperature[0], args.batch_size
     )
