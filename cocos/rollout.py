@@ -197,10 +197,8 @@ class _Player:
         is_answer = self.completion.error is None
         return is_answer and bool(self.steps) and extract_code(self.completion.text) == self.steps[-1].code
 
-    def seed(self) -> int | None:
+    def seed(self) -> int:
         """What the sampling of this answer depends on, besides its prompt."""
-        if self.rules.seed is None:
-            return None
         parts = (self.rules.seed, self.problem.task_id, self.begun.sample, len(self.steps), self.is_resampled)
         return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
 
@@ -246,9 +244,10 @@ def _sample(
         return
     for player in players:
         player.is_resampled = is_resampled
-    temperatures = rules.temperatures[len(players[0].steps) :][:1] or rules.temperatures[-1:]
+    turn = min(len(players[0].steps), len(rules.temperatures) - 1)
+    temperature = rules.temperatures[turn] if rules.temperatures else None
     seeds = None if rules.seed is None else [player.seed() for player in players]
-    completions = generator.generate([player.prompt for player in players], *temperatures[:1], seeds=seeds)
+    completions = generator.generate([player.prompt for player in players], temperature, seeds)
     for player, completion in zip(players, completions, strict=True):
         player.completion = completion
 

@@ -90,7 +90,7 @@ def test_the_defaults_are_the_papers():
     # 128 trajectories an update: 4 per device, accumulated 32 times
     assert cocos.per_device_train_batch_size * cocos.gradient_accumulation_steps == 128
     assert (boost.learning_rate, boost.lr_scheduler_type, boost.max_steps) == (2e-5, "cosine", 1000)
-    assert (evaluation.temperature, evaluation.max_completion_length, evaluation.num_turns) == (0.0, 512, 2)
+    assert (evaluation.temperature, evaluation.max_completion_length, evaluation.num_turns) == ([0.0], 512, 2)
 
 
 def test_dev_data_makes_the_best_checkpoint_that_of_the_last_turns_accuracy():
