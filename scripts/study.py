@@ -26,7 +26,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = ROOT / "docs" / "study"
 PAGE = ROOT / "docs" / "study.md"
-BEGIN, END = "<!-- table: written by scripts/study.py -->", "<!-- end of table -->"
+BEGIN, END = "<!-- tables: written by scripts/study.py -->", "<!-- end of tables -->"
+SPEED = "On the way, on the 100 dev problems, after so many updates:"
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantiles of Student's t by number of seeds
 MEASURES = ("acc_1", "acc_2", "delta", "i2c", "c2i")
 QUIET = {
@@ -221,10 +222,30 @@ def table(results: Sequence[Result]) -> str:
     """Markdown: one arm a row, percent with half intervals over seeds."""
     lines = ["| arm | acc@1 | acc@2 | delta | i→c | c→i | best of 2 |", "| --- |" + " --- |" * 6]
     for arm, rows in by_arm(results).items():
-        spreads = [spread([getattr(row, name) for row in rows]) for name in (*MEASURES, "best_of_2")]
-        cells = ["" if s.mean != s.mean else f"{100 * s.mean:.1f} ± {100 * s.half:.1f}" for s in spreads]
+        cells = [cell([getattr(row, name) for row in rows]) for name in (*MEASURES, "best_of_2")]
         lines.append(f"| {arm} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def table_of_speed(points: Sequence[Point]) -> str:
+    """Markdown: dev acc@1 and acc@2 of each trained arm on the way, percent with half intervals over seeds."""
+    updates = (5, 10, 15, 30)
+    heads = [f"{name} after {update}" for name in ("acc@1", "acc@2") for update in updates]
+    lines = ["| arm | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
+    for arm, rows in by_arm(points).items():
+        cells = [
+            cell([getattr(row, name) for row in rows if row.update == update])
+            for name in ("acc_1", "acc_2")
+            for update in updates
+        ]
+        lines.append(f"| {arm} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def cell(shares: Sequence[float]) -> str:
+    """Mean and half interval in percent; nothing where an arm has no such number."""
+    middle, half = spread(shares)
+    return "" if middle != middle else f"{100 * middle:.1f} ± {100 * half:.1f}"
 
 
 def plot_bars(results: Sequence[Result], path: Path) -> None:
@@ -293,14 +314,17 @@ def save(figure: Any, path: Path) -> None:
     pyplot.close(figure)
 
 
-def write_page(results: Sequence[Result], page: Path) -> None:
-    """Replace the page's table by that of these results."""
+def write_page(results: Sequence[Result], points: Sequence[Point], page: Path) -> None:
+    """Replace the page's tables by those of these numbers."""
     text = page.read_text(encoding="utf-8")
     before, found, rest = text.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not (found and ended):
         raise ValueError(f"{page}: needs the lines '{BEGIN}' and '{END}', between which the table goes")
-    page.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}", encoding="utf-8")
+    page.write_text(
+        f"{before}{BEGIN}\n{table(results)}\n\n{SPEED}\n\n{table_of_speed(points)}\n{END}{after}",
+        encoding="utf-8",
+    )
 
 
 def main() -> None:
@@ -333,7 +357,7 @@ def main() -> None:
     results, curves = load_csv(STUDY / "results.csv", Result), load_csv(STUDY / "curves.csv", Point)
     plot_bars(results, STUDY / "bars")
     plot_curves(curves, STUDY / "curves")
-    write_page(results, PAGE)
+    write_page(results, curves, PAGE)
     print(table(results))
 
 
