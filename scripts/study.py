@@ -228,7 +228,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def table_of_speed(points: Sequence[Point]) -> str:
-    """Markdown: dev acc@1 and acc@2 of each trained arm on the way, percent with half intervals over seeds."""
+    """Markdown: dev acc@1 and acc@2 of each trained arm on the way, in percent with half intervals."""
     updates = (5, 10, 15, 30)
     heads = [f"{name} after {update}" for name in ("acc@1", "acc@2") for update in updates]
     lines = ["| arm | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
