@@ -451,6 +451,11 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
                     f"--{name} has no effect here: advantages are leave-one-out differences of returns, made "
                     f"by --credit, --gamma, --reward and their kin; leave it out"
                 )
+        if self.sync_ref_model:
+            raise ValueError(
+                "--sync_ref_model moves the reference, which no checkpoint holds: a resumed run would be "
+                "another one; leave it out"
+            )
         _check_stopping(self)
         _fit_machine(self)
         _accumulate(self)

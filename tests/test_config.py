@@ -164,6 +164,7 @@ def test_needed_options_may_come_from_the_file(tmp_path):
         (COCOS, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
         (COCOS, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
         (COCOS, ["--rloo_k", "1"], ["at least 2 generations"]),
+        (COCOS, ["--sync_ref_model", "true"], ["a resumed run would be another one", "leave it out"]),
         (COCOS, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
         (BOOST, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
         (COCOS, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),

@@ -5,13 +5,15 @@ import inspect
 import subprocess
 import sys
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from transformers import Trainer
-from trl import RLOOTrainer
+from trl import RLOOConfig, RLOOTrainer
 
 from cocos.checkpoints import ResumableTrainer
+from cocos.config import UNTRUNCATED, WITHOUT_EFFECT
 from cocos.trainer import CoCoSTrainer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +110,12 @@ def test_every_attribute_that_our_trainer_takes_from_its_parent_is_there():
     assert {"_metrics", "_get_per_token_logps_and_entropies", "accelerator", "ref_model"} <= inherited
     theirs = {name for parent in RLOOTrainer.__mro__[:-1] for name in vars(parent)} | assigned(RLOOTrainer)
     assert inherited - theirs == set()
+
+
+def test_every_option_that_is_refused_for_want_of_an_effect_is_one_of_trls():
+    defaults = {option.name: option.default for option in fields(RLOOConfig)}
+    for name, neutral in (UNTRUNCATED | WITHOUT_EFFECT).items():
+        assert defaults[name] == neutral, name
 
 
 def self_attributes(cls: type) -> list[ast.Attribute]:
