@@ -4,7 +4,7 @@
         --output_dir OUT
 
 Config -> problems -> CoCoSTrainer -> save. With --dev_data the checkpoint with the best greedy acc@T is what
-is saved.
+is saved. --dry_run says what a run would do and need, and stops.
 """
 
 from pathlib import Path
@@ -14,6 +14,7 @@ from trl import ModelConfig, get_peft_config, get_quantization_config
 from cocos.checkpoints import StopOnSigterm, resume_point
 from cocos.cli import parse, run
 from cocos.config import CoCoSConfig, model_init_kwargs, open_executor, prompt_protocol
+from cocos.dry_run import report
 from cocos.generation.tokens import load_tokenizer
 from cocos.problems import load_problems, sha256
 from cocos.records import resolved, save_json
@@ -24,6 +25,10 @@ def main() -> None:
     """The story of a CoCoS run."""
     args, model_args = parse((CoCoSConfig, ModelConfig), __doc__)
     checkpoint = resume_point(args.resume_from_checkpoint, args.output_dir)
+    if args.dry_run:
+        if args.process_index == 0:
+            print(report(args, model_args))
+        return
     problems = load_problems(args.train_data)
     dev_problems = load_problems(args.dev_data) if args.dev_data else []
     protocol = prompt_protocol(args)

@@ -331,6 +331,13 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             "help": "MBPP-format problems played greedily while training; the best acc@T is what is saved."
         },
     )
+    dry_run: bool = field(
+        default=False,
+        metadata={
+            "help": "Resolve everything, print the first prompts, steps, memory and warnings, and stop "
+            "before the weights are loaded."
+        },
+    )
     credit: Literal["turn", "trajectory", "last"] = field(
         default="trajectory",
         metadata={
