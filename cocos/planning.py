@@ -105,8 +105,8 @@ def seconds_per_update(
 
     Sampling takes as many steps as the longest answer, per turn and per batch of `rollout_rows`; a step takes
     the time of launching its kernels, or of reading weights and cache once, whichever is longer. The rest is
-    arithmetic: 2 P operations per token forward (P parameters), again with the reference; then 2 P forward,
-    4 P backward (2 P under an adapter: the base has no gradients) and 2 P for what was checkpointed.
+    arithmetic: 2 P operations per token (P parameters) for the transcripts, for each row under the policy and
+    under the reference, and `training_seconds`.
 
     Args:
         prompts_T: Tokens before each turn's answer, padding included.
@@ -117,20 +117,33 @@ def seconds_per_update(
     trajectories = schedule.trajectories / setting.num_gpus
     batches = math.ceil(trajectories / rollout_rows)
     rows = min(rollout_rows, trajectories)
-    rate = card.tflops * 1e12 * UTILISATION
     read = weight_bytes(shape, setting) * (setting.num_gpus if setting.zero_stage >= 3 else 1)
     rollout = 0.0
     for prompt in prompts_T:
         cache = cache_bytes(shape, round(rows * (prompt + answer / 2)), setting.compute)
         step = max(LAUNCH_S * shape.layers, (read + cache) / (card.tb_s * 1e12))
-        rollout += batches * answer * step + 2 * shape.parameters * trajectories * prompt / rate
+        rollout += batches * answer * step + _seconds(2 * shape.parameters * trajectories * prompt, card)
     trained = prompts_T[len(prompts_T) - schedule.trained_turns :]
     tokens = trajectories * len(trained) * (max(trained) + answer)
     forwards = 1 + (setting.has_reference or bool(shape.adapter_parameters))
+    return Seconds(
+        rollout=rollout,
+        scoring=_seconds(forwards * 2 * shape.parameters * tokens, card),
+        update=training_seconds(shape, setting, card, tokens),
+    )
+
+
+def training_seconds(shape: ModelShape, setting: Setting, card: Card, tokens: float) -> float:
+    """Seconds of forward and backward over so many tokens on one GPU: 2 P operations per token forward, 4 P
+    backward (2 P under an adapter: the base has no gradients), 2 P for what was checkpointed.
+    """
     backward = 2 if shape.adapter_parameters else 4
     passes = 2 + backward + 2 * setting.checkpoints_activations
-    work = shape.parameters * tokens / rate
-    return Seconds(rollout, 2 * forwards * work, passes * work)
+    return _seconds(passes * shape.parameters * tokens, card)
+
+
+def _seconds(operations: float, card: Card) -> float:
+    return operations / (card.tflops * 1e12 * UTILISATION)
 
 
 def executor_cores(

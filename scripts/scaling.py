@@ -1,0 +1,263 @@
+"""The tables of docs/scaling.md: what the recipes for real models need, worked out on paper.
+
+    python scripts/scaling.py
+
+Shapes are those of the checkpoints' config.json. A test compares what this prints with the page.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs from a clone
+
+from peft import LoraConfig
+from transformers import LlamaConfig, PretrainedConfig, Qwen2Config
+
+from cocos.memory import (
+    AUTOCAST,
+    FLOAT32,
+    NF4,
+    ZERO_BF16,
+    Load,
+    ModelShape,
+    Precision,
+    Setting,
+    fits,
+    peak,
+    phases,
+)
+from cocos.planning import (
+    A10,
+    A100,
+    Card,
+    Schedule,
+    Seconds,
+    executor_cores,
+    gib,
+    prompt_lengths,
+    seconds_per_update,
+    training_seconds,
+)
+from cocos.sizing import model_shape
+
+CONFIGS: dict[str, PretrainedConfig] = {
+    "qwen2.5-coder-0.5b": Qwen2Config(
+        vocab_size=151936,
+        hidden_size=896,
+        intermediate_size=4864,
+        num_hidden_layers=24,
+        num_attention_heads=14,
+        num_key_value_heads=2,
+        tie_word_embeddings=True,
+        max_position_embeddings=32768,
+    ),
+    "qwen2.5-1.5b": Qwen2Config(
+        vocab_size=151936,
+        hidden_size=1536,
+        intermediate_size=8960,
+        num_hidden_layers=28,
+        num_attention_heads=12,
+        num_key_value_heads=2,
+        tie_word_embeddings=True,
+        max_position_embeddings=131072,
+    ),
+    "llama-3.2-1b": LlamaConfig(
+        vocab_size=128256,
+        hidden_size=2048,
+        intermediate_size=8192,
+        num_hidden_layers=16,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        head_dim=64,
+        tie_word_embeddings=True,
+        max_position_embeddings=131072,
+    ),
+    "deepseek-coder-1.3b": LlamaConfig(
+        vocab_size=32256,
+        hidden_size=2048,
+        intermediate_size=5504,
+        num_hidden_layers=24,
+        num_attention_heads=16,
+        num_key_value_heads=16,
+        tie_word_embeddings=False,
+        max_position_embeddings=16384,
+    ),
+}
+ADAPTER = LoraConfig(r=16, task_type="CAUSAL_LM")  # --use_peft with TRL's defaults
+
+# MBPP train: 374 problems, the longest prompt has 983 characters, assumed 2.9 to a token.
+FIRST_PROMPT, INSTRUCTION, ANSWER = 340, 48, 512
+PROMPTS_T = prompt_lengths(FIRST_PROMPT, ANSWER, INSTRUCTION, turns=2)
+SCHEDULE = Schedule(
+    problems=374, trajectories=128, group=2, turns=2, trained_turns=2, problems_per_rollout=64
+)
+UPDATES = 1500
+TIMEOUT_S = 10.0
+BOOST_ROWS, BOOST_TOKENS, BOOST_UPDATES = 256, 400, 1000  # a row with its padding, assumed
+
+SHAPES = {name: model_shape(config) for name, config in CONFIGS.items()}
+ADAPTED = {name: model_shape(config, ADAPTER) for name, config in CONFIGS.items()}
+
+
+def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Load:
+    """The memory that the recipes' batches take on one GPU."""
+    local = SCHEDULE.trajectories // num_gpus
+    return Load(
+        rollout_rows=min(rollout, local),
+        scoring_rows=min(rollout, 2 * local),
+        update_rows=2 * per_device,
+        prompt=PROMPTS_T[-1],
+        answer=ANSWER,
+    )
+
+
+def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def bytes_per_parameter() -> str:
+    """What every trained parameter costs on one GPU of N, at the optimizer's step, reference included."""
+    kinds: list[tuple[str, Precision, int]] = [
+        ("ZeRO-1, bf16", ZERO_BF16, 1),
+        ("ZeRO-2, bf16", ZERO_BF16, 2),
+        ("ZeRO-3, bf16", ZERO_BF16, 3),
+        ("DDP, float32 weights, bf16 autocast", AUTOCAST, 0),
+        ("FSDP full shard, float32 weights", FLOAT32, 3),
+    ]
+    rows = []
+    for name, precision, stage in kinds:
+        cells = [name, *(f"{x:g}" for x in (precision.weights, precision.gradients))]
+        cells += [
+            f"{precision.master:g} + {precision.moments:g}",
+            f"{precision.step:g}",
+            f"{precision.weights:g}",
+        ]
+        for num_gpus in (1, 2, 8):
+            setting = Setting(precision, stage, num_gpus)
+            step = phases(UNIT, setting, Load(0, 0, 0, 0, 0))["step"]
+            cells.append(f"{sum(step) / UNIT.parameters:.2f}")
+        rows.append(cells)
+    head = [
+        "layout",
+        "weights",
+        "gradients",
+        "copy + moments",
+        "at the step",
+        "reference",
+        "N = 1",
+        "N = 2",
+        "N = 8",
+    ]
+    return markdown(head, rows)
+
+
+# A billion parameters without width or vocabulary, so that only the states are left.
+UNIT = ModelShape(10**9, 0, 1, 0, 0, 1, 1, 0, 0, 1)
+
+
+def memory_table() -> str:
+    """Peak of each recipe under each layout."""
+    layouts = {
+        "ZeRO-2, 1 GPU": (SHAPES, Setting(zero_stage=2), load(1)),
+        "ZeRO-1, 8": (SHAPES, Setting(zero_stage=1, num_gpus=8), load(8)),
+        "ZeRO-2, 8": (SHAPES, Setting(zero_stage=2, num_gpus=8), load(8)),
+        "ZeRO-3, 8": (SHAPES, Setting(zero_stage=3, num_gpus=8), load(8)),
+        "LoRA, 1": (ADAPTED, LORA, load(1)),
+        "QLoRA, 1": (ADAPTED, replace(LORA, layer_weights=NF4), load(1)),
+        "ZeRO-2, 1, small": (SHAPES, Setting(zero_stage=2), SMALL),
+        "LoRA, 1, small": (ADAPTED, LORA, SMALL),
+        "QLoRA, 1, small": (ADAPTED, replace(LORA, layer_weights=NF4), SMALL),
+    }
+    rows = [
+        [name, *(gib(peak(phases(shapes[name], setting, at))) for shapes, setting, at in layouts.values())]
+        for name in CONFIGS
+    ]
+    return markdown(["recipe", *layouts], rows)
+
+
+LORA = Setting(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16
+SMALL = load(1, per_device=2, rollout=32)  # for 24 GB
+
+
+MACHINES = ((A10, 1), (A100, 1), (A100, 8))
+
+
+def layout_on(name: str, card: Card, num_gpus: int) -> tuple[str, ModelShape, Setting, Load]:
+    """Full training where it fits, else LoRA; on 24 GB with small batches."""
+    at = SMALL if card is A10 else load(num_gpus)
+    batches = ", small" if card is A10 else ""
+    full = Setting(zero_stage=2, num_gpus=num_gpus)
+    if fits(peak(phases(SHAPES[name], full, at)), card.memory_gib):
+        return f"ZeRO-2{batches}", SHAPES[name], full, at
+    return f"LoRA{batches}", ADAPTED[name], replace(LORA, num_gpus=num_gpus), at
+
+
+def stage_2_seconds(name: str, card: Card, num_gpus: int) -> Seconds:
+    """Seconds of one update of stage 2."""
+    _, shape, setting, at = layout_on(name, card, num_gpus)
+    return seconds_per_update(shape, setting, SCHEDULE, card, PROMPTS_T, ANSWER, at.rollout_rows)
+
+
+def cocos_hours(name: str, card: Card, num_gpus: int) -> float:
+    """Hours of all updates of stage 2."""
+    return stage_2_seconds(name, card, num_gpus).total * UPDATES / 3600
+
+
+def boost_hours(name: str, card: Card, num_gpus: int) -> float:
+    """Hours of all updates of stage 1."""
+    _, shape, setting, _ = layout_on(name, card, num_gpus)
+    tokens = BOOST_ROWS * BOOST_TOKENS / num_gpus
+    return training_seconds(shape, setting, card, tokens) * BOOST_UPDATES / 3600
+
+
+def recipe_table() -> str:
+    """Every recipe on three machines: layout, peak, seconds and hours, processors for the executor."""
+    rows = []
+    for name in CONFIGS:
+        for card, num_gpus in MACHINES:
+            layout, shape, setting, at = layout_on(name, card, num_gpus)
+            found = phases(shape, setting, at)
+            worst = max(found, key=lambda phase: found[phase].total)
+            seconds = stage_2_seconds(name, card, num_gpus)
+            workers = executor_cores(SCHEDULE.trajectories / num_gpus, seconds.rollout / 2, TIMEOUT_S)
+            cells = [name, f"{num_gpus} x {card.memory_gib} GB", layout, f"{gib(peak(found))} ({worst})"]
+            cells += [f"{part:.0f}" for part in (*seconds, seconds.total)]
+            cells += [f"{cocos_hours(name, card, num_gpus):.0f}", f"{boost_hours(name, card, num_gpus):.1f}"]
+            rows.append([*cells, str(workers)])
+    head = [
+        "recipe",
+        "machine",
+        "layout",
+        "GiB per GPU",
+        "rollout s",
+        "scoring s",
+        "update s",
+        "s per update",
+    ]
+    return markdown([*head, "CoCoS h", "Boost h", "workers per GPU"], rows)
+
+
+def rollout_table() -> str:
+    """What one update of the recipes samples, trains on and executes."""
+    one = SCHEDULE
+    row = PROMPTS_T[-1] + ANSWER
+    rows = [
+        ("trajectories", one.trajectories, f"{one.trajectories // one.group} problems x k = {one.group}"),
+        ("tokens sampled, at most", one.programs * ANSWER, f"128 x T = 2 x {ANSWER}"),
+        ("tokens of transcripts read", one.trajectories * sum(PROMPTS_T), f"128 x {PROMPTS_T}"),
+        ("rows of the loss", one.rows, "128 x K = 2"),
+        ("tokens of the loss, padding included", one.rows * row, f"256 x ({PROMPTS_T[1]} + {ANSWER})"),
+        ("programs", one.programs, "128 x T = 2"),
+    ]
+    return markdown(["per update", "", ""], [[name, f"{number:,}", how] for name, number, how in rows])
+
+
+TABLES = (bytes_per_parameter, memory_table, rollout_table, recipe_table)
+
+if __name__ == "__main__":
+    print(*(table() for table in TABLES), sep="\n\n")
