@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTTrainer, get_peft_config, get_quantization_config
 
 from boost.data import load_tokenized
+from boost.dry_run import report
 from cocos.checkpoints import ResumableTrainer, StopOnSigterm, resume_point
 from cocos.cli import parse, run
 from cocos.config import BoostConfig, model_init_kwargs
@@ -35,6 +36,10 @@ def main() -> None:
     """Rows -> labelled token ids -> trl.SFTTrainer -> best checkpoint in output_dir."""
     args, model_args = parse((BoostConfig, ModelConfig), __doc__)
     checkpoint = resume_point(args.resume_from_checkpoint, args.output_dir)
+    if args.dry_run:
+        if args.process_index == 0:
+            print(report(args, model_args))
+        return
     tokenizer = load_tokenizer(
         model_args.model_name_or_path, model_args.model_revision, args.trust_remote_code
     )

@@ -268,6 +268,13 @@ class BoostConfig(SFTConfig):
     eval_data: str | None = field(
         default=None, metadata={"help": "Boost rows whose loss chooses the best checkpoint."}
     )
+    dry_run: bool = field(
+        default=False,
+        metadata={
+            "help": "Resolve everything, print the first rows, steps, memory and warnings, and stop before "
+            "the weights are loaded."
+        },
+    )
     run_name: str | None = field(
         default=None, metadata={"help": "Name of the run in the logs.", "aliases": ["--wandb_run_name"]}
     )

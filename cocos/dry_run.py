@@ -70,7 +70,7 @@ def report(args: CoCoSConfig, model_args: ModelConfig) -> str:
     load = run_load(args, schedule, setting, prompts_T[-1])
     return "\n\n".join(
         [
-            _model_text(model_args.model_name_or_path, shape, setting),
+            model_text(model_args.model_name_or_path, shape, setting),
             _data_text(problems, dev_problems, lengths),
             _prompts_text(played, reciter),
             f"executor: self-test passed at isolation level {isolation}, {workers} workers; "
@@ -132,6 +132,19 @@ class Lengths:
         )
 
 
+def model_text(name: str | None, shape: ModelShape, setting: Setting) -> str:
+    """The model, and what each of its parameters costs where."""
+    adapter = f", {shape.adapter_parameters:,} of adapters are trained" if shape.adapter_parameters else ""
+    sharding = f"ZeRO stage {setting.zero_stage}" if setting.zero_stage else "nothing sharded"
+    bytes_ = setting.precision
+    return (
+        f"model: {name}, {shape.parameters:,} parameters{adapter}, context {shape.context} tokens\n"
+        f"states: {setting.num_gpus} process(es), {sharding}; bytes per trained parameter: "
+        f"weights {bytes_.weights:g}, gradients {bytes_.gradients:g}, "
+        f"optimizer {bytes_.master + bytes_.moments:g}"
+    )
+
+
 def memory_text(shape: ModelShape, setting: Setting, load: Load) -> str:
     """The memory of every phase as a table, and whether this machine's GPU has room for it."""
     found = phases(shape, setting, load)
@@ -141,7 +154,7 @@ def memory_text(shape: ModelShape, setting: Setting, load: Load) -> str:
         for name, phase in found.items()
     ]
     needed = peak(found)
-    text = f"memory, estimated; a transcript of {load.prompt} and an answer of {load.answer} tokens at worst"
+    text = f"memory, estimated for rows of {load.prompt + load.answer} tokens, the longest there can be"
     verdict = f"needs {gib(needed)} GiB per GPU"
     if torch.cuda.is_available():
         has = torch.cuda.get_device_properties(0).total_memory
@@ -153,18 +166,6 @@ def memory_text(shape: ModelShape, setting: Setting, load: Load) -> str:
 def warnings_text(warnings: Sequence[str]) -> str:
     """What would fail or teach nothing, a line each."""
     return "\n".join(f"warning: {warning}" for warning in warnings) or "no warnings"
-
-
-def _model_text(name: str | None, shape: ModelShape, setting: Setting) -> str:
-    adapter = f", {shape.adapter_parameters:,} of adapters are trained" if shape.adapter_parameters else ""
-    sharding = f"ZeRO stage {setting.zero_stage}" if setting.zero_stage else "nothing sharded"
-    bytes_ = setting.precision
-    return (
-        f"model: {name}, {shape.parameters:,} parameters{adapter}, context {shape.context} tokens\n"
-        f"states: {setting.num_gpus} process(es), {sharding}; bytes per trained parameter: "
-        f"weights {bytes_.weights:g}, gradients {bytes_.gradients:g}, "
-        f"optimizer {bytes_.master + bytes_.moments:g}"
-    )
 
 
 def _data_text(problems: Sequence[Problem], dev_problems: Sequence[Problem], lengths: Lengths) -> str:

@@ -19,6 +19,7 @@ from cocos.memory import (
     AUTOCAST,
     FLOAT32,
     NF4,
+    PURE_BF16,
     ZERO_BF16,
     Load,
     ModelShape,
@@ -160,6 +161,27 @@ def bytes_per_parameter() -> str:
 UNIT = ModelShape(10**9, 0, 1, 0, 0, 1, 1, 0, 0, 1)
 
 
+def bytes_under_adapters() -> str:
+    """What a frozen parameter and one of its adapter cost, and both together on a recipe."""
+    rows = []
+    for name, setting in (("LoRA, bf16 base", LORA), ("QLoRA, 4 bits", QLORA)):
+        kind, shape = setting.precision, ADAPTED["qwen2.5-1.5b"]
+        states = phases(shape, setting, Load(0, 0, 0, 0, 0))["step"]
+        in_layers = setting.layer_weights or setting.base_weights
+        cells = [name, f"{in_layers:g}", f"{setting.base_weights:g}", f"{shape.trained:,}"]
+        cells.append(f"{kind.weights:g} + {kind.gradients:g} + {kind.moments:g}")
+        rows.append([*cells, f"{sum(states) / shape.parameters:.2f}"])
+    head = [
+        "layout",
+        "base, layers",
+        "base, embeddings",
+        "adapter parameters",
+        "each",
+        "all, per base parameter",
+    ]
+    return markdown(head, rows)
+
+
 def memory_table() -> str:
     """Peak of each recipe under each layout."""
     layouts = {
@@ -168,10 +190,10 @@ def memory_table() -> str:
         "ZeRO-2, 8": (SHAPES, Setting(zero_stage=2, num_gpus=8), load(8)),
         "ZeRO-3, 8": (SHAPES, Setting(zero_stage=3, num_gpus=8), load(8)),
         "LoRA, 1": (ADAPTED, LORA, load(1)),
-        "QLoRA, 1": (ADAPTED, replace(LORA, layer_weights=NF4), load(1)),
+        "QLoRA, 1": (ADAPTED, QLORA, load(1)),
         "ZeRO-2, 1, small": (SHAPES, Setting(zero_stage=2), SMALL),
         "LoRA, 1, small": (ADAPTED, LORA, SMALL),
-        "QLoRA, 1, small": (ADAPTED, replace(LORA, layer_weights=NF4), SMALL),
+        "QLoRA, 1, small": (ADAPTED, QLORA, SMALL),
     }
     rows = [
         [name, *(gib(peak(phases(shapes[name], setting, at))) for shapes, setting, at in layouts.values())]
@@ -180,7 +202,8 @@ def memory_table() -> str:
     return markdown(["recipe", *layouts], rows)
 
 
-LORA = Setting(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16
+LORA = Setting(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16: adapters are kept in float32
+QLORA = Setting(PURE_BF16, base_weights=2, layer_weights=NF4)  # and --load_in_4bit: adapters in bfloat16
 SMALL = load(1, per_device=2, rollout=32)  # for 24 GB
 
 
@@ -257,7 +280,7 @@ def rollout_table() -> str:
     return markdown(["per update", "", ""], [[name, f"{number:,}", how] for name, number, how in rows])
 
 
-TABLES = (bytes_per_parameter, memory_table, rollout_table, recipe_table)
+TABLES = (bytes_per_parameter, bytes_under_adapters, memory_table, rollout_table, recipe_table)
 
 if __name__ == "__main__":
     print(*(table() for table in TABLES), sep="\n\n")

@@ -27,6 +27,8 @@ PURE = [
     "cocos.rewards",
     "cocos.rollout",
     "cocos.metrics",
+    "cocos.memory",
+    "cocos.planning",
     "cocos.records",
     "cocos.samples",
     "cocos.generation",
