@@ -19,7 +19,7 @@ from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.evaluation import chosen_problems, evaluate, finish, join_ranks, open_run
 from cocos.generation.opening import open_generator
 from cocos.records import save_json
-from cocos.report import save_report, show
+from cocos.report import load_runs, save_report, show
 
 
 def main() -> None:
@@ -39,9 +39,12 @@ def main() -> None:
         return
     output_dir = Path(args.output_dir)
     save_json(metrics, output_dir / "metrics.json")
-    save_report({output_dir.name: metrics}, output_dir)
-    show({output_dir.name: metrics})
-    print(f"written to {output_dir}: samples.jsonl metrics.json run.json report.md report.png")
+    runs = load_runs([output_dir])
+    save_report(runs, output_dir)
+    show(runs)
+    print(
+        f"written to {output_dir}: samples.jsonl metrics.json run.json, and to be read: report.html report.md"
+    )
 
 
 if __name__ == "__main__":

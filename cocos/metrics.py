@@ -162,7 +162,7 @@ def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
 def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
     """Everything above in one dictionary of plain values, as it is written to metrics.json."""
     usable = scored(trajectories)
-    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
     return {
         "num_problems": len({trajectory.problem.task_id for trajectory in trajectories}),
         "num_trajectories": len(trajectories),

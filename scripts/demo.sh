@@ -39,4 +39,4 @@ evaluate cocos "$out/models/cocos"
 
 step "report"
 python -m cocos.report "$out/base" "$out/boost" "$out/cocos" --output_dir "$out/report"
-echo "report.md and report.png in $out/report, every answer in $out/*/samples.jsonl"
+echo "open $out/report/report.html in a browser; every answer is in $out/*/samples.jsonl"

@@ -29,6 +29,7 @@ PURE = [
     "cocos.metrics",
     "cocos.memory",
     "cocos.planning",
+    "cocos.comparison",
     "cocos.records",
     "cocos.samples",
     "cocos.generation",

@@ -1,0 +1,184 @@
+"""Charts of evaluations, each drawn into matplotlib axes.
+
+Text from outside is never read as mathematics or markup (`plots.STYLE`).
+"""
+
+from collections.abc import Sequence
+from math import ceil
+
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path as Outline
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
+
+from cocos.report.runs import Run
+from cocos.report.tables import shown
+
+INK, GRID = "#2b2f36", "#c9ced6"  # the page puts its own colours in their place
+RIGHT, WRONG = "#1a936f", "#c8553d"
+SERIES = ("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d", "#5c6b7a")
+TURNS = ("#2b63c1", "#5c95dd", "#9cc3ee", "#f0b35a", "#d9822b", "#a8541b")
+ERRORS = ("#c8553d", "#e08e1b", "#8e5bb5", "#3066be", "#d6679a", "#7d8794")
+NUM_BINS = 24
+
+
+def accuracy(axes: Axes, runs: Sequence[Run]) -> None:
+    """acc@t with 95 % intervals, a line per run."""
+    for number, run in enumerate(runs):
+        estimates = [run.metrics["metrics"][f"acc_t{turn}"] for turn in range(1, run.num_turns + 1)]
+        values = [estimate["value"] for estimate in estimates]
+        spread = [[e["value"] - e["low"] for e in estimates], [e["high"] - e["value"] for e in estimates]]
+        axes.errorbar(
+            range(1, len(values) + 1),
+            values,
+            yerr=spread,
+            marker="o",
+            markersize=4,
+            capsize=3,
+            color=SERIES[number % len(SERIES)],
+            label=run.label,
+        )
+    turns = range(1, max(run.num_turns for run in runs) + 1)
+    _shares(axes, title="accuracy after each turn", xlabel="turn", xticks=turns)
+    if len(runs) > 1:
+        axes.legend()
+
+
+def changes(axes: Axes, runs: Sequence[Run]) -> None:
+    """i->c upwards and c->i downwards, a bar per run and pair of neighbouring turns."""
+    bars = [(run, pair, run.metrics["metrics"]) for run in runs for pair in run.pairs]
+    labels = [pair.replace("t", "").replace("_", "→") for _, pair, _ in bars]
+    if len(runs) > 1:
+        labels = [f"{run.label}\n{label}" for (run, _, _), label in zip(bars, labels, strict=True)]
+    places = range(len(bars))
+    axes.bar(places, [m[f"i2c_{pair}"]["value"] for _, pair, m in bars], color=RIGHT, label="repaired (i→c)")
+    axes.bar(places, [-m[f"c2i_{pair}"]["value"] for _, pair, m in bars], color=WRONG, label="spoilt (c→i)")
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.set(title="share of problems that changed")
+    axes.set_xticks(places, labels, rotation=0 if len(bars) <= 4 else 90)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.legend()
+
+
+def pass_at_k(axes: Axes, run: Run) -> None:
+    """pass@k over k, a line per turn."""
+    values = run.metrics["pass_at_k"]
+    ks = sorted({int(name.split("@")[1].split("_")[0]) for name in values})
+    for turn in range(1, run.num_turns + 1):
+        shares = [values[f"pass@{k}_t{turn}"] for k in ks]
+        axes.plot(ks, shares, marker="o", markersize=4, color=_turn_colour(turn), label=f"turn {turn}")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    _shares(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
+    axes.minorticks_off()
+    axes.legend()
+
+
+def flow(axes: Axes, run: Run) -> None:
+    """How problems move between right (above) and wrong (below) from turn to turn; heights are shares."""
+    metrics, width, gap = run.metrics["metrics"], 0.12, 0.08
+    right_T = [metrics[f"acc_t{turn}"]["value"] for turn in range(1, run.num_turns + 1)]
+    for t, right in enumerate(right_T):
+        for bottom, share, colour in ((1 - right + gap, right, RIGHT), (0.0, 1 - right, WRONG)):
+            axes.add_patch(Rectangle((t - width / 2, bottom), width, share, color=colour, linewidth=0))
+        axes.text(t, 1 + gap + 0.02, f"{right:.0%}", ha="center", va="bottom", color=RIGHT)
+        axes.text(t, -0.02, f"{1 - right:.0%}", ha="center", va="top", color=WRONG)
+    for t, pair in enumerate(run.pairs):
+        i2c, c2i = metrics[f"i2c_{pair}"]["value"], metrics[f"c2i_{pair}"]["value"]
+        before, after = 1 - right_T[t] + gap, 1 - right_T[t + 1] + gap  # where "right" begins
+        kept, still_wrong = right_T[t] - c2i, 1 - right_T[t] - i2c
+        ends = (t + width / 2, t + 1 - width / 2)
+        _band(axes, ends, (before + c2i, after + i2c), kept, RIGHT, 0.25)
+        _band(axes, ends, (0.0, 0.0), still_wrong, WRONG, 0.18)
+        _band(axes, ends, (before, still_wrong), c2i, WRONG, 0.65)
+        _band(axes, ends, (still_wrong, after), i2c, RIGHT, 0.65)
+    axes.set(xlim=(-0.25, run.num_turns - 0.75), ylim=(-0.12, 1.12 + gap), yticks=[])
+    axes.set_xticks(range(run.num_turns), [f"turn {t + 1}" for t in range(run.num_turns)])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title("right and wrong programs from turn to turn")
+
+
+def commonest_errors(runs: Sequence[Run]) -> list[str]:
+    """The error types that get a colour of their own, the same one for every run."""
+    totals: dict[str, int] = {}
+    for run in runs:
+        for counts in run.metrics["errors"]:
+            for kind, count in counts.items():
+                totals[kind] = totals.get(kind, 0) + count
+    return sorted(totals, key=lambda kind: -totals[kind])[: len(ERRORS) - 1]
+
+
+def errors(axes: Axes, run: Run, kinds: Sequence[str]) -> None:
+    """What stood at each turn: right programs, then those that failed with each of `kinds`, then the rest."""
+    counts_T, n = run.metrics["errors"], run.metrics["num_scored"]
+    rows = [("right", RIGHT, [n - sum(counts.values()) for counts in counts_T])]
+    for kind, colour in zip(kinds, ERRORS, strict=False):
+        rows.append((shown(kind), colour, [counts.get(kind, 0) for counts in counts_T]))
+    others = [sum(counts.values()) - sum(counts.get(kind, 0) for kind in kinds) for counts in counts_T]
+    rows.append(("other", ERRORS[-1], others))
+    turns, left = range(1, run.num_turns + 1), [0.0] * run.num_turns
+    for label, colour, counts in rows:
+        if any(counts):
+            shares = [count / n for count in counts]
+            axes.barh(turns, shares, left=left, color=colour, label=label, height=0.7)
+            left = [a + b for a, b in zip(left, shares, strict=True)]
+    axes.set(title="what stood at each turn", ylabel="turn", yticks=turns, xlim=(0, 1))
+    axes.invert_yaxis()
+    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    _legend_below(axes)
+
+
+def histogram(axes: Axes, values_T: Sequence[Sequence[float]], label: str, is_log: bool) -> None:
+    """One value per turn taken, stacked by turn; on a logarithmic axis for times, whose tail is long."""
+    values = [value for values in values_T for value in values if value > 0 or not is_log] or [1.0]
+    low, high = min(values), max(values)
+    if is_log:
+        factor = max(high / low, 1.1) ** (1 / NUM_BINS)
+        edges = [low * factor**i for i in range(NUM_BINS)] + [max(high, low * factor**NUM_BINS)]
+        values_T = [[max(value, low) for value in values] for values in values_T]
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        step = max(1, ceil((high - low + 1) / NUM_BINS))
+        edges = [low - 0.5 + step * i for i in range(ceil((high - low + 1) / step) + 1)]
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    turns = range(1, len(values_T) + 1)
+    colours = [_turn_colour(turn) for turn in turns]
+    axes.hist(values_T, bins=edges, stacked=True, color=colours, label=[f"turn {turn}" for turn in turns])
+    axes.set(title=label)
+    _legend_below(axes)
+
+
+def _legend_below(axes: Axes) -> None:
+    axes.figure.legend(loc="outside lower center", ncols=3, handlelength=1.2, columnspacing=1.2)
+
+
+def _turn_colour(turn: int) -> str:
+    return TURNS[(turn - 1) % len(TURNS)]
+
+
+def _shares(axes: Axes, **labels: object) -> None:
+    axes.set(ylim=(0, 1.02), **labels)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.grid(axis="y", linewidth=0.6)
+
+
+def _band(
+    axes: Axes,
+    ends: tuple[float, float],
+    bottoms: tuple[float, float],
+    height: float,
+    colour: str,
+    alpha: float,
+) -> None:
+    """A band of one height between two turns, curved like an S."""
+    if height <= 0:
+        return
+    (x0, x1), (y0, y1), middle = ends, bottoms, sum(ends) / 2
+    corners = [(x0, y0), (middle, y0), (middle, y1), (x1, y1), (x1, y1 + height)]
+    corners += [(middle, y1 + height), (middle, y0 + height), (x0, y0 + height), (x0, y0)]
+    codes = [Outline.MOVETO, *[Outline.CURVE4] * 3, Outline.LINETO, *[Outline.CURVE4] * 3, Outline.CLOSEPOLY]
+    axes.add_patch(PathPatch(Outline(corners, codes), facecolor=colour, alpha=alpha, linewidth=0))
