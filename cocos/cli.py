@@ -98,7 +98,7 @@ def run(main: Callable[[], None]) -> None:
     """Call an entry point; an error that its user can mend is printed as one line, with exit status 2."""
     try:
         main()
-    except (ValueError, OSError, ExecutorError) as error:
+    except (ValueError, OSError, ImportError, ExecutorError) as error:  # ImportError: an option's own package
         if os.environ.get("COCOS_TRACEBACK"):
             raise
         print(f"error: {' '.join(str(error).split())} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)

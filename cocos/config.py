@@ -405,6 +405,12 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
     temperature: float = field(
         default=0.9, metadata={"help": "Sampling temperature of the training rollouts."}
     )
+    disable_dropout: bool = field(
+        default=True,
+        metadata={
+            "help": "No dropout, LoRA's neither: with it the ratio of new to old probabilities is noisy."
+        },
+    )
     beta: float = field(
         default=0.01,
         metadata={"help": "Coefficient of the KL penalty; 0 saves the reference model and its forward pass."},

@@ -15,22 +15,22 @@ from tests.conftest import ROOT
 
 BIN = os.path.dirname(sys.executable)
 TOY = ROOT / "data/toy"
+ENVIRONMENT = os.environ | {
+    "PATH": f"{BIN}:{os.environ['PATH']}",
+    "OMP_NUM_THREADS": "1",
+    "WANDB_MODE": "offline",
+    "HF_HUB_OFFLINE": "1",
+    "WANDB_DIR": tempfile.gettempdir(),
+    "DS_ACCELERATOR": "cpu",
+}
 
 
 def command(*words, timeout_s=240):
     """Run a command in the repository, one thread, no network, wandb offline; return the finished process."""
-    environment = os.environ | {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
-        "WANDB_MODE": "offline",
-        "HF_HUB_OFFLINE": "1",
-        "WANDB_DIR": tempfile.gettempdir(),
-        "DS_ACCELERATOR": "cpu",
-    }
     return subprocess.run(
         [str(word) for word in words],
         cwd=ROOT,
-        env=environment,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -105,10 +105,9 @@ def test_the_reference_boost_command_works_as_written(tiny_model, rows_file, tmp
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
-@pytest.mark.parametrize("num_gpus", [1, 2])
-def test_the_reference_training_command_works_as_written(tiny_model, problems_file, tmp_path, num_gpus):
+def test_the_reference_training_command_works_as_written(tiny_model, problems_file, tmp_path):
     succeed(
-        *("deepspeed", "--num_gpus", num_gpus, "--master_port", free_port(), "train.py"),
+        *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),
         *("--deepspeed", "configs/deepspeed/zero2.json"),
         *("--model_name_or_path", tiny_model),
         *("--local_rollout_forward_batch_size", 4),
@@ -132,7 +131,7 @@ def test_the_reference_training_command_works_as_written(tiny_model, problems_fi
     )
     run = json.loads((tmp_path / "cocos/run.json").read_text())["options"]
     assert run["num_generations"] == 4 and run["gamma"] == 0.25 and run["rollout_batch_size"] == 4
-    assert run["gradient_accumulation_steps"] == 2 // num_gpus
+    assert run["gradient_accumulation_steps"] == 1
     assert (tmp_path / "cocos/model.safetensors").exists()
 
 

@@ -1,0 +1,72 @@
+"""The training scripts as they stand, one run after another in the processes that a launcher starts.
+
+    torchrun --nproc_per_node 2 tests/parallel_run.py RUNS.json      # [["train.py", "--config", ...], ...]
+
+So that layouts can be compared, samples do not depend on the rank that draws them: the n-th answer to a prompt is drawn
+with a seed made of the prompt and n. All else is what users run.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections import Counter
+from contextlib import contextmanager
+
+import torch
+from accelerate import DistributedType, PartialState
+
+import train
+from boost import boost_train
+from cocos.ranks import num_processors
+from cocos.trainer import CoCoSTrainer
+
+
+class SeededGenerator:
+    """A generator whose answers are drawn prompt by prompt."""
+
+    def __init__(self, generator):
+        self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
+
+    def generate(self, prompts, temperature=None, seeds=None):
+        seen = Counter()
+        completions = []
+        for prompt in map(tuple, prompts):
+            seen[prompt] += 1
+            digest = hashlib.sha256(repr((prompt, seen[prompt])).encode()).digest()
+            torch.manual_seed(int.from_bytes(digest[:4], "big"))
+            completions += self._generate([prompt], temperature)
+        return completions
+
+
+class SeededTrainer(CoCoSTrainer):
+    def __init__(self, *args, **options):
+        pretend_accelerators()
+        super().__init__(*args, **options)
+
+    @contextmanager
+    def _generator(self, temperature):
+        with super()._generator(temperature) as generator:
+            yield SeededGenerator(generator)
+
+
+def pretend_accelerators():
+    """Accelerate applies FSDP to accelerators alone; PyTorch's own works on processors just as well."""
+    if os.environ.get("ACCELERATE_USE_FSDP"):
+        PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+
+
+class Boost(boost_train.BoostTrainer):
+    def __init__(self, *args, **options):
+        pretend_accelerators()
+        super().__init__(*args, **options)
+
+
+if __name__ == "__main__":
+    torch.distributed.destroy_process_group = lambda group: None  # the ranks stay together for the next run
+    print(f"{num_processors()} processors for this rank", flush=True)
+    train.CoCoSTrainer, boost_train.BoostTrainer = SeededTrainer, Boost
+    with open(sys.argv[-1]) as runs:
+        for script, *words in json.load(runs):
+            sys.argv = [script, *words]
+            {"train.py": train, "boost/boost_train.py": boost_train}[script].main()
