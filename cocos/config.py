@@ -486,6 +486,12 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             self.metric_for_best_model = f"eval_acc_t{self.num_turns}"
             self.greater_is_better = True
         super().__post_init__()
+        local_batch = self.per_device_train_batch_size * self.steps_per_generation
+        if self.credit == "last" and local_batch % self.num_generations:
+            raise ValueError(
+                f"--credit last needs whole groups on a device: {local_batch} trajectories (per-device batch "
+                f"times accumulation) do not divide by --num_generations {self.num_generations}"
+            )
         if self.use_vllm:
             sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
             self.generation_kwargs = sampling | STOP_AT_DONE

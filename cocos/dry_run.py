@@ -83,6 +83,7 @@ def report(args: CoCoSConfig, model_args: ModelConfig) -> str:
                     *_batch_warnings(schedule),
                     *_length_warnings(args, shape, lengths, prompts_T),
                     *_model_warnings(config, len(tokenizer), played),
+                    *_engine_warnings(args),
                 ]
             ),
         ]
@@ -135,7 +136,7 @@ class Lengths:
 def model_text(name: str | None, shape: ModelShape, setting: Setting) -> str:
     """The model, and what each of its parameters costs where."""
     adapter = f", {shape.adapter_parameters:,} of adapters are trained" if shape.adapter_parameters else ""
-    sharding = f"ZeRO stage {setting.zero_stage}" if setting.zero_stage else "nothing sharded"
+    sharding = ("nothing sharded", "ZeRO stage 1", "ZeRO stage 2", "ZeRO stage 3 or FSDP")[setting.zero_stage]
     bytes_ = setting.precision
     return (
         f"model: {name}, {shape.parameters:,} parameters{adapter}, context {shape.context} tokens\n"
@@ -233,7 +234,7 @@ def _batch_warnings(schedule: Schedule) -> list[str]:
         return []
     return [
         f"{schedule.problems} problems are fewer than the {schedule.problems_per_rollout} that are sampled "
-        f"together: there would be no update at all; lower --global_batch_size or raise --num_generations"
+        f"together, so there would be no update; lower --global_batch_size or raise --num_generations"
     ]
 
 
@@ -266,3 +267,12 @@ def _model_warnings(config: PretrainedConfig, num_tokens: int, played: Trajector
             f"see scripts/prepare_data.py check"
         )
     return found
+
+
+def _engine_warnings(args: CoCoSConfig) -> list[str]:
+    if not args.use_vllm and not args.use_transformers_continuous_batching:
+        return []
+    return [
+        "memory and seconds of the rollout are those of transformers' generate: the engine in force reserves "
+        "its own share of the GPU for its cache, and samples faster"
+    ]

@@ -79,6 +79,12 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         dev_problems: Sequence[Problem] = (),
         **trainer_kwargs: Any,
     ):
+        together = args.generation_batch_size // args.num_generations
+        if len(problems) < together:
+            raise ValueError(
+                f"--train_data has {len(problems)} problems, fewer than the {together} that are sampled "
+                f"together, so there would be no update; lower --global_batch_size or raise --num_generations"
+            )
         self.problems = list(problems)
         self.dev_problems = list(dev_problems)
         self.executor = executor
@@ -102,13 +108,6 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             logger.warning(
                 "credit 'last': gamma has no effect, the shared earlier turns cancel in the baseline"
             )
-            local_batch = args.per_device_train_batch_size * args.steps_per_generation
-            if local_batch % args.num_generations:
-                raise ValueError(
-                    f"--credit last needs whole groups on a device: {local_batch} trajectories "
-                    f"(per-device batch times accumulation) do not divide by --num_generations "
-                    f"{args.num_generations}"
-                )
 
     # -- the parent's hooks --
 

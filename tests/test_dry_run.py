@@ -87,7 +87,7 @@ def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     # the recipe's 128 trajectories are 64 problems, here are 20; 512 new tokens twice are too long for 1,024
     found = warnings_of(done.stdout)
-    assert len(found) == 2 and "no update at all" in found[0] and "context of 1024" in found[1]
+    assert len(found) == 2 and "would be no update" in found[0] and "context of 1024" in found[1]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -99,7 +99,9 @@ def test_under_deepspeed_one_rank_speaks_for_all(bare_base, problems_file, tmp_p
         *(*FEW, "--global_batch_size", 16, "--report_to", "none", "--dry_run"),
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("2 process(es), ZeRO stage 3; bytes per trained parameter: weights 2") == 1
+    assert (
+        done.stdout.count("2 process(es), ZeRO stage 3 or FSDP; bytes per trained parameter: weights 2") == 1
+    )
     assert "930,816 parameters" in done.stdout  # whole, though ZeRO-3 would have cut them up
     assert "updates of 16 trajectories (4 problems x 4)" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -144,6 +146,10 @@ def test_what_would_fail_is_said(bare_base, problems_file, tmp_path):
     assert "turn 40 may reach" in context and "context of 1024" in context
     [cut] = warnings_of(told(bare_base, problems_file, *fine, "--max_completion_length", "4"))
     assert re.search(r"a reference takes \d+ tokens, more than --max_completion_length 4", cut)
+    [engine] = warnings_of(
+        told(bare_base, problems_file, *fine, "--use_transformers_continuous_batching", "true")
+    )
+    assert "reserves its own share of the GPU" in engine
     broken = tmp_path / "broken.jsonl"
     save_problems([replace(PROBLEMS[0], code="def mint(xs):\n    return 0"), *PROBLEMS[1:]], broken)
     [reference] = warnings_of(told(bare_base, broken, *fine))

@@ -231,3 +231,30 @@ def test_a_mistake_is_answered_in_one_line(words, expected, tiny_model, problems
     )
     assert expected in line
     assert not (tmp_path / "out/samples.jsonl").exists()
+
+
+def test_fewer_problems_than_one_batch_takes_are_refused(tiny_model, problems_file, tmp_path):
+    line = complaint(
+        *(sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file),
+        *("--output_dir", tmp_path / "out", "--global_batch_size", 16, "--report_to", "none"),
+    )
+    assert "6 problems, fewer than the 8 that are sampled together" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_credit_last_wants_whole_groups_on_every_device(tiny_model, problems_file, tmp_path):
+    done = command(
+        *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "train.py"),
+        *(
+            "--model_name_or_path",
+            tiny_model,
+            "--train_data",
+            problems_file,
+            "--output_dir",
+            tmp_path / "out",
+        ),
+        *("--credit", "last", "--rloo_k", 8, "--global_batch_size", 8, "--report_to", "none"),
+        "--dry_run",
+    )
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert "--credit last needs whole groups on a device: 4 trajectories" in done.stderr
