@@ -4,6 +4,7 @@
     python test.py ... --num_samples 16 --temperature 0.8 0.2     pass@k; a temperature per turn
     python test.py ... --feedback error --early_stop              what failed is told; reported apart
     python test.py ... --resume                                   continue a run that was interrupted
+    python test.py ... --answers buggy                            the model repairs given programs
     accelerate launch --num_processes 4 test.py ...               problems spread over processes
 
 Writes samples.jsonl (a row per trajectory, on the disk as soon as its batch is played), metrics.json,
@@ -16,7 +17,7 @@ import torch
 
 from cocos.cli import parse, run
 from cocos.config import EvalConfig, open_executor, prompt_protocol
-from cocos.evaluation import chosen_problems, evaluate, finish, join_ranks, open_run
+from cocos.evaluation import begun_trajectories, evaluate, finish, open_run
 from cocos.generation.opening import open_generator
 from cocos.records import save_json
 from cocos.report import load_runs, save_report, show
@@ -25,16 +26,16 @@ from cocos.report import load_runs, save_report, show
 def main() -> None:
     """The story of an evaluation."""
     (args,) = parse((EvalConfig,), __doc__)
-    problems, protocol = chosen_problems(args), prompt_protocol(args)
-    state = join_ranks()
-    with open_executor(args) as executor, open_run(args, problems, executor, state) as samples:
-        state.print(
-            f"executor isolation: {executor.isolation}; {len(samples.missing)} of "
-            f"{len(problems) * args.num_samples} trajectories to play"
+    protocol = prompt_protocol(args)
+    trajectories = begun_trajectories(args, protocol)
+    with open_executor(args) as executor, open_run(args, trajectories, executor) as samples:
+        samples.state.print(
+            f"executor isolation: {executor.isolation}; {len(samples.missing)} of {len(trajectories)} "
+            "trajectories to play"
         )
         if samples.missing:
-            evaluate(samples, args, problems, open_generator(args), executor, protocol)
-        metrics = finish(samples, args, problems, executor)
+            evaluate(samples, open_generator(args), protocol)
+        metrics = finish(samples)
     if metrics is None:  # rank 0 reports
         return
     output_dir = Path(args.output_dir)

@@ -118,6 +118,14 @@ class EvalConfig(PromptOptions, ExecutorOptions):
         },
     )
     seed: int = field(default=42, metadata={"help": "Seed of the sampling."})
+    answers: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "What stands as the first turns in place of the model's answers: `references` and "
+            "`buggy` are programs of --test_data, anything else is a samples.jsonl or a file of answers. "
+            "Where it leaves no turn, no model is needed."
+        },
+    )
     feedback: Feedback = field(
         default="none",
         metadata={
@@ -170,9 +178,11 @@ class EvalConfig(PromptOptions, ExecutorOptions):
 
     def __post_init__(self) -> None:
         _check_prompt_options(self)
-        for name in ("model_name_or_path", "test_data", "output_dir"):
+        for name in ("test_data", "output_dir"):
             if not getattr(self, name):
                 raise ValueError(f"--{name} is missing; see --help")
+        if not self.model_name_or_path and not self.answers:
+            raise ValueError("--model_name_or_path is missing; see --help")
         for name in ("batch_size", "num_samples", "max_completion_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
@@ -182,7 +192,7 @@ class EvalConfig(PromptOptions, ExecutorOptions):
             raise ValueError(
                 f"--temperature has {len(self.temperature)} values for --num_turns {self.num_turns}"
             )
-        if self.num_samples > 1 and not any(self.temperature):
+        if self.num_samples > 1 and not any(self.temperature) and not self.answers:
             raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
         if self.on_repeat == "resample" and not all(self.temperature[1:] or self.temperature):
             raise ValueError(
@@ -214,7 +224,7 @@ class EvalConfig(PromptOptions, ExecutorOptions):
     @property
     def conditions(self) -> dict[str, object]:
         """What every row and the metrics say of how they were made: results compare under equal ones."""
-        names = ("protocol", "feedback", "early_stop", "on_repeat", "temperature", "visible_tests")
+        names = ("protocol", "feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
         return {name: getattr(self, name) for name in names}
 
 

@@ -8,17 +8,18 @@ not.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 from tqdm import tqdm
 
+from cocos.answers import FIELDS, given_answers
 from cocos.config import EvalConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
@@ -27,7 +28,7 @@ from cocos.problems import DataError, Problem, load_problems, sha256
 from cocos.prompts import PromptProtocol
 from cocos.records import as_row, as_trajectory, resolved, save_json
 from cocos.rollout import Trajectory, begin, check_executed, rollout
-from cocos.samples import Key, Lock, append, appending, files, is_scored, key, settle
+from cocos.samples import Key, Lock, append, appending, files, is_scored, settle
 
 # Options that a run may change when it is continued: its results do not depend on them.
 FREE = ("output_dir", "resume", "accept_changes", "executor_workers", "max_infra_share")
@@ -39,13 +40,27 @@ def join_ranks() -> PartialState:
     return PartialState(cpu=not torch.accelerator.is_available(), timeout=timedelta(days=30))
 
 
-def chosen_problems(args: EvalConfig) -> list[Problem]:
-    """The problems of --test_data that --task_ids, --start and --limit leave, hidden tests as asked.
+def begun_trajectories(args: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
+    """The trajectories of a run, --num_samples neighbours per problem, with the answers that are given.
 
     Raises:
-        ValueError: None is left, or a task id is not there.
+        ValueError: No problem is left, a given answer is not there, or a turn has neither answer nor model.
 
     """
+    trajectories = begin(_chosen_problems(args), args.num_samples)
+    given = given_answers(args.answers, trajectories, protocol)
+    if not args.model_name_or_path and min(map(len, given)) < args.num_turns:
+        raise ValueError(
+            f"--answers has {min(map(len, given))} turns for --num_turns {args.num_turns}: give "
+            "--model_name_or_path for the others"
+        )
+    return [
+        replace(t, given=answers[: args.num_turns]) for t, answers in zip(trajectories, given, strict=True)
+    ]
+
+
+def _chosen_problems(args: EvalConfig) -> list[Problem]:
+    """What --task_ids, --start and --limit leave of --test_data, with its tests hidden as asked."""
     problems = load_problems(args.test_data)
     if args.task_ids is not None:
         there = {problem.task_id for problem in problems}
@@ -64,134 +79,147 @@ def chosen_problems(args: EvalConfig) -> list[Problem]:
     ]
 
 
-class Run(NamedTuple):
-    """What a rank needs to add its part."""
+@dataclass(frozen=True)
+class Run:
+    """An evaluation under way, as one of its ranks sees it.
 
-    missing: set[Key]  # of all ranks
-    file: BinaryIO
+    Attributes:
+        args: Its options.
+        trajectories: All of them, not begun.
+        missing: Those that have no row yet, by key.
+        executor: Decides about programs.
+        state: The ranks.
+        file: Takes this rank's rows.
+
+    """
+
+    args: EvalConfig
+    trajectories: Sequence[Trajectory]
+    missing: set[Key]
+    executor: Executor
     state: PartialState
+    file: BinaryIO
 
 
 @contextmanager
-def open_run(
-    args: EvalConfig, problems: Sequence[Problem], executor: Executor, state: PartialState
-) -> Iterator[Run]:
-    """Take the folder, hold the run that is there to its configuration, and say what is still to be played.
+def open_run(args: EvalConfig, trajectories: Sequence[Trajectory], executor: Executor) -> Iterator[Run]:
+    """Take the output folder, hold what is there to the configuration, and see what is still to be played.
 
     Raises:
         ValueError: The folder has a run and --resume is not given, the configuration has changed, or another
             run is writing there.
 
     """
-    folder = Path(args.output_dir)
-    keys = _keys(problems, args)
-    missing = set(keys)
+    folder, state = Path(args.output_dir), join_ranks()
+    missing = set(_keys(trajectories))
     with closing(Lock(folder)) as lock:
         if state.is_main_process:
             lock.take(alone=True)
             facts = _facts(args, executor)
             if files(folder):
-                _check_resumable(args, facts)
-            missing -= {one for one, row in settle(folder, keys).items() if is_scored(row)}
+                facts["changes"] = _changes(args, facts)
+            missing -= {key for key, row in settle(folder, _keys(trajectories)).items() if is_scored(row)}
             save_json(facts, folder / "run.json")
             lock.take(alone=False)
         [missing] = broadcast_object_list([missing])  # the others come after rank 0
         lock.take(alone=False)
         with appending(folder, state.process_index) as file:
-            yield Run(missing, file, state)
+            yield Run(args, trajectories, missing, executor, state, file)
 
 
-def _facts(args: EvalConfig, executor: Executor) -> dict[str, object]:
-    data = [path for path in (args.test_data, args.few_shot_data) if path]
+def _facts(args: EvalConfig, executor: Executor) -> dict[str, Any]:
+    """What the run is made with, and may be continued with."""
+    answers = [source for source in args.answers if source not in FIELDS]
+    data = [path for path in (args.test_data, args.few_shot_data, *answers) if path]
+    weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
     return resolved(
         args,
-        data_sha256={path: sha256(path) for path in data},
+        data_sha256={path: sha256(path) for path in (*data, *sorted(map(str, weights)))},
         isolation=executor.isolation,
+        changes=[],
         **args.conditions,
     )
 
 
-def _check_resumable(args: EvalConfig, facts: dict[str, Any]) -> None:
+def _changes(args: EvalConfig, facts: dict[str, Any]) -> list[str]:
+    """In what the run that is there was made otherwise, these changes and earlier ones.
+
+    Raises:
+        ValueError: It is not to be continued, or not with these changes.
+
+    """
     folder = Path(args.output_dir)
     if not args.resume:
         raise ValueError(f"{folder} has samples; --resume continues that run, or choose another --output_dir")
     try:
-        before = _flat(json.loads((folder / "run.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+        before = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        earlier, old = before["changes"], _flat(before)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{folder}/run.json: what the samples were made with cannot be read ({error}); choose another "
+            f"{folder}/run.json does not say what the samples were made with ({error!r}); choose another "
             "--output_dir"
         ) from None
-    now = _flat(json.loads(json.dumps(facts, default=str)))
-    changed = [
-        f"{name} (was {before.get(name)!r}, is {now.get(name)!r})"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name) and name not in FREE
+    new = _flat(json.loads(json.dumps(facts, default=str)))
+    changes = [
+        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name) and name not in FREE
     ]
-    if changed and not args.accept_changes:
+    if changes and not args.accept_changes:
         raise ValueError(
-            f"{folder} was made with another configuration: {', '.join(changed)}; go back to it, choose "
+            f"{folder} was made with another configuration: {'; '.join(changes)}; go back to it, choose "
             "another --output_dir, or mix the two with --accept_changes"
         )
+    return [*earlier, *changes]
 
 
 def _flat(facts: dict[str, Any]) -> dict[str, Any]:
-    """Options, versions, data and the rest by one name each."""
-    parts = [facts.pop(name) for name in ("options", "versions", "data_sha256")]
-    return {name: value for part in (facts, *parts) for name, value in part.items()}
+    """Options, versions, data and the rest, a name each."""
+    nested = ("options", "versions", "data_sha256")
+    parts = [facts[name] for name in nested] + [{k: v for k, v in facts.items() if k not in nested}]
+    return {name: value for part in parts for name, value in part.items() if name != "changes"}
 
 
-def evaluate(
-    run: Run,
-    args: EvalConfig,
-    problems: Sequence[Problem],
-    generator: Generator,
-    executor: Executor,
-    protocol: PromptProtocol,
-) -> None:
-    """Play this rank's share of what is missing, problem by problem on the disk when its batch is played."""
-    batches = [problems[i : i + args.batch_size] for i in range(0, len(problems), args.batch_size)]
-    missing = [batch for batch in batches if run.missing & set(_keys(batch, args))]
-    mine = missing[run.state.process_index :: run.state.num_processes]
+def evaluate(run: Run, generator: Generator, protocol: PromptProtocol) -> None:
+    """Play this rank's share of what is missing; a batch's rows are on the disk when it is played."""
+    args, size = run.args, run.args.batch_size * run.args.num_samples
+    batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
+    batches = [batch for batch in batches if run.missing & set(_keys(batch))]
+    mine = batches[run.state.process_index :: run.state.num_processes]
     played: list[Trajectory] = []
-    with tqdm(total=sum(map(len, mine)), unit=" problems", disable=not run.state.is_main_process) as bar:
+    with tqdm(total=sum(map(len, mine)), unit=" samples", disable=not run.state.is_main_process) as bar:
         for batch in mine:
-            trajectories = rollout(
-                begin(batch, args.num_samples), generator, executor, protocol, args.num_turns, args.rules
-            )
-            for _, of_problem in groupby(trajectories, key=lambda t: t.problem.task_id):
-                rows = [as_row(trajectory, **args.conditions) for trajectory in of_problem]
-                append(run.file, [row for row in rows if key(row) in run.missing])
-            played += trajectories
+            batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
+            for _, of_problem in groupby(batch, key=lambda trajectory: trajectory.problem.task_id):
+                new = [t for t in of_problem if _key(t) in run.missing]
+                append(run.file, [as_row(trajectory, **args.conditions) for trajectory in new])
+            played += batch
             check_executed(played, args.max_infra_share)
             bar.update(len(batch))
             if scored(played):
                 accuracy = correction_metrics(played)
-                bar.set_postfix(
-                    {f"acc@{t}": f"{accuracy[f'acc_t{t}'].value:.3f}" for t in (1, args.num_turns)}
-                )
+                shown = dict.fromkeys((1, args.num_turns))
+                bar.set_postfix({f"acc@{t}": f"{accuracy[f'acc_t{t}'].value:.3f}" for t in shown})
 
 
-def finish(
-    run: Run, args: EvalConfig, problems: Sequence[Problem], executor: Executor
-) -> dict[str, object] | None:
+def finish(run: Run) -> dict[str, object] | None:
     """Wait for every rank and make one file of their rows; what goes into metrics.json, on rank 0."""
-    stats = gather_object([asdict(executor.stats)])
+    stats = gather_object([asdict(run.executor.stats)])
     if not run.state.is_main_process:
         return None
-    rows = settle(Path(args.output_dir), _keys(problems, args))
-    by_id = {problem.task_id: problem for problem in problems}
-    trajectories = [as_trajectory(row, by_id[row["task_id"]]) for row in rows.values()]
-    check_executed(trajectories, args.max_infra_share)
+    rows = settle(Path(run.args.output_dir), _keys(run.trajectories))
+    trajectories = [as_trajectory(rows[_key(t)], t.problem) for t in run.trajectories]
+    check_executed(trajectories, run.args.max_infra_share)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
-    return summary(trajectories) | args.conditions | {"speed": speed(trajectories), "executor": total}
+    return summary(trajectories) | run.args.conditions | {"speed": speed(trajectories), "executor": total}
 
 
 def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Tokens and programs, and how many per second of one process's generation, of one worker's execution."""
+    """Tokens and programs, and how many a second of one rank's generation and of one worker's execution."""
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
-    tokens = sum(turn.completion.num_completion_tokens or 0 for turn in turns)
-    generation_s = sum(turn.completion.duration_s for turn in turns)
+    sampled = [turn.completion for turn in turns if not turn.is_given]
+    tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
+    generation_s = sum(completion.duration_s for completion in sampled)
     execution_s = sum(turn.result.duration_s for turn in turns)
     return {
         "completion_tokens": tokens,
@@ -203,5 +231,9 @@ def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     }
 
 
-def _keys(problems: Sequence[Problem], args: EvalConfig) -> list[Key]:
-    return [(problem.task_id, sample) for problem in problems for sample in range(args.num_samples)]
+def _key(trajectory: Trajectory) -> Key:
+    return trajectory.problem.task_id, trajectory.sample
+
+
+def _keys(trajectories: Sequence[Trajectory]) -> list[Key]:
+    return [_key(trajectory) for trajectory in trajectories]

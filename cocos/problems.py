@@ -34,6 +34,7 @@ class Problem:
         hidden_test_list: Scored like `test_list` and never shown to the model, so that a program cannot be
             written to the tests.
         entry_point: Name of the function under test, or "" where the source does not say.
+        buggy_code: A program that is to be repaired (HumanEvalFix), or "".
 
     """
 
@@ -46,6 +47,7 @@ class Problem:
     challenge_test_list: tuple[str, ...] = ()
     hidden_test_list: tuple[str, ...] = ()
     entry_point: str = ""
+    buggy_code: str = ""
 
     @property
     def scored_tests(self) -> tuple[str, ...]:
@@ -99,6 +101,7 @@ def as_row(problem: Problem) -> dict[str, object]:
         "challenge_test_list": list(problem.challenge_test_list),
         "hidden_test_list": list(problem.hidden_test_list),
         "entry_point": problem.entry_point,
+        "buggy_code": problem.buggy_code,
     }
     return row | {name: value for name, value in optional.items() if value}
 
@@ -138,6 +141,7 @@ def as_problem(row: object, place: str) -> Problem:
         challenge_test_list=_strings(row, "challenge_test_list", place),
         hidden_test_list=_strings(row, "hidden_test_list", place),
         entry_point=_string(row, "entry_point", place),
+        buggy_code=_string(row, "buggy_code", place),
     )
     if not problem.test_list:
         raise DataError(f"{place}: field 'test_list' is missing or empty; a problem needs one test or more")

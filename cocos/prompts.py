@@ -53,9 +53,14 @@ class PromptProtocol:
 
     def first_turn(self, problem: Problem) -> str:
         """The message of turn 1."""
-        tests = "\n".join(problem.test_list)
         task = f"You are an expert Python programmer, and here is your task: {problem.text}"
-        return f"{self.prefix}{task} Your code should pass these tests:\n\n{tests}\n\n{self.first_ending}"
+        tests = "\n".join(problem.test_list)
+        shown = f" Your code should pass these tests:\n\n{tests}" if tests else ""
+        return f"{self.prefix}{task}{shown}\n\n{self.first_ending}"
+
+    def answer(self, code: str) -> str:
+        """A program as the model should write it."""
+        return f"```python\n{code.strip(chr(10))}\n```" if self.is_chat else answer(code)
 
     def later_turn(self, is_closed: bool = True, feedback: str = "") -> str:
         """The message of turns 2..T; in a plain transcript, what is appended to it.

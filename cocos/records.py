@@ -52,7 +52,7 @@ def as_trajectory(row: dict[str, Any], problem: Problem) -> Trajectory:
             num_completion_tokens=turn["num_completion_tokens"],
         )
         result = ExecutionResult(verdicts, turn["infra_error"], turn["isolation"], turn["execution_s"])
-        flags = {name: turn[name] for name in ("told", "is_resampled", "is_carried")}
+        flags = {name: turn[name] for name in ("told", "is_given", "is_resampled", "is_carried")}
         turns.append(Turn((), completion, turn["code"], result, **flags))
     return Trajectory(problem, row["sample"], tuple(turns))
 
@@ -70,6 +70,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "code": turn.code,
         "reward": turn_reward(turn.result),
         "is_right": turn.result.all_passed,
+        "is_given": turn.is_given,
         "is_carried": turn.is_carried,
         "is_resampled": turn.is_resampled,
         "error_type": error_type(turn.result),

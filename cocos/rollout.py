@@ -31,6 +31,7 @@ class Turn:
         code: The program found in it.
         result: One verdict per test of the problem.
         told: What the model was told about its program before, "" for nothing.
+        is_given: It was written elsewhere (`Trajectory.given`).
         is_resampled: It was asked once more, since its first answer repeated the program before.
         is_carried: The trajectory had stopped: the answer is that of the turn before, and nothing was asked.
 
@@ -41,19 +42,27 @@ class Turn:
     code: str
     result: ExecutionResult
     told: str = ""
+    is_given: bool = False
     is_resampled: bool = False
     is_carried: bool = False
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A problem and the turns taken on it so far; `sample` numbers independent trajectories of one problem,
-    from 0.
+    """A problem and the turns taken on it so far.
+
+    Attributes:
+        problem: What is to be solved.
+        sample: Number among the independent trajectories of the problem, from 0.
+        turns: From the first on.
+        given: Answers that stand as the first turns' in place of the generator's.
+
     """
 
     problem: Problem
     sample: int = 0
     turns: tuple[Turn, ...] = ()
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,6 +160,7 @@ class _Step(NamedTuple):
     code: str
     result: Future[ExecutionResult]
     told: str
+    is_given: bool
     is_resampled: bool
 
 
@@ -175,22 +185,31 @@ class _Player:
             self.rules.early_stop and passes_shown(self.problem, last.result.result())
         )
 
+    def is_given(self) -> bool:
+        """Whether the answer of the turn that is being taken is there already."""
+        return len(self.steps) < len(self.begun.given)
+
     def listen(self, generator: Generator, protocol: PromptProtocol) -> None:
-        """Put the next turn's prompt together."""
-        self.told = ""
+        """Put the next turn's prompt together, and the answer where it is given."""
+        self.told, self.is_resampled = "", False
         if not self.steps:
             self.prompt = generator.start(protocol.first_turn(self.problem), protocol.is_chat)
-            return
-        last = self.steps[-1]
+        else:
+            last = self.steps[-1]
+            self.told = self._feedback(last)
+            message = protocol.later_turn(DONE in last.completion.text, self.told)
+            self.prompt = generator.extend(last.prompt_ids, last.completion, message, protocol.is_chat)
+        if self.is_given():
+            self.completion = generator.quote(self.begun.given[len(self.steps)])
+
+    def _feedback(self, last: _Step) -> str:
         told = []
         if self.rules.feedback != "none":
             result = last.result.result()
             told.append(feedback(self.rules.feedback, self.problem, result, self.rules.feedback_chars))
         if self.rules.on_repeat == "tell" and len(self.steps) > 1 and last.code == self.steps[-2].code:
             told.append(REPEATED)
-        self.told = "\n\n".join(filter(None, told))
-        message = protocol.later_turn(DONE in last.completion.text, self.told)
-        self.prompt = generator.extend(last.prompt_ids, last.completion, message, protocol.is_chat)
+        return "\n\n".join(filter(None, told))
 
     def repeats(self) -> bool:
         """Whether the answer is the program of the turn before."""
@@ -212,26 +231,18 @@ class _Player:
             if candidate not in running:
                 running[candidate] = executor.submit(candidate)
             result = running[candidate]
-        self.steps.append(
-            _Step(tuple(self.prompt), self.completion, code, result, self.told, self.is_resampled)
-        )
+        prompt_ids, flags = tuple(self.prompt), (self.told, self.is_given(), self.is_resampled)
+        self.steps.append(_Step(prompt_ids, self.completion, code, result, *flags))
 
     def trajectory(self, num_turns: int) -> Trajectory:
         """What was played; where the rules ended it, the last answer stands for the turns that were left."""
         begun = self.begun.turns
-        turns = list(begun) + [
-            Turn(*step[:3], step.result.result(), *step[4:]) for step in self.steps[len(begun) :]
-        ]
-        last = turns[-1]
-        if last.completion.error is None:
-            carried = replace(
-                last,
-                prompt_ids=(),
-                completion=Completion((), last.completion.text),
-                told="",
-                is_resampled=False,
-                is_carried=True,
-            )
+        played = [Turn(*step[:3], step.result.result(), *step[4:]) for step in self.steps[len(begun) :]]
+        turns = [*begun, *played]
+        if turns[-1].completion.error is None:
+            last = turns[-1]
+            completion = Completion((), last.completion.text)
+            carried = Turn((), completion, last.code, last.result, is_carried=True)
             turns += [carried] * (num_turns - len(turns))
         return replace(self.begun, turns=tuple(turns))
 
@@ -240,6 +251,7 @@ def _sample(
     players: Sequence[_Player], generator: Generator, rules: Rules, is_resampled: bool = False
 ) -> None:
     """Have the next answers of players who have taken equally many turns."""
+    players = [player for player in players if not player.is_given()]
     if not players:
         return
     for player in players:
@@ -253,8 +265,8 @@ def _sample(
 
 
 def _as_step(turn: Turn) -> _Step:
-    done = _done(turn.result)
-    return _Step(turn.prompt_ids, turn.completion, turn.code, done, turn.told, turn.is_resampled)
+    flags = (turn.told, turn.is_given, turn.is_resampled)
+    return _Step(turn.prompt_ids, turn.completion, turn.code, _done(turn.result), *flags)
 
 
 def _done(result: ExecutionResult) -> Future[ExecutionResult]:

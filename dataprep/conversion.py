@@ -17,7 +17,7 @@ from dataprep.pytests import file_as_tests
 
 FIELDS = (
     "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",
-    "hidden_test_list", "entry_point",
+    "hidden_test_list", "entry_point", "buggy_code",
 )  # fmt: skip
 TEST_FORMS = ("list", "lines", "check", "pytest")
 
@@ -52,10 +52,16 @@ def from_humaneval(row: dict, place: str) -> Converted:
     return _with_check(row, place, f"Complete this function.\n\n{prompt.strip(chr(10))}")
 
 
-def from_humanevalfix(row: dict, place: str) -> Converted:
-    """HumanEvalFix: the text is the buggy program, as the benchmark puts it, without the docstring."""
-    buggy = _string(row, "declaration", place) + _string(row, "buggy_solution", place)
-    return _with_check(row, place, f"Fix the bugs in this function.\n\n{buggy}")
+def from_humanevalfix(row: dict, place: str, field: str = "declaration") -> Converted:
+    """HumanEvalFix: the text is the buggy program, as the benchmark puts it, without the docstring.
+
+    Args:
+        field: What stands above the program's body: `declaration`, or `prompt`, which has the docstring too.
+
+    """
+    buggy = _string(row, field, place) + _string(row, "buggy_solution", place)
+    converted = _with_check(row, place, f"Fix the bugs in this function.\n\n{buggy}")
+    return converted._replace(problem=replace(converted.problem, buggy_code=buggy.strip("\n").rstrip()))
 
 
 def from_kodcode(row: dict, place: str) -> Converted:

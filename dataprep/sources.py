@@ -84,6 +84,11 @@ PUBLIC = {
             "https://github.com/bigcode-project/octopack", ("bigcode/humanevalpack", "python"), _test_only,
         ),
         Source(
+            "humanevalfix-docs", partial(from_humanevalfix, field="prompt"),
+            "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT",
+            "https://github.com/bigcode-project/octopack", ("bigcode/humanevalpack", "python"), _test_only,
+        ),
+        Source(
             "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
             ("KodCode/KodCode-V1", None),
         ),

@@ -4,9 +4,10 @@
     python scripts/prepare_data.py csv --input mine.csv --columns text=question --output_dir data/mine
     python scripts/prepare_data.py check data/mbpp --against humaneval=HumanEval.jsonl.gz
 
-SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, kodcode; jsonl, csv or parquet for a file of yours;
-or OWNER/NAME on the hub. Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md, manifest.json,
-and findings.jsonl and dropped.jsonl where there is something to say. The folder appears whole, or not at all.
+SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, humanevalfix-docs, kodcode; jsonl, csv or parquet for
+a file of yours; or OWNER/NAME on the hub. Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md,
+manifest.json, and findings.jsonl and dropped.jsonl where there is something to say. The folder appears whole,
+or not at all.
 """
 
 import argparse

@@ -47,6 +47,7 @@ def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(proble
         "code": "code 1",
         "reward": 1 / 3,
         "is_right": False,
+        "is_given": False,
         "is_carried": False,
         "is_resampled": False,
         "error_type": "AssertionError",

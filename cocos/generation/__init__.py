@@ -59,6 +59,10 @@ class Generator(Protocol):
         """The prompt of the next turn: `prompt`, the ids that were kept, and those of the next message."""
         ...
 
+    def quote(self, text: str) -> Completion:
+        """An answer that was written elsewhere, as if it had been sampled here."""
+        ...
+
     def generate(
         self,
         prompts: Sequence[Sequence[int]],

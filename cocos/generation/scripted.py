@@ -31,6 +31,9 @@ class ScriptedGenerator:
         text = f"\n\n{message}" if is_chat else message
         return [*prompt, *completion.kept_ids, *self.encode(text, is_start=False)]
 
+    def quote(self, text: str) -> Completion:
+        return Completion(tuple(map(ord, text)), text)
+
     def generate(
         self,
         prompts: Sequence[Sequence[int]],

@@ -36,6 +36,9 @@ class TokenTranscripts:
         text = _after_answer(self.tokenizer, message) if is_chat else message
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]
 
+    def quote(self, text: str) -> Completion:
+        return Completion(tuple(encode(self.tokenizer, text, is_start=False)), text)
+
     def completion(self, sampled: list[int], duration_s: float) -> Completion:
         """Cut sampled ids where the answer ended: after the first end-of-sequence id or the token that
         completes [DONE].
