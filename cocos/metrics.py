@@ -35,7 +35,8 @@ def wilson(successes: float, n: int) -> Estimate:
     p, z2 = successes / n, Z_95**2
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half))
+    # All or nothing right: the bound is the share itself, whatever the rounding.
+    return Estimate(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
 
 
 def paired_difference(gained: int, lost: int, n: int) -> Estimate:
