@@ -13,7 +13,7 @@ from trl import ModelConfig, get_peft_config, get_quantization_config
 
 from cocos.checkpoints import StopOnSigterm, resume_point
 from cocos.cli import parse, run
-from cocos.config import CoCoSConfig, model_init_kwargs, open_executor, prompt_protocol
+from cocos.config import CoCoSConfig, longest_wait_s, model_init_kwargs, open_executor, prompt_protocol
 from cocos.dry_run import report
 from cocos.generation.tokens import load_tokenizer
 from cocos.problems import load_problems, sha256
@@ -36,7 +36,7 @@ def main() -> None:
         model_args.model_name_or_path, model_args.model_revision, args.trust_remote_code
     )
     args.model_init_kwargs = model_init_kwargs(args, model_args)
-    with open_executor(args) as executor:
+    with open_executor(args, longest_wait_s(args)) as executor:
         trainer = CoCoSTrainer(
             model=model_args.model_name_or_path,
             args=args,

@@ -507,13 +507,21 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             self.generation_kwargs = sampling | STOP_AT_DONE
 
 
-def open_executor(options: ExecutorOptions) -> Executor:
+def longest_wait_s(args: CoCoSConfig) -> float | None:
+    """How long a program may wait for its turn: half of what the ranks wait for each other, so that a slow
+    executor ends a run with its own error. None where there is one rank.
+    """
+    return args.ddp_timeout / 2 if num_ranks() > 1 else None
+
+
+def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> Executor:
     """A running executor, the caller's to close; the ranks of a machine share its processors."""
     return Executor(
         options.executor_workers or num_processors(),
         Limits(wall_s=options.program_timeout_s, cpu_s=max(1, math.ceil(options.program_timeout_s))),
         options.sandbox,
         options.min_isolation,
+        max_wait_s=max_wait_s,
     )
 
 

@@ -75,7 +75,14 @@ def make_trainer(tmp_path, executor):
     from cocos.generation.tokens import load_tokenizer
     from cocos.trainer import CoCoSTrainer
 
-    def make(num_problems=8, model=str(ROOT / "data/toy/base"), dev_problems=(), peft_config=None, **options):
+    def make(
+        num_problems=8,
+        model=str(ROOT / "data/toy/base"),
+        dev_problems=(),
+        peft_config=None,
+        runner=executor,
+        **options,
+    ):
         options = {
             "output_dir": str(tmp_path / "out"),
             "train_data": "data/toy/train.jsonl",
@@ -101,7 +108,7 @@ def make_trainer(tmp_path, executor):
             args=CoCoSConfig(**options),
             problems=load_problems(ROOT / "data/toy/train.jsonl")[:num_problems],
             dev_problems=dev_problems,
-            executor=executor,
+            executor=runner,
             protocol=protocol("cocos"),
             tokenizer=load_tokenizer(str(ROOT / "data/toy/base")),
             peft_config=peft_config,

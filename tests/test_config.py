@@ -10,7 +10,7 @@ import yaml
 from trl import ModelConfig
 
 from cocos.cli import parse
-from cocos.config import BoostConfig, CoCoSConfig, EvalConfig, prompt_protocol
+from cocos.config import BoostConfig, CoCoSConfig, EvalConfig, longest_wait_s, prompt_protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -249,3 +249,10 @@ def test_what_the_laboratory_reads_is_there():
         for name, value in yaml.safe_load(path.read_text()).items():
             if name.endswith("_data") or name == "model_name_or_path":
                 assert (ROOT / value).exists(), f"{path}: {name}"
+
+
+def test_programs_wait_half_as_long_as_the_ranks_do_and_without_limit_where_there_is_one(monkeypatch):
+    args = CoCoSConfig(output_dir="out", train_data="problems.jsonl", ddp_timeout=600)
+    assert longest_wait_s(args) is None
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert longest_wait_s(args) == 300

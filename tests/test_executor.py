@@ -195,6 +195,18 @@ def test_a_program_ends_with_its_worker(level):
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
 
+def test_a_program_whose_turn_comes_too_late_is_an_infrastructure_failure():
+    slow = [Program("import time\ntime.sleep(4)", (f"assert {n} == {n}",)) for n in range(3)]
+    with Executor(num_workers=1, sandbox=LEVEL, max_wait_s=3.0) as executor:
+        first, *late = executor.run(slow)
+        assert first.all_passed
+        assert all(
+            result.is_infra_failure and "not begun within 3 s" in result.infra_error for result in late
+        )
+        assert executor.stats.infra_failures == 2 and executor.stats.worker_restarts == 0
+        assert executor.run(slow[:1])[0].all_passed
+
+
 def test_two_dead_workers_are_an_infrastructure_failure_and_no_score():
     with Executor(num_workers=1, sandbox=LEVEL) as executor:
         future = executor.submit(Program("import time\ntime.sleep(3)", ("assert 1 == 1",)))

@@ -48,6 +48,7 @@ class Stats:
 class _Job:
     program: Program
     future: "Future[ExecutionResult]"
+    submitted_s: float  # on the monotonic clock
     set_aside_s: float = 0.0  # when it was put aside for a lone second attempt, on the monotonic clock
 
 
@@ -63,6 +64,9 @@ class Executor:
             by name.
         max_infra_failures: The run stops when more than this many of the last 200 programs met a failing
             executor.
+        max_wait_s: A program that has not had its turn after this many seconds is not run: an infrastructure
+            failure. With a program's own limit it bounds how long a rank can keep the others waiting. None:
+            every program gets its turn.
 
     Raises:
         ExecutorError: No demanded level works here, or the self-test fails.
@@ -76,12 +80,14 @@ class Executor:
         sandbox: str = "auto",
         min_isolation: str | None = None,
         max_infra_failures: int = 20,
+        max_wait_s: float | None = None,
     ) -> None:
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
         self.limits = limits.clamped()
         self.stats = Stats()
         self._level = choose(sandbox, min_isolation)
         self._max_infra_failures = max_infra_failures
+        self._max_wait_s = float("inf") if max_wait_s is None else max_wait_s
         self._recent_faults: deque[str | None] = deque(maxlen=RECENT)
         self._jobs: deque[_Job] = deque()
         self._lone_jobs: deque[_Job] = deque()
@@ -123,7 +129,7 @@ class Executor:
             ExecutorError: The executor is closed, or has met too many infrastructure failures.
 
         """
-        job = _Job(program, Future())
+        job = _Job(program, Future(), time.monotonic())
         with self._changed:
             if self._refusal:
                 raise ExecutorError(self._refusal)
@@ -204,7 +210,7 @@ class Executor:
         try:
             while job := self._next_job():
                 faults: list[str] = []
-                result, is_starved = None, False
+                result, is_starved = self._overdue(job), False
                 while result is None and len(faults) < ATTEMPTS:
                     try:
                         result, is_starved = self._attempt(job.program)
@@ -215,6 +221,13 @@ class Executor:
                 self._finish(job, result, len(faults), set_aside=not faults and is_starved)
         finally:
             self._drop_worker()
+
+    def _overdue(self, job: _Job) -> ExecutionResult | None:
+        """The result of a program whose turn came too late; None where it is in time."""
+        if time.monotonic() <= job.submitted_s + self._max_wait_s:
+            return None
+        reason = f"not begun within {self._max_wait_s:.0f} s: too many programs, or too slow ones"
+        return ExecutionResult((), f"{reason}, for {self.num_workers} workers", self.isolation)
 
     def _drop_worker(self) -> None:
         if worker := self._workers.pop(threading.current_thread().name, None):
