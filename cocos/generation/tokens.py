@@ -26,6 +26,8 @@ class TokenTranscripts:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer
         self.eos_ids = set(eos_ids)
+        # Only after an id that may complete [DONE] is it looked for.
+        self._closing_ids = {i for token, i in tokenizer.get_vocab().items() if _may_close(token)}
 
     def start(self, message: str, is_chat: bool) -> list[int]:
         if is_chat:
@@ -38,6 +40,12 @@ class TokenTranscripts:
 
     def quote(self, text: str) -> Completion:
         return Completion(tuple(encode(self.tokenizer, text, is_start=False)), text)
+
+    def is_end(self, sampled: Sequence[int]) -> bool:
+        """Whether the last of the ids sampled so far ends the answer."""
+        if sampled[-1] in self._closing_ids and DONE in self.decode(sampled[-2 * len(DONE) :]):
+            return True
+        return sampled[-1] in self.eos_ids
 
     def completion(self, sampled: list[int], duration_s: float) -> Completion:
         """Cut sampled ids where the answer ended: after the first end-of-sequence id or the token that
@@ -63,6 +71,8 @@ class TokenTranscripts:
         """How many ids it takes until the text contains [DONE]; None if it never does."""
         if DONE not in self.decode(ids):
             return None
+        if DONE not in self.decode(ids[:-1]):
+            return len(ids)
         return bisect_left(range(len(ids) + 1), True, key=lambda n: DONE in self.decode(ids[:n]))
 
 
@@ -105,6 +115,11 @@ def check_checkpoint(name_or_path: str) -> None:
         raise ValueError(
             f"{name_or_path}: no such checkpoint directory; give a directory or a hub id like org/name"
         )
+
+
+def _may_close(token: str) -> bool:
+    """Whether [DONE] may end in a token: the token has all of it, or begins with the rest of it."""
+    return DONE in token or any(token.startswith(DONE[i:]) for i in range(len(DONE)))
 
 
 _ANSWER = "\N{WHITE SQUARE}answer\N{WHITE SQUARE}"  # stands for what was sampled; no template writes it
