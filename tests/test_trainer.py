@@ -23,14 +23,14 @@ TOY = str(ROOT / "data/toy/base")
 WORDS = protocol("cocos")
 
 
-def play(trainer, num_problems=4):
+def play(trainer, num_problems=8):
     """Trajectories of the first problems, group by group, and the inputs that ask for them."""
     group = trainer.args.num_generations
     inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
     return inputs, trainer._train_rollout([trainer.problems[i["index"]] for i in inputs])
 
 
-def rows_of_a_batch(trainer, num_problems=4):
+def rows_of_a_batch(trainer, num_problems=8):
     """The batch that the parent's loss would get, and the very trajectories it was made from."""
     set_seed(7)
     inputs, trajectories = play(trainer, num_problems)
@@ -200,8 +200,8 @@ def test_training_raises_the_sampled_reward(make_trainer):
     trainer = make_trainer(
         num_problems=2000,
         max_steps=10,
-        global_batch_size=32,
-        per_device_train_batch_size=32,
+        global_batch_size=64,
+        per_device_train_batch_size=64,
         num_turns=1,
         learning_rate=5e-4,
     )
