@@ -23,14 +23,14 @@ TOY = str(ROOT / "data/toy/base")
 WORDS = protocol("cocos")
 
 
-def play(trainer, num_problems=8):
+def play(trainer, num_problems=4):
     """Trajectories of the first problems, group by group, and the inputs that ask for them."""
     group = trainer.args.num_generations
     inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
     return inputs, trainer._train_rollout([trainer.problems[i["index"]] for i in inputs])
 
 
-def rows_of_a_batch(trainer, num_problems=8):
+def rows_of_a_batch(trainer, num_problems=4):
     """The batch that the parent's loss would get, and the very trajectories it was made from."""
     set_seed(7)
     inputs, trajectories = play(trainer, num_problems)
@@ -89,7 +89,7 @@ def test_old_logps_are_those_of_the_sampled_tokens_and_of_no_others(make_trainer
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
 def test_in_turn_mode_each_turn_has_its_return_to_go_as_advantage(make_trainer, gamma):
     trainer = make_trainer(gamma=gamma)
-    rows, trajectories = rows_of_a_batch(trainer)
+    rows, trajectories = rows_of_a_batch(trainer, num_problems=8)
     rewards_B_T = [fractions(t) for t in trajectories]
     expected_1 = by_hand(rewards_B_T, 4, lambda r: r[0] + gamma * r[1])
     expected_2 = by_hand(rewards_B_T, 4, lambda r: r[1])
@@ -102,7 +102,7 @@ def test_in_turn_mode_each_turn_has_its_return_to_go_as_advantage(make_trainer, 
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
 def test_in_trajectory_mode_both_turns_share_the_accumulated_reward(make_trainer, gamma):
     trainer = make_trainer(credit="trajectory", gamma=gamma)
-    rows, trajectories = rows_of_a_batch(trainer)
+    rows, trajectories = rows_of_a_batch(trainer, num_problems=8)
     expected = by_hand([fractions(t) for t in trajectories], 4, lambda r: gamma * r[0] + (r[1] - r[0]))
     got = rows["advantages"].view(-1, 2) / 2
     assert got[:, 0].tolist() == got[:, 1].tolist() == pytest.approx(expected, abs=1e-6)
