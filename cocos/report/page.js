@@ -292,9 +292,9 @@ document.querySelector("#filters .flows").append(
   ),
 );
 byId("filters").addEventListener("submit", (event) => event.preventDefault());
-byId("filters").addEventListener("change", refilter);
-byId("search").addEventListener("input", refilter);
-byId("reset").addEventListener("click", (event) => { event.preventDefault(); clear(); });
+byId("search").addEventListener("input", refilter); // its "change" comes with the next click, and would swallow it
+for (const select of document.querySelectorAll("#filters select")) select.addEventListener("change", refilter);
+byId("clear").addEventListener("click", (event) => { event.preventDefault(); clear(); });
 byId("previous").addEventListener("click", () => turnPage(-1));
 byId("next").addEventListener("click", () => turnPage(1));
 byId("only").addEventListener("click", () => { filter.task = null; refilter(); });

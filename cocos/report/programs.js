@@ -63,7 +63,7 @@ function highlighted(code) {
 const spans = (line) =>
   line.map(([kind, text]) => (kind ? element("span", { class: kind }, visible(text)) : visible(text)));
 
-const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu;
 
 /** Text whose control and direction characters show: they could make a program look like another. */
 function visible(text) {
