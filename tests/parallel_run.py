@@ -12,9 +12,11 @@ import os
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from accelerate import DistributedType, PartialState
+from torch.distributed.fsdp import FSDPModule
 
 import train
 from boost import boost_train
@@ -39,33 +41,41 @@ class SeededGenerator:
         return completions
 
 
-class SeededTrainer(CoCoSTrainer):
+class Recorded:
+    """Notes how the model was divided among the ranks when it had been trained."""
+
     def __init__(self, *args, **options):
-        pretend_accelerators()
+        if os.environ.get("ACCELERATE_USE_FSDP"):
+            # Accelerate applies FSDP to accelerators alone; PyTorch's own works on processors just as well.
+            PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
         super().__init__(*args, **options)
 
+    def train(self, *args, **options):
+        super().train(*args, **options)
+        wrapped = self.model_wrapped
+        layout = type(wrapped).__name__
+        if layout == "DeepSpeedEngine":
+            layout = f"ZeRO-{wrapped.zero_optimization_stage()}"
+        elif isinstance(wrapped, FSDPModule):
+            layout = "FSDP2"
+        Path(self.args.output_dir, "layout").write_text(layout)
+
+
+class SeededTrainer(Recorded, CoCoSTrainer):
     @contextmanager
     def _generator(self, temperature):
         with super()._generator(temperature) as generator:
             yield SeededGenerator(generator)
 
 
-def pretend_accelerators():
-    """Accelerate applies FSDP to accelerators alone; PyTorch's own works on processors just as well."""
-    if os.environ.get("ACCELERATE_USE_FSDP"):
-        PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
-
-
-class Boost(boost_train.BoostTrainer):
-    def __init__(self, *args, **options):
-        pretend_accelerators()
-        super().__init__(*args, **options)
+class RecordedBoostTrainer(Recorded, boost_train.BoostTrainer):
+    pass
 
 
 if __name__ == "__main__":
     torch.distributed.destroy_process_group = lambda group: None  # the ranks stay together for the next run
     print(f"{num_processors()} processors for this rank", flush=True)
-    train.CoCoSTrainer, boost_train.BoostTrainer = SeededTrainer, Boost
+    train.CoCoSTrainer, boost_train.BoostTrainer = SeededTrainer, RecordedBoostTrainer
     with open(sys.argv[-1]) as runs:
         for script, *words in json.load(runs):
             sys.argv = [script, *words]

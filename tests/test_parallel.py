@@ -77,6 +77,7 @@ def launch(data, tmp_path_factory):
                 script, options = "train.py", COCOS | {"dev_data": data / "dev.jsonl"} | options
             options |= {"output_dir": folder / name}
             words = [word for flag, value in options.items() for word in (f"--{flag}", *str(value).split())]
+            words = [word.replace("THESE_RUNS", str(folder)) for word in words]
             commands.append([script, *words])
         (folder / "runs.json").write_text(json.dumps(commands))
         process = subprocess.Popen(
@@ -122,6 +123,8 @@ def fsdp2(launch):
     return launch(
         [*launcher, "--main_process_port", free_port()],
         full=ACCUMULATED,
+        resumed=ACCUMULATED | {"resume_from_checkpoint": f"THESE_RUNS/full/checkpoint-{UPDATES // 2}"},
+        bf16=ACCUMULATED | {"bf16": True},
         lora=ACCUMULATED | LORA,
         boost={"per_device_train_batch_size": 2},
     )
@@ -135,6 +138,10 @@ def zero(launch):
         full1=ACCUMULATED | stages[1],
         full2=ACCUMULATED | stages[2],
         full3=ACCUMULATED | stages[3],
+        resumed3=ACCUMULATED
+        | stages[3]
+        | {"resume_from_checkpoint": f"THESE_RUNS/full3/checkpoint-{UPDATES // 2}"},
+        bf163=ACCUMULATED | stages[3] | {"bf16": True},
         lora2=ACCUMULATED | LORA | stages[2],
         # weights that stay divided: every sampled token is a forward pass that the ranks make together
         lora3=ACCUMULATED | LORA | stages[3] | {"ds3_gather_for_generation": False},
@@ -142,13 +149,19 @@ def zero(launch):
     )
 
 
+def of_zero(*names):
+    return [pytest.param("zero", name, marks=needs_compiler) for name in names]
+
+
 LAYOUTS = [
     ("ddp", "full"),
-    *(pytest.param("zero", f"full{stage}", marks=needs_compiler) for stage in (1, 2, 3)),
-    *(pytest.param("zero", f"lora{stage}", marks=needs_compiler) for stage in (2, 3)),
-    pytest.param("zero", "boost3", marks=needs_compiler),
-    *(("fsdp2", name) for name in ("full", "lora", "boost")),
+    *of_zero("full1", "full2", "full3", "lora2", "lora3"),
+    ("fsdp2", "full"),
+    ("fsdp2", "lora"),
 ]
+BF16 = [*of_zero("bf163"), ("fsdp2", "bf16")]
+BOOST = [*of_zero("boost3"), ("fsdp2", "boost")]
+RESUMED = [*of_zero("resumed3"), ("fsdp2", "resumed")]
 
 
 def logs(output):
@@ -163,10 +176,12 @@ COMPARED = {
 }
 
 
-@pytest.mark.parametrize("layout, name", LAYOUTS)
+@pytest.mark.parametrize("layout, name", [*LAYOUTS, *BOOST])
 def test_two_ranks_equal_one_process_at_the_same_global_batch(alone, layout, name, request):
     """Losses, gradients and KL of every update, greedy answers after the last, and the weights that were saved."""
     folder = request.getfixturevalue(layout)
+    expected = {"ddp": "DistributedDataParallel", "fsdp2": "FSDP2", "zero": f"ZeRO-{name[-1]}"}
+    assert (folder / name / "layout").read_text() == expected[layout]
     single, double = logs(alone / name.rstrip("123")), logs(folder / name)
     assert len(single) == len(double) == UPDATES + 2
     for one, two in zip(single, double, strict=True):
@@ -174,9 +189,7 @@ def test_two_ranks_equal_one_process_at_the_same_global_batch(alone, layout, nam
     gradients = [one["grad_norm"] for one in single if "grad_norm" in one]
     assert len(gradients) == UPDATES and min(gradients) > 0.01, "a batch without gradient proves nothing"
     for kept in (".", f"checkpoint-{UPDATES}"):
-        ours, theirs = weights(folder / name / kept), weights(alone / name.rstrip("123") / kept)
-        assert ours.keys() == theirs.keys()
-        assert max((ours[key] - theirs[key]).abs().max().item() for key in ours) < 1e-4
+        assert apart(folder / name / kept, alone / name.rstrip("123") / kept) < 1e-4
 
 
 def weights(output):
@@ -186,7 +199,25 @@ def weights(output):
     return AutoModelForCausalLM.from_pretrained(output, dtype="float32").state_dict()
 
 
-@pytest.mark.parametrize("layout, name", [layout for layout in LAYOUTS if "boost" not in str(layout)])
+def apart(output, other):
+    """The largest difference between any two weights of two checkpoints."""
+    ours, theirs = weights(output), weights(other)
+    assert ours.keys() == theirs.keys()
+    return max((ours[key] - theirs[key]).abs().max().item() for key in ours)
+
+
+@pytest.mark.parametrize("layout, name", RESUMED)
+def test_ranks_that_were_interrupted_and_resumed_equal_ranks_that_were_not(layout, name, request):
+    folder = request.getfixturevalue(layout)
+    whole = name.replace("resumed", "full")
+    assert logs(folder / name) == logs(folder / whole)
+    assert apart(folder / name, folder / whole) == 0
+    assert (
+        apart(folder / name / f"checkpoint-{UPDATES}", folder / whole / f"checkpoint-{UPDATES // 2}") > 1e-5
+    )
+
+
+@pytest.mark.parametrize("layout, name", [*LAYOUTS, *BF16])
 def test_the_reference_is_the_policy_at_step_0(layout, name, request):
     first, after = [log for log in logs(request.getfixturevalue(layout) / name) if "kl_t1" in log]
     assert first["kl_t1"] == pytest.approx(0, abs=1e-6) and first["kl_t2"] == pytest.approx(0, abs=1e-6)
