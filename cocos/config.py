@@ -53,7 +53,9 @@ class ExecutorOptions:
     )
     max_infra_share: float = field(
         default=0.05,
-        metadata={"help": "Stop when a larger share of programs met a failure of the executor itself."},
+        metadata={
+            "help": "Stop when a larger share of answers met a failure of the executor or the endpoint."
+        },
     )
 
 

@@ -18,12 +18,13 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 from tqdm import tqdm
+from transformers import set_seed
 
 from cocos.answers import FIELDS, given_answers
 from cocos.config import EvalConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
-from cocos.metrics import correction_metrics, scored, summary
+from cocos.metrics import scored, summary
 from cocos.problems import DataError, Problem, load_problems, sha256
 from cocos.prompts import PromptProtocol
 from cocos.records import as_row, as_trajectory, resolved, save_json
@@ -183,12 +184,16 @@ def _flat(facts: dict[str, Any]) -> dict[str, Any]:
 def evaluate(run: Run, generator: Generator, protocol: PromptProtocol) -> None:
     """Play this rank's share of what is missing; a batch's rows are on the disk when it is played."""
     args, size = run.args, run.args.batch_size * run.args.num_samples
-    batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
-    batches = [batch for batch in batches if run.missing & set(_keys(batch))]
+    batches = [(i, run.trajectories[i : i + size]) for i in range(0, len(run.trajectories), size)]
+    batches = [(i, batch) for i, batch in batches if run.missing & set(_keys(batch))]
     mine = batches[run.state.process_index :: run.state.num_processes]
     played: list[Trajectory] = []
-    with tqdm(total=sum(map(len, mine)), unit=" samples", disable=not run.state.is_main_process) as bar:
-        for batch in mine:
+    accuracy: dict[str, str] = {}
+    with tqdm(
+        total=sum(len(batch) for _, batch in mine), unit=" samples", disable=not run.state.is_main_process
+    ) as bar:
+        for start, batch in mine:
+            set_seed(args.seed + start)  # what a batch draws does not depend on the batches before it
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             for _, of_problem in groupby(batch, key=lambda trajectory: trajectory.problem.task_id):
                 new = [t for t in of_problem if _key(t) in run.missing]
@@ -196,10 +201,11 @@ def evaluate(run: Run, generator: Generator, protocol: PromptProtocol) -> None:
             played += batch
             check_executed(played, args.max_infra_share)
             bar.update(len(batch))
-            if scored(played):
-                accuracy = correction_metrics(played)
-                shown = dict.fromkeys((1, args.num_turns))
-                bar.set_postfix({f"acc@{t}": f"{accuracy[f'acc_t{t}'].value:.3f}" for t in shown})
+            usable = scored(played)
+            for turn in dict.fromkeys((0, args.num_turns - 1)):
+                right = sum(trajectory.turns[turn].result.all_passed for trajectory in usable)
+                accuracy[f"acc@{turn + 1}"] = f"{right / max(1, len(usable)):.3f}"
+            bar.set_postfix(accuracy)
 
 
 def finish(run: Run) -> dict[str, object] | None:

@@ -132,18 +132,18 @@ def rollout(
 
 
 def check_executed(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
-    """Stop rather than train or report on what the executor could not decide.
+    """Stop rather than train or report on what the infrastructure could not decide.
 
     Raises:
-        ExecutorError: More than `max_infra_share` of the programs met a failure of the executor itself.
+        ExecutorError: More than `max_infra_share` of the answers met a failure of executor or endpoint.
 
     """
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     failed = [result for result in results if result.is_infra_failure]
     if len(failed) > max_infra_share * len(results):
         raise ExecutorError(
-            f"{len(failed)} of {len(results)} programs met a failure of the executor itself, more than "
-            f"--max_infra_share {max_infra_share}; the first: {failed[0].infra_error}"
+            f"{len(failed)} of {len(results)} answers met a failure of the executor or the endpoint, more "
+            f"than --max_infra_share {max_infra_share}; the first: {failed[0].infra_error}"
         )
 
 

@@ -10,7 +10,7 @@ from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import answer, protocol
-from cocos.rollout import Trajectory, Turn, begin, check_executed, program, rollout
+from cocos.rollout import Rules, Trajectory, Turn, begin, check_executed, program, rollout
 
 COCOS = protocol("cocos")
 RIGHT = "def double(x):\n    return 2 * x"
@@ -282,7 +282,7 @@ def test_more_executor_failures_than_allowed_stop_the_run(problem):
     with pytest.raises(ExecutorError) as caught:
         check_executed(played(problem, 2, 10), max_infra_share=0.1)
     assert str(caught.value) == (
-        "2 of 10 programs met a failure of the executor itself, more than --max_infra_share 0.1; "
+        "2 of 10 answers met a failure of the executor or the endpoint, more than --max_infra_share 0.1; "
         "the first: the worker died"
     )
 
@@ -293,3 +293,148 @@ def test_as_many_executor_failures_as_allowed_do_not(problem):
     check_executed([], max_infra_share=0.0)
     with pytest.raises(ExecutorError):
         check_executed(played(problem, 1, 10), max_infra_share=0.0)
+
+
+# -- what happens between turns --
+
+
+def codes(trajectory) -> list[str]:
+    return [turn.code for turn in trajectory.turns]
+
+
+class Recorder(ScriptedGenerator):
+    """A scripted generator, and with which temperature and seeds it was asked."""
+
+    def __init__(self, script):
+        super().__init__(script)
+        self.calls: list[tuple[float | None, list[int] | None]] = []
+
+    def generate(self, prompts, temperature=None, seeds=None):
+        self.calls.append((temperature, seeds))
+        return super().generate(prompts, temperature, seeds)
+
+
+def test_feedback_stands_before_the_instruction_and_in_the_turn_that_heard_it(problem, executor):
+    generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT), answer(RIGHT)))
+    [trajectory] = rollout(begin([problem]), generator, executor, COCOS, 3, Rules(feedback="error"))
+    first, second, third = trajectory.turns
+    assert first.told == ""
+    assert second.told == (
+        "The program above passes 2 of the 3 tests. This one fails:\n\nassert double(-1) == -2\n\nExpected -2, got 1."
+    )
+    assert decode(second.prompt_ids) == (
+        f"{decode(first.prompt_ids)}{WRONG}\n[DONE]\n\n{second.told}{INSTRUCTION}"
+    )
+    assert third.told == "The program above passes the tests." and third.told in decode(third.prompt_ids)
+
+
+def test_a_stopped_trajectory_carries_its_answer_forward_and_asks_no_more(problem, executor):
+    other = replace(problem, task_id="2", text="Write a function to double a number once more.")
+    asked = []
+
+    def script(prompt):
+        asked.append(prompt)
+        is_other = "once more" in prompt
+        return answer(WRONG if is_other and turn_number(prompt) < 3 else RIGHT)
+
+    rules = Rules(early_stop=True)
+    stopped, late = rollout(begin([problem, other]), ScriptedGenerator(script), executor, COCOS, 3, rules)
+    assert len(asked) == 1 + 3
+    assert [turn.is_carried for turn in stopped.turns] == [False, True, True]
+    assert codes(stopped) == [RIGHT] * 3 and not any(turn.is_carried for turn in late.turns)
+    assert [turn.completion.token_ids for turn in stopped.turns[1:]] == [(), ()]
+    # acc@1 1/2, acc@2 1/2 (the first is carried), acc@3 2/2
+    found = values([stopped, late])
+    assert [found[f"acc_t{t}"] for t in (1, 2, 3)] == [0.5, 0.5, 1.0]
+
+
+def test_only_shown_tests_stop_a_trajectory(problem, executor):
+    hiding = replace(problem, test_list=problem.test_list[:2], hidden_test_list=problem.test_list[2:])
+    generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT)))
+    [trajectory] = rollout(begin([hiding]), generator, executor, COCOS, 2, Rules(early_stop=True))
+    assert trajectory.turns[1].is_carried and not trajectory.turns[1].result.all_passed
+
+
+def test_a_repeated_program_is_sampled_once_more_with_another_seed(problem, executor):
+    answers = iter([WRONG, WRONG, RIGHT, RIGHT, RIGHT])  # turn 1, turn 2, again, turn 3, again
+    generator = Recorder(lambda _: answer(next(answers)))
+    rules = Rules(on_repeat="resample", seed=7)
+    [trajectory] = rollout(begin([problem]), generator, executor, COCOS, 3, rules)
+    assert codes(trajectory) == [WRONG, RIGHT, RIGHT]
+    assert [turn.is_resampled for turn in trajectory.turns] == [False, True, True]
+    assert len({seeds[0] for _, seeds in generator.calls}) == 5
+    assert trajectory.turns[1].prompt_ids == (
+        trajectory.turns[0].prompt_ids
+        + trajectory.turns[0].completion.token_ids
+        + tuple(map(ord, INSTRUCTION))
+    )
+
+
+def test_a_repeated_program_is_told_of_before_the_next_turn(problem, executor):
+    script = in_turn(answer(WRONG), answer(WRONG), answer(RIGHT), answer(RIGHT))
+    told = [
+        [
+            turn.told
+            for turn in rollout(begin([problem]), ScriptedGenerator(script), executor, COCOS, 4, rules)[
+                0
+            ].turns
+        ]
+        for rules in (Rules(on_repeat="tell"), Rules())
+    ]
+    assert told == [["", "", "The program above is the same as the one before it.", ""], [""] * 4]
+
+
+def test_each_turn_has_its_temperature_and_the_last_holds_from_there_on(problem, executor):
+    generator = Recorder(lambda _: answer(RIGHT))
+    rollout(begin([problem]), generator, executor, COCOS, 3, Rules(temperatures=(0.8, 0.2)))
+    assert [temperature for temperature, _ in generator.calls] == [0.8, 0.2, 0.2]
+    generator = Recorder(lambda _: answer(RIGHT))
+    rollout(begin([problem]), generator, executor, COCOS, 2)  # as training asks
+    assert generator.calls == [(None, None)] * 2
+
+
+def test_a_seed_belongs_to_problem_sample_and_turn_however_they_are_batched(problem, executor):
+    other = replace(problem, task_id="2")
+
+    def seeds(trajectories, seed=7):
+        generator = Recorder(lambda _: answer(RIGHT))
+        rollout(trajectories, generator, executor, COCOS, 2, Rules(seed=seed))
+        return [one for _, of_turn in generator.calls for one in of_turn]
+
+    together = seeds(begin([problem, other], num_samples=2))  # turn 1: 4, turn 2: 4
+    assert len(set(together)) == 8 and all(0 <= one < 2**31 for one in together)
+    assert seeds(begin([other], num_samples=2)) == together[2:4] + together[6:8]
+    assert not set(seeds(begin([problem, other], num_samples=2), seed=8)) & set(together)
+
+
+def test_given_answers_stand_as_first_turns_and_the_generator_takes_the_others(problem, executor):
+    generator = Recorder(in_turn("", answer(RIGHT), answer(RIGHT)))
+    [given] = begin([problem])
+    [trajectory] = rollout([replace(given, given=(answer(WRONG),))], generator, executor, COCOS, 3)
+    assert codes(trajectory) == [WRONG, RIGHT, RIGHT] and len(generator.calls) == 2
+    assert [turn.is_given for turn in trajectory.turns] == [True, False, False]
+    sampled = rollout(
+        begin([problem]),
+        ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT), answer(RIGHT))),
+        executor,
+        COCOS,
+        3,
+    )
+    assert [turn.prompt_ids for turn in trajectory.turns] == [turn.prompt_ids for turn in sampled[0].turns]
+
+
+def test_an_answer_that_could_not_be_had_ends_its_trajectory_without_a_score(problem, executor):
+    class Failing(ScriptedGenerator):
+        def generate(self, prompts, temperature=None, seeds=None):
+            return [
+                Completion((), "", error="503 five times") if "once more" in decode(prompt) else completion
+                for prompt, completion in zip(prompts, super().generate(prompts), strict=True)
+            ]
+
+    other = replace(problem, task_id="2", text="Write a function to double a number once more.")
+    failed, whole = rollout(begin([other, problem]), Failing(lambda _: answer(RIGHT)), executor, COCOS, 3)
+    assert [turn.result.infra_error for turn in failed.turns] == ["503 five times"]
+    assert failed.turns[0].result.num_passed is None and len(whole.turns) == 3
+    assert values([failed, whole])["acc_t1"] == 1.0  # of the one that has a score
+    with pytest.raises(ExecutorError, match="503 five times"):
+        check_executed([failed, whole], max_infra_share=0.2)

@@ -1,0 +1,75 @@
+"""What a model is told of its program: word for word, cut to its budget, and nothing of hidden tests."""
+
+from dataclasses import replace
+
+import pytest
+
+from cocos.executor import ExecutionResult
+from cocos.feedback import feedback, passes_shown
+from cocos.rollout import program
+
+HALF = "def double(x):\n    return x * x"  # right for 2 and 0, wrong for -1
+
+
+def told(mode, problem, executor, code, max_chars=300):
+    [result] = executor.run([program(problem, code)])
+    return feedback(mode, problem, result, max_chars)
+
+
+def test_a_verdict_counts_the_tests_that_pass(problem, executor):
+    assert told("verdict", problem, executor, HALF) == "The program above passes 2 of the 3 tests."
+    assert told("verdict", problem, executor, problem.code) == "The program above passes the tests."
+    assert told("none", problem, executor, HALF) == ""
+
+
+def test_an_error_is_the_first_failing_test_with_what_it_expected_and_got(problem, executor):
+    assert told("error", problem, executor, HALF) == (
+        "The program above passes 2 of the 3 tests. This one fails:\n\n"
+        "assert double(-1) == -2\n\nExpected -2, got 1."
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "def double(x):\n    return x + y",
+            "The program above passes 0 of the 3 tests. This one fails:\n\nassert double(2) == 4\n\n"
+            "NameError: name 'y' is not defined",
+        ),
+        (
+            "def double(x):\n    raise ValueError('one\\ntwo')",
+            "The program above passes 0 of the 3 tests. This one fails:\n\nassert double(2) == 4\n\n"
+            "ValueError: two",
+        ),
+        ("1 / 0", "The program above ends before any test with ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_exception_is_its_last_line(problem, executor, code, words):
+    assert told("error", problem, executor, code) == words
+
+
+def test_what_is_long_is_cut_to_the_budget(problem, executor):
+    long = replace(problem, test_list=(f"assert double(2) == {'4' * 200}",))
+    words = told("error", long, executor, "def double(x):\n    return 'no' * 500", max_chars=40)
+    _, test, reason = words.split("\n\n")
+    assert test == f"assert double(2) == {'4' * 16} ..." and len(test) == 40
+    assert reason == f"Expected {'4' * 16} ..., got 'nonononononono{'n'} ...."
+    assert len(reason) == 40 + len("Expected , got .")
+
+
+def test_hidden_tests_are_never_told_of(problem, executor):
+    hiding = replace(problem, test_list=problem.test_list[:2], hidden_test_list=problem.test_list[2:])
+    [half, right] = executor.run([program(hiding, HALF), program(hiding, problem.code)])
+    assert not half.all_passed and right.all_passed
+    for mode in ("verdict", "error"):  # what hidden tests alone refuse sounds like what is right
+        assert feedback(mode, hiding, half, 300) == feedback(mode, hiding, right, 300)
+    assert passes_shown(hiding, half) and not passes_shown(problem, half)
+    [wrong] = executor.run([program(hiding, "def double(x):\n    return 3 * x")])
+    assert "1 of the 2 tests" in feedback("error", hiding, wrong, 300)
+    assert "-1" not in feedback("error", hiding, wrong, 300)
+
+
+def test_of_a_program_that_could_not_be_decided_nothing_is_told(problem):
+    failed = ExecutionResult((), infra_error="the worker died")
+    assert feedback("error", problem, failed, 300) == "" and not passes_shown(problem, failed)
