@@ -14,8 +14,8 @@ from trl import ModelConfig, get_peft_config, get_quantization_config
 from cocos.checkpoints import StopOnSigterm, resume_point
 from cocos.cli import parse, run
 from cocos.config import CoCoSConfig, longest_wait_s, model_init_kwargs, open_executor, prompt_protocol
-from cocos.dry_run import report
 from cocos.generation.tokens import load_tokenizer
+from cocos.planning.dry_run import report
 from cocos.problems import load_problems, sha256
 from cocos.records import resolved, save_json
 from cocos.trainer import CoCoSTrainer

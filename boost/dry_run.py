@@ -11,12 +11,12 @@ from trl import ModelConfig, get_peft_config
 
 from boost.data import load_tokenized
 from cocos.config import BoostConfig
-from cocos.dry_run import memory_text, model_text, warnings_text
 from cocos.generation.tokens import encode, load_tokenizer
-from cocos.memory import Load
-from cocos.planning import A10, A100, training_seconds
+from cocos.planning.dry_run import memory_text, model_text, warnings_text
+from cocos.planning.memory import Load
+from cocos.planning.schedule import A10, A100, training_seconds
+from cocos.planning.sizes import model_shape, run_setting
 from cocos.prompts import BEGIN, CORRECT
-from cocos.sizing import model_shape, run_setting
 
 Row = dict[str, list[int]]
 

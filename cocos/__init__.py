@@ -12,12 +12,10 @@ The way through the package, in the order in which data take it:
     records     a trajectory as a row of samples.jsonl, a run as run.json
     report      trajectories + metrics -> terminal table, plots, report.html
     config      the options of boost_train.py, train.py and test.py; cli reads them, console shows progress
-    memory      bytes per GPU, and planning: updates, seconds, processors; on paper
-    dry_run     what a run would do and need; sizing reads its options and model for memory and planning
+    planning    what a run would do and need, on paper: memory, updates, seconds, processors
     trainer     CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and per-turn credit
 
-Everything above `config` but the torch generators imports nothing outside the standard library; so do memory
-and planning.
+Everything above `config` but the torch generators imports nothing outside the standard library.
 """
 
 __version__ = "0.1.0"

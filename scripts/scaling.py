@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 from peft import LoraConfig
 from transformers import LlamaConfig, PretrainedConfig, Qwen2Config
 
-from cocos.memory import (
+from cocos.planning.memory import (
     AUTOCAST,
     FLOAT32,
     NF4,
@@ -29,7 +29,7 @@ from cocos.memory import (
     peak,
     phases,
 )
-from cocos.planning import (
+from cocos.planning.schedule import (
     A10,
     A100,
     Card,
@@ -41,7 +41,7 @@ from cocos.planning import (
     seconds_per_update,
     training_seconds,
 )
-from cocos.sizing import model_shape
+from cocos.planning.sizes import model_shape
 
 CONFIGS: dict[str, PretrainedConfig] = {
     "qwen2.5-coder-0.5b": Qwen2Config(

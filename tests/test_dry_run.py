@@ -13,11 +13,11 @@ from trl import ModelConfig
 from boost.dry_run import report as boost_report
 from cocos.cli import parse
 from cocos.config import BoostConfig, CoCoSConfig
-from cocos.dry_run import report
-from cocos.memory import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
+from cocos.planning.dry_run import report
+from cocos.planning.memory import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
+from cocos.planning.sizes import run_setting
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import protocol
-from cocos.sizing import run_setting
 from tests.conftest import ROOT
 from tests.test_entry_points import TOY, command, free_port
 

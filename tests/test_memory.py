@@ -9,7 +9,7 @@ from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem
 from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaConfig
 
-from cocos.memory import (
+from cocos.planning.memory import (
     AUTOCAST,
     FLOAT32,
     GIB,
@@ -32,7 +32,7 @@ from cocos.memory import (
     reference_bytes,
     weight_bytes,
 )
-from cocos.sizing import model_shape
+from cocos.planning.sizes import model_shape
 from tests.conftest import ROOT
 
 BASE = ROOT / "data/toy/base"

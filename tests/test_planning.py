@@ -10,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM
 from trl.trainer.utils import RepeatSampler
 
-from cocos.memory import ModelShape, Setting
-from cocos.planning import (
+from cocos.planning.memory import ModelShape, Setting
+from cocos.planning.schedule import (
     LAUNCH_S,
     UTILISATION,
     Card,

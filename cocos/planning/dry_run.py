@@ -4,7 +4,7 @@
 
 The model exists on the meta device only, so a 7B takes seconds on a laptop. The first problem is played
 through the turn loop of training, with its reference as every answer, and its programs are executed. The
-sizes are read in `sizing.py`, the arithmetic is in `memory.py` and `planning.py`.
+sizes are read in `sizes.py`, the arithmetic is in `memory.py` and `schedule.py`.
 """
 
 import math
@@ -18,8 +18,8 @@ from trl import ModelConfig, get_peft_config
 from cocos.config import CoCoSConfig, open_executor, prompt_protocol
 from cocos.generation import Completion
 from cocos.generation.tokens import TokenTranscripts, encode, load_tokenizer
-from cocos.memory import GIB, Load, Memory, ModelShape, Setting, fits, peak, phases
-from cocos.planning import (
+from cocos.planning.memory import GIB, Load, Memory, ModelShape, Setting, fits, peak, phases
+from cocos.planning.schedule import (
     A10,
     A100,
     TIMEOUT_SHARE,
@@ -29,10 +29,10 @@ from cocos.planning import (
     prompt_lengths,
     seconds_per_update,
 )
+from cocos.planning.sizes import model_shape, run_load, run_schedule, run_setting
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, answer
 from cocos.rollout import Trajectory, begin, rollout
-from cocos.sizing import model_shape, run_load, run_schedule, run_setting
 
 PLACEHOLDER = "def solution(*args):\n    return None"  # stands for an answer where there is no reference
 

@@ -6,7 +6,7 @@ Model states follow ZeRO (arXiv 1910.02054, sec. 3.1 and 5): P parameters traine
 of the gradients while it steps: 4 P / N. Worked example, P = 1e9 and N = 8, without that copy: stage 1
 2 + 2 + 12 / 8 = 5.5 GB, stage 2 2 + 14 / 8 = 3.75 GB, stage 3 16 / 8 = 2 GB.
 
-Standard library only; knows neither configurations nor models (`sizing.py` reads those). Sizes are bytes on
+Standard library only; knows neither configurations nor models (`sizes.py` reads those). Sizes are bytes on
 one GPU: estimates, not measured, meant to be right within a fifth. Not counted: fragmentation, communication
 buckets, batches that are padded further than assumed.
 """

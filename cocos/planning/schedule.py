@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cocos.memory import GIB, ModelShape, Setting, cache_bytes, weight_bytes
+from cocos.planning.memory import GIB, ModelShape, Setting, cache_bytes, weight_bytes
 
 LAUNCH_S = 1e-3  # per decoder layer and sampled token, whatever the batch: eager kernels, assumed
 UTILISATION = 0.35  # share of a card's peak that large matrix products reach, assumed

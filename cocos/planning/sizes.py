@@ -1,4 +1,4 @@
-"""A run's options and its model's configuration as the sizes that `memory.py` and `planning.py` reckon with.
+"""A run's options and its model's configuration as the sizes that `memory.py` and `schedule.py` reckon with.
 
 The model is made on the meta device, without storage, to count its parameters.
 """
@@ -11,10 +11,10 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, TrainingArgumen
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from trl import ModelConfig
 
-from cocos import memory
 from cocos.config import CoCoSConfig
-from cocos.memory import Load, ModelShape, Setting
-from cocos.planning import Schedule
+from cocos.planning import memory
+from cocos.planning.memory import Load, ModelShape, Setting
+from cocos.planning.schedule import Schedule
 from cocos.rewards import trained_turns
 
 
