@@ -11,6 +11,7 @@ from cocos.problems import Problem
 from cocos.records import as_row, save_json
 from cocos.rollout import Trajectory, Turn
 
+OPTIONS = {"model_name_or_path": "base", "test_data": "test.jsonl", "protocol": "cocos", "num_turns": 2}
 PASSED = ExecutionResult((Verdict(Status.PASSED),))
 FAILED = ExecutionResult((Verdict(Status.FAILED, "AssertionError"),))
 TYPE_ERROR = ExecutionResult((Verdict(Status.ERROR, "TypeError"),))
@@ -38,7 +39,7 @@ def evaluated(
     lines = [json.dumps(as_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
     (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
     save_json(summary(trajectories) | conditions, folder / "metrics.json")
-    save_json({"options": {"num_turns": 2}, "versions": {"python": "3"}} | conditions, folder / "run.json")
+    save_json({"options": OPTIONS, "versions": {"python": "3"}} | conditions, folder / "run.json")
     return folder
 
 

@@ -302,6 +302,16 @@ def test_nothing_is_wider_than_the_screen(browser, page, width):
     assert console(opened) == []
 
 
+def test_the_print_has_the_numbers_and_no_controls(opened):
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = {
+        s: elements(opened, s)[0].is_displayed()
+        for s in ("#filters", ".pages", "header nav", ".numbers", "#list")
+    }
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == {"#filters": False, ".pages": False, "header nav": False, ".numbers": True, "#list": True}
+
+
 def test_everything_is_reached_with_the_keyboard_and_has_a_name(opened):
     controls = elements(opened, "button, select, input, summary, a, pre")
     unnamed = [c.get_attribute("outerHTML") for c in controls if c.is_displayed() and not c.accessible_name]
@@ -324,8 +334,8 @@ def test_problems_gained_and_lost_lead_to_their_trajectories_in_both_runs(browse
     opened = open_page(browser, tmp_path / "report/report.html")
     gained, lost = elements(opened, "#comparison details")
     assert [d.text for d in (gained, lost)] == [
-        "1 problems gained at the last turn",
-        "1 problems lost at the last turn",
+        "1 problem gained at the last turn",
+        "1 problem lost at the last turn",
     ]
     lost.find_element("css selector", "summary").click()
     lost.find_element("css selector", "button").click()

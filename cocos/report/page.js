@@ -179,6 +179,7 @@ function outcome(turn) {
 
 function turnCard(row, turn, number) {
   const same = repeated(row, number);
+  const isKnown = same > 0 || turn.is_carried === true;
   const kind = failed(turn) ? "failed" : isRight(turn) ? "right" : "wrong";
   const passed = turn.verdicts.filter((verdict) => verdict.status === "passed").length;
   const badge = (text, isWarning) =>
@@ -204,8 +205,8 @@ function turnCard(row, turn, number) {
     heading,
     turn.told ? element("p", { class: "told" }, element("b", {}, "told: "), visible(turn.told)) : null,
     turn.is_carried ? null : element("p", { class: "meta" }, meta),
-    program(row, number, same > 0 || turn.is_carried),
-    failed(turn) ? element("p", { class: "note" }, visible(turn.infra_error)) : tests(row, turn),
+    program(row, number, isKnown),
+    verdicts(row, turn, isKnown),
   );
 }
 
@@ -230,6 +231,11 @@ function program(row, number, isKnown) {
   }
   if (!isKnown) show(buttons[0], views[0][1]);
   return element("div", { class: "program" }, element("div", { class: "views" }, ...buttons), shown);
+}
+
+function verdicts(row, turn, isKnown) {
+  if (failed(turn)) return element("p", { class: "note" }, visible(turn.infra_error));
+  return isKnown ? element("details", {}, element("summary", {}, "tests, as before"), tests(row, turn)) : tests(row, turn);
 }
 
 function tests(row, turn) {

@@ -21,7 +21,8 @@ def sections(runs: Sequence[Run], pairs: Sequence[Pair], charts: Charts) -> Iter
     yield f"<header><h1>{' <small>and</small> '.join(escape(run.name) for run in runs)}</h1>"
     yield "<nav aria-label='sections'><a href='#accuracy'>accuracy</a>"
     yield "<a href='#comparison'>comparison</a>" if pairs else ""
-    yield "<a href='#run-0'>flow, errors, time</a><a href='#trajectories'>trajectories</a></nav></header>"
+    yield "<a href='#run-0'>flow, errors, time</a><a href='#trajectories'>trajectories</a></nav>"
+    yield "".join(f"<p class='dim'>{escape(_made_from(run))}</p>" for run in runs) + "</header>"
     yield "<div id='accuracy'>"
     for oracle, group in by_oracle(runs).items():
         yield from _accuracy(oracle, group, charts, is_alone=len(runs) == 1)
@@ -30,6 +31,13 @@ def sections(runs: Sequence[Run], pairs: Sequence[Pair], charts: Charts) -> Iter
         yield from _comparison(pairs)
     for number, run in enumerate(runs):
         yield from _run(number, run, charts, is_alone=len(runs) == 1)
+
+
+def _made_from(run: Run) -> str:
+    """Which model on which problems, in a line."""
+    options = run.facts["options"]
+    model, data = options["model_name_or_path"] or "given answers", options["test_data"]
+    return f"{run.label}: {model} on {data}, {options['protocol']} prompts"
 
 
 def _accuracy(oracle: str, runs: Sequence[Run], charts: Charts, is_alone: bool) -> Iterator[str]:
@@ -100,11 +108,12 @@ def _comparison(pairs: Sequence[Pair]) -> Iterator[str]:
             yield f"<tr><th scope='row'>{turn}</th>"
             yield f"<td>{100 * found.baseline:.1f} → {100 * found.other:.1f}</td>"
             yield _cell(found.difference._asdict(), is_change=True)
-            yield f"<td>{escape(p)}</td><td class='right'>{len(found.gained)}</td>"
+            yield f"<td class='p'>{escape(p)}</td><td class='right'>{len(found.gained)}</td>"
             yield f"<td class='wrong'>{len(found.lost)}</td></tr>"
         yield "</tbody></table></div>"
         for change, task_ids in (("gained", pair.last.gained), ("lost", pair.last.lost)):
-            yield f"<details><summary>{len(task_ids)} problems {change} at the last turn</summary>"
+            noun = "problem" if len(task_ids) == 1 else "problems"
+            yield f"<details><summary>{len(task_ids)} {noun} {change} at the last turn</summary>"
             yield "<p class='ids'>"
             yield from (
                 f"<button type='button' data-task='{escape(task_id)}'>{escape(task_id)}</button>"
