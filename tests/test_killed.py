@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -18,7 +17,7 @@ from cocos.executor import Executor, ExecutorError
 from tests.conftest import ROOT
 from tests.executor_support import is_zombie, processes_below
 from tests.test_entry_points import BIN, free_port
-from tests.test_resume import SIGNAL_IN_UPDATE, TOY
+from tests.test_resume import SIGNAL_IN_UPDATE, TOY, process
 
 RUN = """
 import os, runpy, sys
@@ -49,20 +48,20 @@ def launch(script, *words):
     )
 
 
-def finish(process):
+def finish(running):
     """Wait for a run; return what it printed, and every process that it started on its way."""
     started: set[int] = set()
 
     def watch():
-        while process.poll() is None:
-            started.update(processes_below(process.pid))
+        while running.poll() is None:
+            started.update(processes_below(running.pid))
             time.sleep(0.1)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    said, _ = process.communicate(timeout=300)
+    out, err = running.communicate(timeout=300)
     watcher.join()
-    return said, started
+    return out + (err or ""), started
 
 
 def assert_gone(pids):
@@ -100,22 +99,14 @@ def test_after_kill_9_of_a_rank_the_launcher_ends_the_rest_and_the_next_start_go
 
 
 def test_kill_9_of_a_run_in_mid_update_leaves_no_process_behind(tmp_path):
-    source = SIGNAL_IN_UPDATE.format(update=1, signal="SIGKILL")
-    source += "import runpy\nrunpy.run_path('train.py', run_name='__main__')"
-    words = (
-        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base", "--max_steps", 2),
-        *("--global_batch_size", 16, "--per_device_train_batch_size", 16, "--output_dir", tmp_path / "out"),
+    killed = process(
+        *("train.py", "--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
+        *("--max_steps", 2, "--global_batch_size", 16, "--per_device_train_batch_size", 16),
+        *("--output_dir", tmp_path / "out"),
+        before=SIGNAL_IN_UPDATE.format(update=1, signal="SIGKILL"),
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", source, *map(str, words)],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    said, started = finish(process)
-    assert process.returncode == -signal.SIGKILL, said[-2000:]
+    said, started = finish(killed)
+    assert killed.returncode == -signal.SIGKILL, said[-2000:]
     assert len(started) >= 2, "the run had workers"
     assert_gone(started)
 

@@ -30,6 +30,16 @@ def signalled(trainer, trajectories):  # the programs of update {update} have ru
     return rows(trainer, trajectories)
 CoCoSTrainer._rows = signalled
 """
+SIGTERM_IN_BOOST = """
+import os, signal
+from trl import SFTTrainer
+step = SFTTrainer.training_step
+def signalled(trainer, *inputs):
+    if trainer.state.global_step == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return step(trainer, *inputs)
+SFTTrainer.training_step = signalled
+"""
 KILL_IN_SAVE = """
 import os, signal, torch
 save = torch.save
@@ -50,9 +60,13 @@ def start(*words, before=""):
         *("--global_batch_size", 16, "--per_device_train_batch_size", 8, "--disable_tqdm", True),
         *("--beta", 0.01, "--lr_scheduler_type", "cosine", "--learning_rate", 1e-3),
     )
-    source = f"import runpy\n{before}\nrunpy.run_path('train.py', run_name='__main__')"
+    return process("train.py", *options, *words, before=before)
+
+
+def process(script, *words, before=""):
+    source = f"import runpy\n{before}\nrunpy.run_path({script!r}, run_name='__main__')"
     return subprocess.Popen(
-        [sys.executable, "-c", source, *(str(word) for word in (*options, *words))],
+        [sys.executable, "-c", source, *(str(word) for word in words)],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -61,10 +75,10 @@ def start(*words, before=""):
     )
 
 
-def end(process, status=0):
+def end(running, status=0):
     """Wait for a run, which must end with that status, and return what it wrote to stderr."""
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == status, out[-1000:] + err[-3000:]
+    out, err = running.communicate(timeout=240)
+    assert running.returncode == status, out[-1000:] + err[-3000:]
     return err
 
 
@@ -204,3 +218,34 @@ def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of
     whole = played(4)
     assert sorted(whole) == [0, 2] and whole[0] != whole[2]
     assert played(4, str(tmp_path / "out/checkpoint-1")) == {1: whole[0], 2: whole[2]}
+
+
+def test_boost_is_stopped_and_resumed_in_the_same_way(tmp_path):
+    """From checkpoint-1 of a whole run, stopped after update 2: its checkpoint-2 is the whole run's."""
+    rows = tmp_path / "rows.jsonl"
+    texts = [json.loads(line)["text"] for line in (TOY / "boost.jsonl").read_text().splitlines()[:24]]
+    row = {"completion": "def f(xs):\n    return sorted(xs)\n[DONE]"}
+    rows.write_text("".join(json.dumps({"prompt": f"{text}\n\n[BEGIN]\n"} | row) + "\n" for text in texts))
+    words = (
+        *("boost/boost_train.py", "--config", "configs/toy/boost.yaml", "--train_data", rows),
+        *(
+            "--max_steps",
+            3,
+            "--global_batch_size",
+            8,
+            "--per_device_train_batch_size",
+            8,
+            "--disable_tqdm",
+            True,
+        ),
+        *("--save_strategy", "steps", "--save_steps", 1, "--save_total_limit", 3),
+    )
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    end(process(*words, "--output_dir", whole))
+    resume = ("--resume_from_checkpoint", whole / "checkpoint-1", "--output_dir", stopped)
+    said = end(process(*words, *resume, before=SIGTERM_IN_BOOST), STOPPED)
+    assert "stopped by SIGTERM after update 2 of 3" in said and not (stopped / "model.safetensors").exists()
+    before, after = (load_file(out / "checkpoint-2/model.safetensors") for out in (whole, stopped))
+    assert all(torch.equal(before[key], after[key]) for key in before)
+    moved = load_file(whole / "checkpoint-1/model.safetensors")
+    assert any((before[key] != moved[key]).any() for key in before)

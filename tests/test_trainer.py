@@ -86,6 +86,41 @@ def test_old_logps_are_those_of_the_sampled_tokens_and_of_no_others(make_trainer
         assert rows["old_logps"][row].item() == pytest.approx(expected.item(), abs=2e-3)
 
 
+def test_a_sampled_pad_or_end_id_is_trained_because_masks_come_from_lengths(make_trainer):
+    """Answers that hold nothing but the id that also pads: three and five of them are trained."""
+    trainer = make_trainer()
+    pad = trainer.processing_class.pad_token_id
+    _, trajectories = play(trainer, num_problems=1)
+    for length, trajectory in zip((3, 5), trajectories, strict=False):
+        completion = replace(trajectory.turns[0].completion, token_ids=(pad,) * length)
+        turns = (replace(trajectory.turns[0], completion=completion), trajectory.turns[1])
+        rows = trainer._rows([replace(trajectory, turns=turns)])
+        assert rows["completion_mask"][0].tolist()[:length] == [1] * length
+        assert rows["completion_mask"][0].sum() == length
+        assert rows["prompt_mask"][0].sum() == len(turns[0].prompt_ids)
+
+
+def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(make_trainer):
+    """A bfloat16 model: what its forward pass returns has a number per token, and sums are no bfloat16."""
+    trainer = make_trainer(beta=0.1, model_init_kwargs={"dtype": "bfloat16"})
+    _, trajectories = play(trainer, num_problems=2)
+    rows = trainer._rows(trajectories)
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter += 0.05 * torch.randn_like(parameter)
+    returned = []
+    trainer.model.register_forward_hook(lambda model, inputs, output: returned.append(output))
+    old_logps, kl = trainer._old_logps_and_kl(rows)
+    trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps, "advantages": torch.ones(len(kl))})
+    assert len(returned) == 2  # the reference is another model
+    for output in returned:
+        tensors = [value for value in output.values() if isinstance(value, torch.Tensor)]
+        assert tensors and all(tensor.dim() <= 2 for tensor in tensors)
+    assert next(trainer.model.parameters()).dtype == torch.bfloat16
+    for summed in (old_logps, kl):
+        assert summed.dtype == torch.float32 and (summed != summed.bfloat16().float()).any()
+
+
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
 def test_in_turn_mode_each_turn_has_its_return_to_go_as_advantage(make_trainer, gamma):
     trainer = make_trainer(gamma=gamma)
