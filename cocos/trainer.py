@@ -395,7 +395,8 @@ class _Counters(TrainerCallback, ExportableState):
         self.trainer = trainer
 
     def state(self) -> dict[str, dict]:
-        counts = {"warnings": vars(self.trainer._warnings), "executor": vars(self.trainer.executor.stats)}
+        memory = {name: value for name, value in vars(self.trainer._warnings).items() if name[0] == "_"}
+        counts = {"warnings": memory, "executor": vars(self.trainer.executor.stats)}
         return {"args": {}, "attributes": copy.deepcopy(counts)}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -110,10 +110,10 @@ def test_one_turn_is_trls_rloo(make_trainer, tmp_path, credit, beta, lora):
         assert (rows["advantages"] - plain).abs().max() > 1e-3, "the penalty is too small to prove anything"
 
     for trainer in (ours, theirs):
-        disturb(trainer.model, seed=2, size=0.01)  # an update later, so that ratios differ from 1
+        disturb(trainer.model, seed=2, size=0.03)  # an update later, so that ratios differ from 1
     loss, ours_by_name = gradients(ours, rows)
     expected_loss, theirs_by_name = gradients(theirs, expected)
-    assert abs(expected_loss) > 1e-3 and loss == pytest.approx(expected_loss, abs=1e-5)
+    assert abs(expected_loss) > 1e-4 and loss == pytest.approx(expected_loss, abs=1e-5)
     assert ours_by_name.keys() == theirs_by_name.keys()
     assert max(gradient.abs().max() for gradient in theirs_by_name.values()) > 1e-2
     for name, gradient in theirs_by_name.items():
