@@ -31,10 +31,10 @@ def trajectory(task_id: str, *results: ExecutionResult, sample: int = 0, text: s
 
 
 def evaluated(
-    folder: Path, trajectories: Sequence[Trajectory], feedback: str = "none", early_stop: bool = False
+    folder: Path, trajectories: Sequence[Trajectory], feedback: str = "none", **conditions: object
 ) -> Path:
     """Write samples.jsonl, metrics.json and run.json of an evaluation; return the folder."""
-    conditions = {"feedback": feedback, "early_stop": early_stop}
+    conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
     folder.mkdir(parents=True)
     lines = [json.dumps(as_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
     (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")

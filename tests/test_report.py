@@ -142,7 +142,7 @@ def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_c
     text = markdown(found, pairs)
     plain, oracle = (
         text.index("# Self-correction\n"),
-        text.index("# Correction with an oracle: error fed back\n"),
+        text.index("# Correction with error feedback\n"),
     )
     assert plain < text.index("| plain | 10 |") < oracle < text.index("| oracle | 10 |")
     assert "| plain |" not in text[oracle:]
@@ -151,7 +151,24 @@ def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_c
     tables = re.findall(r"<table class='numbers'>.*?</table>", page, re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
     assert not any(">plain " in table and ">oracle " in table for table in tables)
-    assert (tmp_path / "report/plots/accuracy-error-fed-back.svg").exists()
+    assert (tmp_path / "report/plots/accuracy-error-feedback.svg").exists()
+
+
+def test_early_stop_and_given_answers_are_help_too(tmp_path):
+    found = load_runs(
+        [
+            evaluated(tmp_path / "plain", TWO_TURNS),
+            evaluated(tmp_path / "stopped", OTHER, feedback="verdict", early_stop=True),
+            evaluated(tmp_path / "golden", TWO_TURNS, answers=["references"]),
+        ]
+    )
+    assert compare_runs(found) == []
+    headings = [line for line in markdown(found).splitlines() if line.startswith("# ")]
+    assert headings == [
+        "# Self-correction",
+        "# Correction with given answers (references)",
+        "# Correction with verdict feedback and early stop by the shown tests",
+    ]
 
 
 # -- files --

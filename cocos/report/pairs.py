@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cocos.comparison import Comparison, compare
-from cocos.report.runs import Run, by_oracle
+from cocos.report.runs import Run, by_aids
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Pair:
 def compare_runs(runs: Sequence[Run], baseline: str | None = None) -> list[Pair]:
     """Every run against the baseline: the named one, else the first.
 
-    Runs in which test results decided about the turns are never compared with plain ones: they have a
-    baseline of their own, the first of their kind.
+    Runs that were helped (`Run.aids`) are never compared with plain ones: they have a baseline of their own,
+    the first of their kind.
 
     Raises:
         ValueError: There is no run of that name, or two runs do not have the same problems.
@@ -31,7 +31,7 @@ def compare_runs(runs: Sequence[Run], baseline: str | None = None) -> list[Pair]
     if baseline is not None and baseline not in names:
         raise ValueError(f"--baseline {baseline} is none of the runs; give one of {', '.join(names)}")
     pairs = []
-    for group in by_oracle(runs).values():
+    for group in by_aids(runs).values():
         reference = next((run for run in group if run.name == baseline), group[0])
         pairs += [_pair(reference, run) for run in group if run is not reference]
     return pairs

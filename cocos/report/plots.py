@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from cocos.report import charts
 from cocos.report.charts import GRID, INK
-from cocos.report.runs import Run, by_oracle
+from cocos.report.runs import Run, by_aids
 
 SIZE = (4.4, 2.9)  # inches: small enough to be read on a phone without being scaled down
 STYLE: dict[Any, Any] = {
@@ -38,12 +38,12 @@ def save_charts(runs: Sequence[Run], folder: Path) -> dict[tuple[str, str], str]
     """Draw and save every chart that the runs have numbers for.
 
     Returns:
-        (chart, name of the run, or kind of oracle) -> SVG element.
+        (chart, name of the run or what helped) -> SVG element.
 
     """
     wanted: dict[tuple[str, str], Callable[..., None]] = {}
-    for oracle, group in by_oracle(runs).items():
-        wanted["accuracy", oracle] = partial(charts.accuracy, runs=group)
+    for aids, group in by_aids(runs).items():
+        wanted["accuracy", aids] = partial(charts.accuracy, runs=group)
     for run in runs:
         observed = run.observed
         if run.num_turns > 1:

@@ -72,8 +72,8 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The name, and that of the oracle where there is one."""
-        return f"{self.name} ({self.oracle})" if self.oracle else self.name
+        """The name, and what helped where something did."""
+        return f"{self.name} ({self.aids})" if self.aids else self.name
 
     @property
     def num_turns(self) -> int:
@@ -85,11 +85,13 @@ class Run:
         return [f"t{turn}_t{turn + 1}" for turn in range(1, self.num_turns)]
 
     @property
-    def oracle(self) -> str:
-        """What test results decided about the turns themselves, in words; "" for nothing, the plain case."""
-        told, stopped = self.metrics["feedback"], self.metrics["early_stop"]
-        words = [f"{told} fed back"] if told != "none" else []
-        return " and ".join(words + ["stopped by the shown tests"] * stopped)
+    def aids(self) -> str:
+        """What helped beside the model itself, in words; "" for nothing, the plain case."""
+        feedback, answers = self.metrics["feedback"], self.metrics["answers"]
+        aids = [f"{feedback} feedback"] if feedback != "none" else []
+        aids += ["early stop by the shown tests"] * self.metrics["early_stop"]
+        aids += [f"given answers ({', '.join(answers)})"] if answers else []
+        return " and ".join(aids)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of samples.jsonl, one at a time."""
@@ -123,12 +125,9 @@ def load_runs(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def by_oracle(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs by what test results decided, the plain ones first: an oracle's numbers stand in no table with
-    plain ones.
-    """
-    oracles = sorted({run.oracle for run in runs})
-    return {oracle: [run for run in runs if run.oracle == oracle] for oracle in oracles}
+def by_aids(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs by what helped, the plain ones first: what an oracle helped stands in no table with plain runs."""
+    return {aids: [run for run in runs if run.aids == aids] for aids in sorted({run.aids for run in runs})}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from html import escape
 from cocos.metrics import paired_difference, wilson
 from cocos.report.charts import GRID, INK
 from cocos.report.pairs import Pair
-from cocos.report.runs import Run, by_oracle
+from cocos.report.runs import Run, by_aids
 from cocos.report.tables import left_out, p_value, shown, title
 
 NUM_ERROR_ROWS = 12
-Charts = Mapping[tuple[str, str], str]  # (chart, run or kind of oracle) -> SVG element
+Charts = Mapping[tuple[str, str], str]  # (chart, name of the run or what helped) -> SVG element
 
 
 def sections(runs: Sequence[Run], pairs: Sequence[Pair], charts: Charts) -> Iterator[str]:
@@ -24,8 +24,8 @@ def sections(runs: Sequence[Run], pairs: Sequence[Pair], charts: Charts) -> Iter
     yield "<a href='#run-0'>flow, errors, time</a><a href='#trajectories'>trajectories</a></nav>"
     yield "".join(f"<p class='dim'>{escape(_made_from(run))}</p>" for run in runs) + "</header>"
     yield "<div id='accuracy'>"
-    for oracle, group in by_oracle(runs).items():
-        yield from _accuracy(oracle, group, charts, is_alone=len(runs) == 1)
+    for aids, group in by_aids(runs).items():
+        yield from _accuracy(aids, group, charts, is_alone=len(runs) == 1)
     yield "</div>"
     if pairs:
         yield from _comparison(pairs)
@@ -40,8 +40,8 @@ def _made_from(run: Run) -> str:
     return f"{run.label}: {model} on {data}, {options['protocol']} prompts"
 
 
-def _accuracy(oracle: str, runs: Sequence[Run], charts: Charts, is_alone: bool) -> Iterator[str]:
-    yield f"<section><h2>{escape(title(oracle).capitalize())}</h2>"
+def _accuracy(aids: str, runs: Sequence[Run], charts: Charts, is_alone: bool) -> Iterator[str]:
+    yield f"<section><h2>{escape(title(aids))}</h2>"
     if is_alone:
         yield from _tiles(runs[0])
     yield "<div class='beside'><div class='scroll'><table class='numbers'>"
@@ -63,7 +63,7 @@ def _accuracy(oracle: str, runs: Sequence[Run], charts: Charts, is_alone: bool) 
             yield f"<tr><th scope='row'>{turn}</th>{cells}{'<td></td>' * (4 - len(names))}</tr>"
         yield "</tbody>"
     yield "</table></div>"
-    yield f"<figure>{_chart(charts['accuracy', oracle])}</figure></div></section>"
+    yield f"<figure>{_chart(charts['accuracy', aids])}</figure></div></section>"
 
 
 def _tiles(run: Run) -> Iterator[str]:

@@ -7,25 +7,25 @@ from rich.markup import escape
 from rich.table import Table
 
 from cocos.report.pairs import Pair
-from cocos.report.runs import Run, by_oracle
+from cocos.report.runs import Run, by_aids
 
 INTERVALS = "% [95 % interval]"
 WIDTH = 135  # a wrapped interval is unreadable; a wide line only scrolls
 
 
-def title(oracle: str) -> str:
-    """The heading of what was measured in one way (`Run.oracle`)."""
-    return f"correction with an oracle: {oracle}" if oracle else "self-correction"
+def title(aids: str) -> str:
+    """The heading over runs with these `Run.aids`."""
+    return f"Correction with {aids}" if aids else "Self-correction"
 
 
 def show(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> None:
-    """Print a table per kind of oracle with one row per run and pair of turns, and one of the comparisons."""
+    """Print a table per kind of help with one row per run and pair of turns, and one of the comparisons."""
     console = Console()
     console.width = max(console.width, WIDTH)
-    for oracle, group in by_oracle(runs).items():
-        _print(console, f"{title(oracle)}, {INTERVALS}", change_cells(group))
+    for aids, group in by_aids(runs).items():
+        _print(console, f"{title(aids)}, {INTERVALS}", change_cells(group))
     if pairs:
-        _print(console, f"against the baseline, points {INTERVALS}", comparison_cells(pairs))
+        _print(console, f"Against the baseline, points {INTERVALS}", comparison_cells(pairs))
         for line in left_out(pairs):
             console.print(escape(line))
 
@@ -33,9 +33,12 @@ def show(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> None:
 def markdown(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> str:
     """The same tables in Markdown, the problems gained and lost, and the kinds of error at each turn."""
     parts = []
-    for oracle, group in by_oracle(runs).items():
-        heading = title(oracle).capitalize()
-        parts += [f"# {heading}", "Shares in % with 95 % intervals.", _markdown_table(change_cells(group))]
+    for aids, group in by_aids(runs).items():
+        parts += [
+            f"# {title(aids)}",
+            "Shares in % with 95 % intervals.",
+            _markdown_table(change_cells(group)),
+        ]
     if pairs:
         parts += ["## Against the baseline", *left_out(pairs), _markdown_table(comparison_cells(pairs))]
         parts.append("\n".join(_gained_and_lost(pairs)))
