@@ -1,4 +1,4 @@
-"""Stopping and resuming: which checkpoint a run continues from, and how it stops when it is asked to.
+"""Stopping and resuming: which checkpoint a run continues from, what it meets there, how it stops when asked.
 
 A checkpoint is whole once its trainer_state.json is there: transformers writes that file last, and
 `ResumableTrainer` sees to it that no rank is still writing then. Does not know what is trained.
@@ -10,14 +10,17 @@ import shutil
 import signal
 import sys
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
 from safetensors import SafetensorError, safe_open
+from torch.utils.data import Sampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
+from trl.trainer.utils import RepeatSampler
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +104,34 @@ class ResumableTrainer(Trainer):
         """The parent looks at max_steps only after an update: a finished run would take one more."""
         if self.state.global_step < self.state.max_steps:
             super()._run_epoch(**epoch)
+
+
+class EpochSampler(Sampler):
+    """A RepeatSampler that draws epoch e from seed + e; on its own it would start over when resumed."""
+
+    def __init__(self, sampler: RepeatSampler, epoch: Callable[[], int]) -> None:
+        self.sampler = sampler
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        if self.sampler.shuffle:
+            self.sampler.generator.manual_seed(self.sampler.seed + self.epoch())
+        return iter(self.sampler)
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+
+class LastStepCounts(TrainerCallback):
+    """Evaluate and save at the last step too, so that the best checkpoint is chosen among all that were
+    trained.
+    """
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        if state.global_step >= state.max_steps:
+            control.should_evaluate = args.eval_strategy != "no"
+            control.should_save = args.save_strategy != "no"
+        return control
 
 
 class StopOnSigterm(TrainerCallback):

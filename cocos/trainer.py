@@ -13,7 +13,7 @@ import copy
 import logging
 import resource
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -27,9 +27,9 @@ from transformers.trainer_callback import ExportableState
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
-from trl.trainer.utils import RepeatSampler, pad, use_adapter
+from trl.trainer.utils import pad, use_adapter
 
-from cocos.checkpoints import ResumableTrainer
+from cocos.checkpoints import EpochSampler, LastStepCounts, ResumableTrainer
 from cocos.config import CoCoSConfig
 from cocos.console import show_lines
 from cocos.executor import Executor
@@ -100,7 +100,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             processing_class=tokenizer,
             **trainer_kwargs,
         )
-        self.add_callback(_LastStepCounts())
+        self.add_callback(LastStepCounts())
         self.add_callback(_UpdateTime(self))
         self.add_callback(_Counters(self))
         show_lines(self)
@@ -138,7 +138,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
         """The parent's, but each epoch's order follows from its number: a resumed run meets the same one."""
-        return _EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
+        return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
@@ -343,34 +343,6 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     def _note(self, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
             self._metrics["train"][name].append(value)
-
-
-class _EpochSampler(Sampler):
-    """A RepeatSampler that draws epoch e from seed + e; on its own it would start over when resumed."""
-
-    def __init__(self, sampler: RepeatSampler, epoch: Callable[[], int]) -> None:
-        self.sampler = sampler
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        if self.sampler.shuffle:
-            self.sampler.generator.manual_seed(self.sampler.seed + self.epoch())
-        return iter(self.sampler)
-
-    def __len__(self) -> int:
-        return len(self.sampler)
-
-
-class _LastStepCounts(TrainerCallback):
-    """Evaluate and save at the last step too, so that the best checkpoint is chosen among all that were
-    trained.
-    """
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        if state.global_step >= state.max_steps:
-            control.should_evaluate = args.eval_strategy != "no"
-            control.should_save = args.save_strategy != "no"
-        return control
 
 
 class _UpdateTime(TrainerCallback):

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from cocos.checkpoints import STOPPED, resume_point
+from cocos.executor import Executor
 from tests.conftest import ROOT
 
 TOY = ROOT / "data/toy"
@@ -196,6 +197,23 @@ def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model
     saved = load_file(tmp_path / "out/checkpoint-3/model.safetensors")
     assert all(torch.equal(tensor, again.model.state_dict()[name]) for name, tensor in saved.items())
     assert not (tmp_path / "out/checkpoint-4").exists()
+
+
+def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_trainer, tmp_path):
+    """A gap that was first seen before the interruption, and programs that another process executed."""
+    options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1, "global_batch_size": 16}
+    with Executor(num_workers=1) as executor:
+        first = make_trainer(runner=executor, dead_batches=7, **options)
+        first._warnings._first_gap = 0.25
+        first.train()
+        programs = executor.stats.programs
+    assert programs > 4
+    with Executor(num_workers=1) as executor:
+        second = make_trainer(runner=executor, dead_batches=9, **options)
+        second.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-1"))
+        assert executor.stats.programs == programs
+    assert second._warnings._first_gap == 0.25 and second._warnings._dead == first._warnings._dead
+    assert second._warnings.dead_batches == 9, "options are those of the second start"
 
 
 def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of_them(make_trainer, tmp_path):
