@@ -25,20 +25,16 @@ from cocos.trainer import CoCoSTrainer
 
 
 class SeededGenerator:
-    """A generator whose answers are drawn prompt by prompt."""
-
     def __init__(self, generator):
         self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
 
     def generate(self, prompts, temperature=None, seeds=None):
         seen = Counter()
-        completions = []
+        seeds = []
         for prompt in map(tuple, prompts):
             seen[prompt] += 1
-            digest = hashlib.sha256(repr((prompt, seen[prompt])).encode()).digest()
-            torch.manual_seed(int.from_bytes(digest[:4], "big"))
-            completions += self._generate([prompt], temperature)
-        return completions
+            seeds.append(int.from_bytes(hashlib.sha256(repr((prompt, seen[prompt])).encode()).digest()[:4]))
+        return self._generate(prompts, temperature, seeds)
 
 
 class Recorded:

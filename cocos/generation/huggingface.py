@@ -16,7 +16,6 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.integrations import is_deepspeed_zero3_enabled
 
 from cocos.generation import Completion
 from cocos.generation.keys_values import Batch, KeptTranscripts
@@ -51,13 +50,12 @@ class HuggingFaceGenerator(TokenTranscripts):
         batch_size: int | None = None,
     ):
         super().__init__(tokenizer, eos_token_ids(model, tokenizer))
-        # LoRA's layers stand inside of the base model, whose signature says what it takes.
-        self.model = model.get_base_model() if hasattr(model, "get_base_model") else model
-        self.arguments = set(inspect.signature(type(self.model).forward).parameters)
+        self.model = model
+        # LoRA's wrapper hands on all that it is given; the base model says what it takes.
+        base = type(model.get_base_model() if hasattr(model, "get_base_model") else model)
+        self.arguments = set(inspect.signature(base.forward).parameters)
         if "past_key_values" not in self.arguments:
-            raise ValueError(
-                f"{type(self.model).__name__} takes no past_key_values: it cannot be sampled here"
-            )
+            raise ValueError(f"{base.__name__} takes no past_key_values: it cannot be sampled here")
         self.is_sharded = is_sharded(self.model)
         self.max_completion_length = max_completion_length
         self.temperature = temperature
@@ -190,11 +188,14 @@ def _choose(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None
 
 
 def is_sharded(model: torch.nn.Module) -> bool:
-    """Whether ranks hold parts of the weights (ZeRO-3, FSDP), so that a forward pass needs all of them."""
+    """Whether ranks hold parts of the weights, so that a forward pass needs all of them: under FSDP, and
+    under ZeRO-3 unless they have been gathered.
+    """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return False
     kinds = (FSDPModule, FullyShardedDataParallel)
-    return is_deepspeed_zero3_enabled() or any(isinstance(module, kinds) for module in model.modules())
+    is_partitioned = any(weight.numel() == 0 and hasattr(weight, "ds_id") for weight in model.parameters())
+    return is_partitioned or any(isinstance(module, kinds) for module in model.modules())
 
 
 def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
