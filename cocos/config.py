@@ -82,11 +82,56 @@ def _check_prompt_options(options: PromptOptions) -> None:
 
 
 @dataclass
-class EvalConfig(PromptOptions, ExecutorOptions):
+class GeneratorOptions:
+    """What answers the prompts."""
+
+    generator: Literal["transformers", "vllm", "api"] = field(
+        default="transformers",
+        metadata={
+            "help": "What answers: `transformers` or `vllm` on this machine, or `api`, an OpenAI-compatible "
+            "endpoint (protocols `chat` and `repair` use its chat completions, the others its completions)."
+        },
+    )
+    base_url: str | None = field(
+        default=None,
+        metadata={"help": "Endpoint, up to and including /v1; OpenAI's by default. Only with `api`."},
+    )
+    api_key_env: str = field(
+        default="OPENAI_API_KEY",
+        metadata={
+            "help": "Environment variable, or line of a file .env here, with the endpoint's key; several, "
+            "separated by commas, are used in rotation. Keys are never written anywhere."
+        },
+    )
+    concurrency: int = field(
+        default=8, metadata={"help": "Requests to the endpoint under way at a time, of each process."}
+    )
+    max_retries: int = field(
+        default=6,
+        metadata={
+            "help": "Further tries of a request to the endpoint, after pauses that double or are those that "
+            "it asks for; then the trajectory is an infrastructure failure."
+        },
+    )
+    request_timeout_s: float = field(
+        default=120.0, metadata={"help": "Seconds that one request to the endpoint may take."}
+    )
+
+
+def _check_generator_options(options: GeneratorOptions) -> None:
+    if options.base_url is not None and options.generator != "api":
+        raise ValueError("--base_url is an endpoint's; give --generator api with it")
+    if options.concurrency < 1 or options.max_retries < 0 or options.request_timeout_s <= 0:
+        raise ValueError("--concurrency is 1 or more, --max_retries 0 or more, --request_timeout_s above 0")
+
+
+@dataclass
+class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     """Options of test.py."""
 
     model_name_or_path: str = field(
-        default="", metadata={"help": "Checkpoint directory or hub id to evaluate."}
+        default="",
+        metadata={"help": "Checkpoint directory, hub id, or an endpoint's name of the model to evaluate."},
     )
     test_data: str = field(default="", metadata={"help": "MBPP-format JSON or JSONL file with the problems."})
     output_dir: str = field(
@@ -180,6 +225,7 @@ class EvalConfig(PromptOptions, ExecutorOptions):
 
     def __post_init__(self) -> None:
         _check_prompt_options(self)
+        _check_generator_options(self)
         for name in ("test_data", "output_dir"):
             if not getattr(self, name):
                 raise ValueError(f"--{name} is missing; see --help")

@@ -32,7 +32,10 @@ from cocos.rollout import Trajectory, begin, check_executed, rollout
 from cocos.samples import Key, Lock, append, appending, files, is_scored, settle
 
 # Options that a run may change when it is continued: its results do not depend on them.
-FREE = ("output_dir", "resume", "accept_changes", "executor_workers", "max_infra_share")
+FREE = (
+    *("output_dir", "resume", "accept_changes", "executor_workers", "max_infra_share"),
+    *("api_key_env", "concurrency", "max_retries", "request_timeout_s"),
+)
 
 
 def join_ranks() -> PartialState:

@@ -1,0 +1,110 @@
+"""A real HTTP server on this machine that answers like an OpenAI-compatible endpoint, well or badly."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+def status(code, headers=None, message="no"):
+    """Answers with a status and a JSON error."""
+
+    def behave(handler, request):
+        handler.reply(json.dumps({"error": {"message": message}}).encode(), code, headers or {})
+
+    return behave
+
+
+def raw(data, headers=None, length=None):
+    """Answers 200 with these bytes; `length` may promise more of them than come."""
+
+    def behave(handler, request):
+        handler.reply(data, 200, headers or {}, length)
+
+    return behave
+
+
+def slow(seconds):
+    def behave(handler, request):
+        time.sleep(seconds)
+        handler.reply(b"{}", 200, {})
+
+    return behave
+
+
+def hang_up(handler, request):
+    handler.connection.close()
+
+
+def text(answer, finish_reason="stop", headers=None):
+    """A well-formed answer of either kind."""
+
+    def behave(handler, request):
+        said = answer(request) if callable(answer) else answer
+        choice = {"index": 0, "finish_reason": finish_reason}
+        is_chat = "messages" in request["body"]
+        choice |= {"message": {"role": "assistant", "content": said}} if is_chat else {"text": said}
+        usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+        body = {"id": "1", "object": "x", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        handler.reply(json.dumps(body).encode(), 200, headers or {})
+
+    return behave
+
+
+@dataclass
+class Endpoint:
+    """What the server does, one behaviour per request and the last from there on; and what it was asked."""
+
+    base_url: str
+    behaviours: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
+
+    @property
+    def bodies(self):
+        return [request["body"] for request in self.requests]
+
+    @property
+    def keys(self):
+        return [request["key"] for request in self.requests]
+
+
+@contextmanager
+def serve():
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            key = self.headers["Authorization"].removeprefix("Bearer ")
+            with lock:
+                request = {"path": self.path, "key": key, "body": body, "at": time.monotonic()}
+                endpoint.requests.append(request)
+                behave = endpoint.behaviours[min(len(endpoint.requests), len(endpoint.behaviours)) - 1]
+            behave(self, request)
+
+        def reply(self, data, code, headers, length=None):
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(length or len(data)))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+            self.close_connection = True
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *args: None  # a client that gave up is no error here
+    endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}/v1")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield endpoint
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
