@@ -10,8 +10,10 @@ from email.utils import format_datetime
 
 import pytest
 
+from cocos.config import EvalConfig
 from cocos.generation.endpoint import EndpointGenerator, Retries
 from cocos.generation.keys import KeyRing, read_keys
+from cocos.generation.opening import open_generator
 from cocos.generation.pauses import pause_asked_for, pause_until_reset
 from cocos.prompts import protocol
 from cocos.rollout import begin, rollout
@@ -264,7 +266,6 @@ def test_no_key_is_written_anywhere_however_it_fails(endpoint, tmp_path):
     told_back = status(429, {"Retry-After": "0"}, message=f"slow down, {KEYS[0]}, {KEYS[1]}")
     answer = [text(RIGHT), told_back, told_back]
     endpoint.behaviours = [lambda h, r: answer[len(endpoint.requests) % 3](h, r)]
-    (tmp_path / "keys").mkdir()
     keys = {"MY_KEYS": ",".join(KEYS), "OPENAI_LOG": "debug"}
     options = ("--api_key_env", "MY_KEYS", "--num_turns", "1", "--max_retries", "0", "--max_infra_share", "1")
     run = evaluate(tmp_path, endpoint.base_url, *options, **keys)
@@ -282,19 +283,38 @@ def test_no_key_is_written_anywhere_however_it_fails(endpoint, tmp_path):
         assert not any(key.encode() in data for data in written)
 
 
-def test_a_missing_key_is_asked_for(tmp_path):
-    data = tmp_path / "p.jsonl"
-    data.write_text(json.dumps({"text": "t", "test_list": ["assert True"]}))
-    command = [
-        sys.executable,
-        str(ROOT / "test.py"),
-        "--test_data",
-        str(data),
-        "--output_dir",
-        str(tmp_path / "o"),
-    ]
-    command += ["--model_name_or_path", "m", "--generator", "api", "--api_key_env", "NO_SUCH_KEY"]
-    run = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}
+def test_a_missing_key_is_asked_for_unless_the_endpoint_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y", "generator": "api"}
+    options["api_key_env"] = "NO_SUCH_KEY"
+    with pytest.raises(ValueError, match="no key in NO_SUCH_KEY, neither in the environment"):
+        open_generator(EvalConfig(**options))
+    assert open_generator(EvalConfig(**options, base_url="http://127.0.0.1:9/v1")).ring.keys == ["none"]
+
+
+def test_the_options_of_an_endpoint_reach_it(monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "a,b")
+    options = {"api_key_env": "SOME_KEY", "concurrency": 3, "max_retries": 2, "request_timeout_s": 7.0}
+    generator = open_generator(
+        EvalConfig(
+            model_name_or_path="m",
+            test_data="x",
+            output_dir="y",
+            generator="api",
+            max_completion_length=9,
+            temperature=[0.5],
+            **options,
+        )
     )
-    assert run.returncode != 0 and "no key in NO_SUCH_KEY" in run.stderr and "Traceback" not in run.stderr
+    assert (generator.concurrency, generator.retries.count, generator.ring.keys) == (3, 2, ["a", "b"])
+    assert (generator.max_completion_length, generator.temperature) == (9, 0.5)
+    assert [client.timeout for client in generator.clients] == [7.0, 7.0]
+
+
+def test_options_of_an_endpoint_that_cannot_be_are_refused():
+    paths = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y"}
+    with pytest.raises(ValueError, match="--base_url is an endpoint's; give --generator api"):
+        EvalConfig(**paths, base_url="http://127.0.0.1/v1")
+    for name, value in [("concurrency", 0), ("max_retries", -1), ("request_timeout_s", 0.0)]:
+        with pytest.raises(ValueError, match=f"--{name}"):
+            EvalConfig(**paths, generator="api", **{name: value})

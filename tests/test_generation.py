@@ -17,8 +17,10 @@ from transformers import (
     Qwen2Config,
 )
 
+from cocos.config import EvalConfig
 from cocos.generation.huggingface import HuggingFaceGenerator, _choose, eos_token_ids, load_model
-from cocos.generation.tokens import load_tokenizer
+from cocos.generation.opening import open_generator
+from cocos.generation.tokens import TokenTranscripts, load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from tests.conftest import ROOT
@@ -317,6 +319,63 @@ def test_ids_are_drawn_with_their_probability():
 def test_a_model_without_a_cache_to_hand_in_is_refused(tokenizer):
     with pytest.raises(ValueError, match="MambaForCausalLM takes no past_key_values"):
         HuggingFaceGenerator(small(MambaConfig), tokenizer)
+
+
+TEMPLATE = (
+    "{% for m in messages %}<|open|>{{ m.role }}\n{{ m.content | trim }}<|close|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|open|>assistant\n{% endif %}"
+)
+
+
+@pytest.fixture
+def chatty():
+    """The toy tokenizer with a chat template whose end of turn is a token of its own."""
+    tokenizer = load_tokenizer(TOY)
+    tokenizer.add_special_tokens({"extra_special_tokens": ["<|open|>", "<|close|>"]})
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+@pytest.mark.parametrize("end", ["<|close|>", "<eos>", None])
+def test_a_chats_transcript_has_the_ids_of_the_template_of_the_whole_conversation(chatty, end):
+    """Whether an answer ended with the template's own end of turn, with another end id, or was cut off."""
+    eos = chatty.convert_tokens_to_ids(["<|close|>", "<eos>"])
+    transcripts = TokenTranscripts(chatty, eos)
+    words, answers = protocol("chat"), ["```python\nx = 1\n```", "Sorry.\nys = [x for x in xs]"]
+    messages = [{"role": "user", "content": "Write a function."}]
+    ids = transcripts.start(messages[0]["content"], is_chat=True)
+    for text in answers:
+        sampled = chatty(text, add_special_tokens=False)["input_ids"] + chatty.convert_tokens_to_ids(
+            [end] if end else []
+        )
+        completion = transcripts.completion(sampled, 0.0)
+        assert (completion.text, completion.is_eos, completion.is_truncated) == (text, bool(end), not end)
+        ids = transcripts.extend(ids, completion, words.later_turn(), is_chat=True)
+        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": words.later_turn()}]
+        whole = chatty.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        assert chatty.decode(ids) == whole
+        assert ids == chatty(whole, add_special_tokens=False)["input_ids"]
+
+
+def test_sampled_ids_stay_in_a_chat_though_they_are_not_how_the_text_is_encoded(chatty):
+    transcripts = TokenTranscripts(chatty, [chatty.convert_tokens_to_ids("<|close|>")])
+    letters = [chatty.convert_tokens_to_ids(letter) for letter in "return"]
+    assert chatty.decode(letters) == "return" and chatty("return")["input_ids"] != letters
+    prompt = transcripts.start("Go.", is_chat=True)
+    longer = transcripts.extend(prompt, transcripts.completion(letters, 0.0), "Again.", is_chat=True)
+    assert longer[: len(prompt) + 6] == prompt + letters
+
+
+def test_a_chat_with_a_model_that_has_no_template_is_refused_with_the_remedy(tokenizer):
+    with pytest.raises(ValueError, match="no chat template; choose --protocol cocos or cocos-fewshot"):
+        TokenTranscripts(tokenizer, []).start("Go.", is_chat=True)
+
+
+def test_a_missing_vllm_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    options = {"model_name_or_path": TOY, "test_data": "x", "output_dir": "y"}
+    with pytest.raises(ValueError, match=r"pip install .cocos-lab\[vllm\]"):
+        open_generator(EvalConfig(**options, generator="vllm"))
 
 
 RANK = """

@@ -69,6 +69,30 @@ def test_few_shot_problems_stand_solved_before_turn_1_and_begin_marks_later_turn
     assert few_shot.later_turn() == f"\n\n{INSTRUCTION}\n\n[BEGIN]\n"
 
 
+FENCED = "Answer with the whole program in one ```python code block."
+CHAT_TURN = FIRST_TURN.removesuffix("[BEGIN]\n") + FENCED
+REPAIR = (
+    "The program above may be wrong. Compare it with the task and the tests, find the error, if any, and "
+    "repair it. If there is none, repeat the program as it is."
+)
+
+
+def test_a_chat_is_told_what_to_correct_in_the_papers_words_or_to_repair(problem):
+    for name, instruction in (("chat", INSTRUCTION), ("repair", REPAIR)):
+        words = protocol(name)
+        assert words.is_chat
+        assert words.first_turn(problem) == CHAT_TURN
+        assert words.later_turn() == words.later_turn(is_closed=False) == f"{instruction}\n\n{FENCED}"
+    assert not protocol("cocos").is_chat
+
+
+def test_feedback_stands_before_the_instruction(problem):
+    told = "Your program failed."
+    assert protocol("cocos").later_turn(feedback=told) == f"\n\n{told}\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+    assert protocol("cocos").later_turn(False, told).startswith(f"\n[DONE]\n\n{told}\n\n")
+    assert protocol("repair").later_turn(feedback=told) == f"{told}\n\n{REPAIR}\n\n{FENCED}"
+
+
 def test_challenge_tests_are_never_shown():
     hidden = Problem("1", "t", ("assert f() == 1",), challenge_test_list=("assert f() == 'hidden'",))
     assert "hidden" not in protocol("cocos").first_turn(hidden)
