@@ -32,8 +32,9 @@ demo: $(VENV)/.installed  ## train the laboratory's model to correct itself, and
 study: $(VENV)/.installed  ## every objective with three seeds; about two hours, continues where it stopped
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
-bench: $(VENV)/.installed  ## how fast the executor decides, as ratios
+bench: $(VENV)/.installed  ## how fast the executor decides and turns are generated, as ratios
 	$(BIN)/python scripts/bench/executor.py
+	$(BIN)/python scripts/bench/evaluate.py
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) outputs build *.egg-info .mypy_cache .ruff_cache .pytest_cache

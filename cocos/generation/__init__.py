@@ -1,7 +1,8 @@
 """What the turn loop asks of a generator, and nothing about how it is met.
 
-`Generator` is the one protocol; `cocos.generation.huggingface` meets it with a transformers model and
-`cocos.generation.scripted` with prepared answers. Imports no torch.
+`Generator` is the one protocol. A transformers model meets it (`huggingface`), the engines that TRL brings
+(`engines`), vLLM's offline engine (`vllm_offline`), an OpenAI-compatible endpoint (`endpoint`), and prepared
+answers (`scripted`). Imports no torch.
 """
 
 from collections.abc import Sequence

@@ -67,7 +67,9 @@ class VLLMGenerator(TokenTranscripts):
         }
         outputs = self.engine.generate(
             [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            [self.sampling_params(**sampling, seed=seed) for seed in seeds or [None] * len(prompts)],
+            [self.sampling_params(**sampling, seed=seed) for seed in seeds]
+            if seeds is not None
+            else self.sampling_params(**sampling),
             use_tqdm=False,
         )
         share = (time.perf_counter() - began) / len(prompts)
