@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-def wilson(successes: float, n: int) -> Estimate:
+def wilson(successes: float, n: float) -> Estimate:
     """A share with its Wilson score interval (Wilson 1927): honest near 0 and 1, and for small n.
 
     Example: wilson(8, 10) -> 0.8 within (0.490, 0.943).
@@ -39,15 +39,47 @@ def wilson(successes: float, n: int) -> Estimate:
     return Estimate(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
 
 
-def paired_difference(gained: int, lost: int, n: int) -> Estimate:
-    """(gained - lost) / n with its Wald interval for paired shares.
+def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
+    """The share of True among the samples of all problems, with a Wilson interval.
 
-    The variance of one pair's difference is (gained + lost) / n - delta^2. Example: 30 gained, 10 lost of 100
-    -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
+    Samples of one problem are alike and count for less than as many problems: n is the effective sample size
+    p (1 - p) / variance of the mean (Kish 1965), between the number of problems and that of samples. With one
+    sample per problem it is their number. Example: two samples each of 100 problems, always equal, count as
+    100.
+
+    Args:
+        outcomes_P_K: For each problem, its samples.
+
     """
-    delta = (gained - lost) / n
-    half = Z_95 * sqrt(max(0.0, (gained + lost) / n - delta * delta) / n)
+    num_samples = sum(map(len, outcomes_P_K))
+    if num_samples == 0:
+        raise ValueError(NOTHING_SCORED)
+    p, variance = _mean_and_variance(outcomes_P_K)
+    effective = p * (1 - p) / variance if variance > 0 else 0.0
+    n = min(num_samples, max(len(outcomes_P_K), effective))
+    return Estimate(p, *wilson(p * n, n)[1:])
+
+
+def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
+    """The mean of 1 (gained), -1 (lost) and 0 over the samples of all problems, with its Wald interval.
+
+    With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
+    lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
+
+    Args:
+        changes_P_K: For each problem, its samples.
+
+    """
+    delta, variance = _mean_and_variance(changes_P_K)
+    half = Z_95 * sqrt(variance)
     return Estimate(delta, max(-1.0, delta - half), min(1.0, delta + half))
+
+
+def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Mean over all samples, and the variance of that mean with problems as clusters (Kish 1965)."""
+    n = sum(map(len, values_P_K))
+    mean = sum(map(sum, values_P_K)) / n
+    return mean, sum((sum(values) - mean * len(values)) ** 2 for values in values_P_K) / n**2
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -69,27 +101,35 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     """acc_t1 .. acc_tT, and for each pair of neighbouring turns delta, i2c, c2i, better, worse.
 
     acc_t: share whose turn-t program passes every test. i2c_t1_t2: share wrong at turn 1 and right at turn 2;
-        c2i_t1_t2 the
-    reverse. better / worse: more / fewer tests pass. Keys are named as in `i2c_t1_t2`.
+    c2i_t1_t2 the reverse. better / worse: more / fewer tests pass. Keys are named as in `i2c_t1_t2`.
     """
-    passed_B_T = [
-        [sum(v.passed for v in turn.result.verdicts) for turn in t.turns] for t in scored(trajectories)
-    ]
-    right_B_T = [[turn.result.all_passed for turn in t.turns] for t in scored(trajectories)]
-    n = len(right_B_T)
-    if n == 0:
+    by_problem: dict[str, list[Trajectory]] = defaultdict(list)
+    for trajectory in scored(trajectories):
+        by_problem[trajectory.problem.task_id].append(trajectory)
+    if not by_problem:
         raise ValueError(NOTHING_SCORED)
-    num_turns = len(right_B_T[0])
-    metrics = {f"acc_t{t + 1}": wilson(sum(row[t] for row in right_B_T), n) for t in range(num_turns)}
+    right_P_K_T = [
+        [[turn.result.all_passed for turn in sample.turns] for sample in samples]
+        for samples in by_problem.values()
+    ]
+    passed_P_K_T = [
+        [[turn.result.num_passed or 0 for turn in sample.turns] for sample in samples]
+        for samples in by_problem.values()
+    ]
+
+    num_turns = len(right_P_K_T[0][0])
+    metrics = {
+        f"acc_t{t + 1}": share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(num_turns)
+    }
     for t in range(num_turns - 1):
         pair = f"t{t + 1}_t{t + 2}"
-        i2c = sum(not row[t] and row[t + 1] for row in right_B_T)
-        c2i = sum(row[t] and not row[t + 1] for row in right_B_T)
-        metrics[f"delta_{pair}"] = paired_difference(i2c, c2i, n)
-        metrics[f"i2c_{pair}"] = wilson(i2c, n)
-        metrics[f"c2i_{pair}"] = wilson(c2i, n)
-        metrics[f"better_{pair}"] = wilson(sum(row[t + 1] > row[t] for row in passed_B_T), n)
-        metrics[f"worse_{pair}"] = wilson(sum(row[t + 1] < row[t] for row in passed_B_T), n)
+        right_change = [[row[t + 1] - row[t] for row in rows] for rows in right_P_K_T]
+        passed_change = [[row[t + 1] - row[t] for row in rows] for rows in passed_P_K_T]
+        metrics[f"delta_{pair}"] = change(right_change)
+        for name, changes in (("i2c", right_change), ("better", passed_change)):
+            metrics[f"{name}_{pair}"] = share([[gain > 0 for gain in gains] for gains in changes])
+        for name, changes in (("c2i", right_change), ("worse", passed_change)):
+            metrics[f"{name}_{pair}"] = share([[gain < 0 for gain in gains] for gains in changes])
     return metrics
 
 

@@ -1,5 +1,6 @@
 """Metrics by hand, by enumeration and by invariant."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import sqrt
 
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.metrics import (
+    change,
     correction_metrics,
     error_counts,
     error_type,
     fix_rates,
-    paired_difference,
     pass_at_k,
     pass_at_k_metrics,
     scored,
+    share,
     summary,
     wilson,
 )
@@ -141,13 +143,42 @@ def test_the_ends_of_the_wilson_interval_lie_1_96_standard_errors_from_the_share
         assert abs(share - end) == pytest.approx(1.959964 * sqrt(end * (1 - end) / n), abs=1e-6)
 
 
+def changes(gained: int, lost: int, n: int) -> list[list[int]]:
+    """One sample per problem."""
+    return [[1]] * gained + [[-1]] * lost + [[0]] * (n - gained - lost)
+
+
 def test_the_paired_interval_by_hand():
     # delta 0.2; variance (0.3 + 0.1 - 0.04) / 100 = 0.0036, so 0.06; 1.96 * 0.06 = 0.1176
-    assert paired_difference(30, 10, 100) == pytest.approx((0.2, 0.0824, 0.3176), abs=1e-4)
-    assert paired_difference(0, 0, 7) == (0.0, 0.0, 0.0)
-    assert paired_difference(7, 0, 7) == (1.0, 1.0, 1.0)  # every pair differs by 1: no variance
+    assert change(changes(30, 10, 100)) == pytest.approx((0.2, 0.0824, 0.3176), abs=1e-4)
+    assert change(changes(0, 0, 7)) == (0.0, 0.0, 0.0)
+    assert change(changes(7, 0, 7)) == (1.0, 1.0, 1.0)  # every pair differs by 1: no variance
     # delta -0.2; sqrt((0.2 - 0.04) / 5) = 0.17889; -0.2 -+ 0.35062
-    assert paired_difference(0, 1, 5) == pytest.approx((-0.2, -0.55062, 0.15062), abs=1e-4)
+    assert change(changes(0, 1, 5)) == pytest.approx((-0.2, -0.55062, 0.15062), abs=1e-4)
+
+
+def test_samples_of_one_problem_count_for_less_than_as_many_problems():
+    assert share([[True]] * 8 + [[False]] * 2) == pytest.approx(wilson(8, 10))
+    # always alike: the second sample says nothing
+    assert share([[True] * 2] * 8 + [[False] * 2] * 2) == pytest.approx(wilson(8, 10))
+    assert change([[1, 1], [0, 0], [-1, -1], [0, 0], [1, 1]]) == pytest.approx(change(changes(2, 1, 5)))
+    # 4 problems of 2 samples, p = 5/8; residuals 2 - 1.25, 1 - 1.25, 2 - 1.25, 0 - 1.25 squared 0.5625, 0.0625,
+    # 0.5625, 1.5625, sum 2.75, / 8^2 = 0.042969; effective n = 0.234375 / 0.042969 = 5.4545 of 8
+    mixed = share([[True, True], [True, False], [True, True], [False, False]])
+    assert mixed == pytest.approx(wilson(5 / 8 * 5.4545, 5.4545), abs=1e-4)
+    # all right: no spread to learn from, so as many as there are problems
+    assert share([[True] * 4] * 10) == pytest.approx(wilson(10, 10))
+
+
+def test_the_interval_of_several_samples_is_that_of_their_problems():
+    rows = [
+        trajectory(passed, 3, task_id=str(i), sample=j)
+        for i, passed in enumerate((3, 3, 0, 0))
+        for j in range(8)
+    ]
+    once = [t for t in rows if t.sample == 0]
+    assert correction_metrics(rows)["acc_t1"] == pytest.approx(correction_metrics(once)["acc_t1"])
+    assert correction_metrics(rows)["delta_t1_t2"] == pytest.approx(correction_metrics(once)["delta_t1_t2"])
 
 
 # -- pass@k --
@@ -240,6 +271,8 @@ def test_the_summary_counts_problems_cut_answers_and_samples():
     turns = (Turn((1,), Completion((3,), "x", is_truncated=True), "x", executed(0)), cut.turns[1])
     trajectories = [trajectory(3, 3, task_id="a", sample=i) for i in range(2)]
     trajectories += [Trajectory(cut.problem, 0, turns), trajectory(0, 0, task_id="b", sample=1)]
+    stopped = replace(turns[0], is_carried=True)  # carried on by early stop: the same answer, counted once
+    trajectories[-1] = replace(trajectories[-1], turns=(trajectories[-1].turns[0], stopped))
     found = summary(trajectories)
     counts = {name: value for name, value in found.items() if name.startswith("num_")}
     assert counts == {

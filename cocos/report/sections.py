@@ -6,7 +6,7 @@ Whatever a model, a data set or a folder's name contributes is escaped.
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from cocos.metrics import paired_difference, wilson
+from cocos.metrics import change, wilson
 from cocos.report.charts import GRID, INK
 from cocos.report.pairs import Pair
 from cocos.report.runs import Run, by_aids
@@ -71,16 +71,15 @@ def _tiles(run: Run) -> Iterator[str]:
     metrics, n, last = run.metrics["metrics"], run.metrics["num_scored"], run.num_turns
     tiles = [("right after turn 1", _share(metrics["acc_t1"]))]
     if last > 1:
-        pairs = [
-            pair
-            for task_id, first in run.observed.first.items()
-            for pair in zip(first, run.observed.last[task_id], strict=True)
+        first, final = run.observed.first, run.observed.last
+        changes = [
+            [after - before for before, after in zip(first[task_id], final[task_id], strict=True)]
+            for task_id in first
         ]
-        repaired, spoilt = pairs.count((False, True)), pairs.count((True, False))
-        change = paired_difference(repaired, spoilt, n)._asdict()
+        repaired, spoilt = (sum(samples.count(step) for samples in changes) for step in (1, -1))
         tiles += [
             (f"right after turn {last}", _share(metrics[f"acc_t{last}"])),
-            (f"change from turn 1 to {last}, points", _share(change, is_change=True)),
+            (f"change from turn 1 to {last}, points", _share(change(changes)._asdict(), is_change=True)),
             (
                 f"repaired and spoilt, turn 1 to {last}",
                 f"<b><span class='right'>{repaired}</span> <span class='dim'>/</span> "
@@ -111,9 +110,9 @@ def _comparison(pairs: Sequence[Pair]) -> Iterator[str]:
             yield f"<td class='p'>{escape(p)}</td><td class='right'>{len(found.gained)}</td>"
             yield f"<td class='wrong'>{len(found.lost)}</td></tr>"
         yield "</tbody></table></div>"
-        for change, task_ids in (("gained", pair.last.gained), ("lost", pair.last.lost)):
+        for outcome, task_ids in (("gained", pair.last.gained), ("lost", pair.last.lost)):
             noun = "problem" if len(task_ids) == 1 else "problems"
-            yield f"<details><summary>{len(task_ids)} {noun} {change} at the last turn</summary>"
+            yield f"<details><summary>{len(task_ids)} {noun} {outcome} at the last turn</summary>"
             yield "<p class='ids'>"
             yield from (
                 f"<button type='button' data-task='{escape(task_id)}'>{escape(task_id)}</button>"
