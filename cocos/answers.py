@@ -73,11 +73,11 @@ def load_answers(path: str | Path) -> Answers:
 
 def _texts(row: dict) -> tuple[str, ...]:
     """What each turn says; () where the row does not."""
-    match row:
-        case {"answers": list(texts)} if all(isinstance(text, str) for text in texts):
-            return tuple(texts)
+    match row:  # a row of samples.jsonl has `answers` too: where its own first turns came from
         case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
             return tuple(str(turn["completion"]) for turn in turns)
+        case {"answers": list(texts)} if all(isinstance(text, str) for text in texts):
+            return tuple(texts)
     return ()
 
 

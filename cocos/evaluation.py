@@ -18,7 +18,6 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 from tqdm import tqdm
-from transformers import set_seed
 
 from cocos.answers import FIELDS, given_answers
 from cocos.config import EvalConfig
@@ -187,16 +186,13 @@ def _flat(facts: dict[str, Any]) -> dict[str, Any]:
 def evaluate(run: Run, generator: Generator, protocol: PromptProtocol) -> None:
     """Play this rank's share of what is missing; a batch's rows are on the disk when it is played."""
     args, size = run.args, run.args.batch_size * run.args.num_samples
-    batches = [(i, run.trajectories[i : i + size]) for i in range(0, len(run.trajectories), size)]
-    batches = [(i, batch) for i, batch in batches if run.missing & set(_keys(batch))]
+    batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
+    batches = [batch for batch in batches if run.missing & set(_keys(batch))]
     mine = batches[run.state.process_index :: run.state.num_processes]
     played: list[Trajectory] = []
     accuracy: dict[str, str] = {}
-    with tqdm(
-        total=sum(len(batch) for _, batch in mine), unit=" samples", disable=not run.state.is_main_process
-    ) as bar:
-        for start, batch in mine:
-            set_seed(args.seed + start)  # what a batch draws does not depend on the batches before it
+    with tqdm(total=sum(map(len, mine)), unit=" samples", disable=not run.state.is_main_process) as bar:
+        for batch in mine:
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             for _, of_problem in groupby(batch, key=lambda trajectory: trajectory.problem.task_id):
                 new = [t for t in of_problem if _key(t) in run.missing]

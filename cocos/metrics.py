@@ -209,6 +209,9 @@ def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
         "num_trajectories": len(trajectories),
         "num_scored": len(usable),
         "num_infra_failures": sum(turn.result.is_infra_failure for turn in turns),
+        "num_timeouts": sum(
+            any(verdict.status is Status.TIMEOUT for verdict in turn.result.verdicts) for turn in turns
+        ),
         "num_truncated": sum(turn.completion.is_truncated for turn in turns),
         "metrics": {name: estimate._asdict() for name, estimate in correction_metrics(trajectories).items()},
         "pass_at_k": pass_at_k_metrics(trajectories),

@@ -280,6 +280,7 @@ def test_the_summary_counts_problems_cut_answers_and_samples():
         "num_trajectories": 4,
         "num_scored": 4,
         "num_infra_failures": 0,
+        "num_timeouts": 0,
         "num_truncated": 1,
     }
     assert found["metrics"]["acc_t1"]["value"] == 0.5 and found["metrics"]["i2c_t1_t2"]["value"] == 0.25
