@@ -55,6 +55,23 @@ def test_every_option_of_a_command_in_the_readme_exists(script, configs):
         assert set(options) <= {"--config", *_Parser(configs)._option_string_actions}
 
 
+def test_every_option_and_file_of_a_launching_command_exists():
+    """In the section on launching: flags after the script are train.py's, and the files before and after it are there."""
+    section = (ROOT / "docs/scaling.md").read_text().split("## Launching")[1].split("\n## ")[0]
+    commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)
+    assert len(commands) >= 5
+    flags = {flag for command in commands for flag in re.findall(r"--\w+", command.split("train.py", 1)[1])}
+    others = {
+        "--config",
+        "--config_file",
+        "--num_processes",
+    }  # cli.py's, and those of a second launcher in a block
+    flags |= set(re.findall(r"`(--\w+)", section)) - {"--num_gpus"}
+    assert flags - others <= set(_Parser((CoCoSConfig, ModelConfig))._option_string_actions)
+    for path in re.findall(r"configs/[\w./-]+\w", section):
+        assert (ROOT / path).exists(), path
+
+
 def test_links_between_documents_lead_somewhere():
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "data/toy/README.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -1,5 +1,6 @@
 """The commands of the README, run as their users run them, on a tiny model."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -258,3 +259,19 @@ def test_credit_last_wants_whole_groups_on_every_device(tiny_model, problems_fil
     )
     assert done.returncode != 0 and "Traceback" not in done.stdout
     assert "--credit last needs whole groups on a device: 4 trajectories" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [("bitsandbytes", ("--use_peft", "--load_in_4bit")), ("liger_kernel", ("--use_liger_kernel",))],
+)
+def test_a_package_that_an_option_needs_and_that_is_missing_is_named_in_one_line(
+    package, words, problems_file, tmp_path
+):
+    if importlib.util.find_spec(package):
+        pytest.skip(f"{package} is installed")
+    line = complaint(
+        *(sys.executable, "train.py", "--model_name_or_path", TOY / "base", "--train_data", problems_file),
+        *("--output_dir", tmp_path / "out", "--report_to", "none", "--global_batch_size", 8, *words),
+    )
+    assert f"pip install -U {package}" in line or f"pip install {package.replace('_', '-')}" in line
