@@ -1,8 +1,7 @@
 """A run of test.py: which problems, which of their trajectories are still to be played, and who plays them.
 
-Batches are cut from the whole list of problems and played whole, since what a batch is sampled with decides
-about its floats: a run that was interrupted, or spread over processes, ends with the rows of one that was
-not.
+Batches are cut from the whole list of problems and played whole, since what is sampled together decides about
+the last digits: a run that was interrupted, or spread over processes, ends with the rows of one that was not.
 """
 
 import json
@@ -193,6 +192,8 @@ def evaluate(run: Run, generator: Generator, protocol: PromptProtocol) -> None:
     accuracy: dict[str, str] = {}
     with tqdm(total=sum(map(len, mine)), unit=" samples", disable=not run.state.is_main_process) as bar:
         for batch in mine:
+            if args.generator == "api":  # what it is asked at a time decides about nothing there
+                batch = [trajectory for trajectory in batch if _key(trajectory) in run.missing]
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             for _, of_problem in groupby(batch, key=lambda trajectory: trajectory.problem.task_id):
                 new = [t for t in of_problem if _key(t) in run.missing]

@@ -135,6 +135,15 @@ def test_only_what_met_a_failure_of_the_infrastructure_is_made_again(problems, t
     assert again.asked == 0 < repaired.asked
 
 
+def test_of_an_endpoint_no_more_is_asked_than_what_is_missing(problems, tmp_path):
+    given = options(problems, tmp_path, limit=80, max_infra_share=1.0, num_turns=1, generator="api")
+    given["temperature"] = [0.8]
+    broken = evaluated(Flaky(is_down=True), **given)
+    repaired = Flaky(is_down=False)
+    evaluated(repaired, **given, concurrency=2, resume=True)  # how it is asked may change
+    assert repaired.asked == 80 - broken["num_scored"] > 0
+
+
 # -- its configuration --
 
 
