@@ -42,13 +42,13 @@ def adding(count: int) -> list[Problem]:
     ]
 
 
-def evaluated(generator=None, **options) -> dict:
+def evaluated(answering=None, /, **options) -> dict:
     """What test.py does, but for the report; the metrics."""
     args = EvalConfig(**{"executor_workers": 1, **options})
     protocol = prompt_protocol(args)
     trajectories = begun_trajectories(args, protocol)
     with open_executor(args) as executor, open_run(args, trajectories, executor) as run:
-        evaluate(run, generator or open_generator(args), protocol)
+        evaluate(run, answering or open_generator(args), protocol)
         return finish(run)
 
 
