@@ -76,7 +76,10 @@ def test_humanevalfix_shows_the_buggy_program_and_keeps_the_right_one():
     row = HUMANEVAL | {"declaration": "def add(a, b):\n", "buggy_solution": "    return a - b\n"}
     problem = from_humanevalfix(row, "f:1").problem
     assert problem.text == "Fix the bugs in this function.\n\ndef add(a, b):\n    return a - b"
-    assert "return a + b" in problem.code
+    assert "return a + b" in problem.code and problem.buggy_code == "def add(a, b):\n    return a - b"
+    with_docs = from_humanevalfix(row, "f:1", field="prompt").problem
+    assert '"""Add."""' in with_docs.text and with_docs.text.endswith("    return a - b")
+    assert with_docs.test_list == problem.test_list
 
 
 PYTEST = '''

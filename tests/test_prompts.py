@@ -1,6 +1,7 @@
 """The words the model sees, character by character, and the program found in its answer."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,13 @@ INSTRUCTION = (
 
 def test_the_first_turn_is_golden(problem):
     assert protocol("cocos").first_turn(problem) == FIRST_TURN
+
+
+def test_where_no_test_is_shown_none_is_promised(problem):
+    hidden = replace(problem, test_list=(), hidden_test_list=problem.test_list)
+    assert protocol("cocos").first_turn(hidden) == (
+        "You are an expert Python programmer, and here is your task: Write a function to double a number.\n\n[BEGIN]\n"
+    )
 
 
 def test_a_later_turn_is_golden():
