@@ -388,12 +388,12 @@ toy, rank = sys.argv[1], int(sys.argv[2])
 dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=2)
 tokenizer = load_tokenizer(toy)
 prompts = [[5 + i, 40, 60 + i, 9] for i in range(7)][: 2 if rank else 7]
-whole = HuggingFaceGenerator(load_model(toy), tokenizer, 9 + 9 * rank)
+whole = HuggingFaceGenerator(load_model(toy), tokenizer, 9 + 4 * rank)
 sharded = load_model(toy)
 for layer in sharded.model.layers:
     fully_shard(layer)
 fully_shard(sharded)
-generator = HuggingFaceGenerator(sharded, tokenizer, 9 + 9 * rank, batch_size=3)
+generator = HuggingFaceGenerator(sharded, tokenizer, 9 + 4 * rank, batch_size=3)
 assert generator.is_sharded and not whole.is_sharded
 for part in (prompts, prompts[:1]):
     expected = [c.token_ids for c in whole.generate(part)]
