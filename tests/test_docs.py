@@ -72,6 +72,15 @@ def test_every_option_and_file_of_a_launching_command_exists():
         assert (ROOT / path).exists(), path
 
 
+def test_every_option_of_an_evaluation_that_its_page_names_exists():
+    page = (ROOT / "docs/evaluation.md").read_text()
+    commands = re.findall(r"(?:python|\d) test\.py ((?:[^\n]|\\\n)*)", page.replace("\\\n", " "))
+    options = {option for command in commands for option in re.findall(r"--\w+", command)}
+    options |= set(re.findall(r"`(--\w+)[ `]", page))
+    assert len(commands) > 8 and len(options) > 20
+    assert options <= set(_Parser((EvalConfig,))._option_string_actions)
+
+
 def test_links_between_documents_lead_somewhere():
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "data/toy/README.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
