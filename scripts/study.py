@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
+from math import isnan, sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -244,8 +244,10 @@ def table_of_speed(points: Sequence[Point]) -> str:
 
 def cell(shares: Sequence[float]) -> str:
     """Mean and half interval in percent; nothing where an arm has no such number."""
+    if any(map(isnan, shares)):
+        return ""
     middle, half = spread(shares)
-    return "" if middle != middle else f"{100 * middle:.1f} ± {100 * half:.1f}"
+    return f"{100 * middle:.1f} ± {100 * half:.1f}"
 
 
 def plot_bars(results: Sequence[Result], path: Path) -> None:
@@ -255,7 +257,7 @@ def plot_bars(results: Sequence[Result], path: Path) -> None:
     groups = by_arm(results)
     figure, axes = pyplot.subplots(figsize=(9, 0.45 * len(groups) + 1.2), layout="constrained")
     for row, (_, results_of_arm) in enumerate(groups.items()):
-        last = "best_of_2" if results_of_arm[0].best_of_2 == results_of_arm[0].best_of_2 else "acc_2"
+        last = "acc_2" if isnan(results_of_arm[0].best_of_2) else "best_of_2"
         for offset, name, color in ((-0.19, "acc_1", "tab:blue"), (0.19, last, "tab:orange")):
             values = [100 * getattr(result, name) for result in results_of_arm]
             middle, half = spread(values)
@@ -270,7 +272,9 @@ def plot_bars(results: Sequence[Result], path: Path) -> None:
     handles = [
         pyplot.Rectangle((0, 0), 1, 1, color=c, alpha=0.75) for c in ("tab:blue", "tab:orange", "tab:gray")
     ]
-    axes.legend(handles, ["turn 1", "turn 2", "either of 2 samples"], loc="lower right")
+    figure.legend(
+        handles, ["turn 1", "turn 2", "either of 2 samples"], loc="outside upper center", ncols=3
+    )
     axes.grid(axis="x", alpha=0.3)
     save(figure, path)
 
