@@ -272,9 +272,7 @@ def plot_bars(results: Sequence[Result], path: Path) -> None:
     handles = [
         pyplot.Rectangle((0, 0), 1, 1, color=c, alpha=0.75) for c in ("tab:blue", "tab:orange", "tab:gray")
     ]
-    figure.legend(
-        handles, ["turn 1", "turn 2", "either of 2 samples"], loc="outside upper center", ncols=3
-    )
+    figure.legend(handles, ["turn 1", "turn 2", "either of 2 samples"], loc="outside upper center", ncols=3)
     axes.grid(axis="x", alpha=0.3)
     save(figure, path)
 
