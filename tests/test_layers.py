@@ -13,7 +13,7 @@ from transformers import Trainer
 from trl import RLOOConfig, RLOOTrainer
 
 from cocos.checkpoints import ResumableTrainer
-from cocos.config import UNTRUNCATED, WITHOUT_EFFECT
+from cocos.config.cocos import UNTRUNCATED, WITHOUT_EFFECT
 from cocos.trainer import CoCoSTrainer
 
 ROOT = Path(__file__).resolve().parent.parent
