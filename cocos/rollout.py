@@ -103,6 +103,9 @@ def rollout(
 ) -> list[Trajectory]:
     """Continue every trajectory to `num_turns` turns; by default the model is shown no execution result.
 
+    As many trajectories as the generator takes at once play all their turns before the next begin: what it
+    keeps of their transcripts is then still at hand. Their programs run on meanwhile.
+
     Args:
         trajectories: From `begin`, or with turns already taken; all equally many.
         num_turns: T, counted from the start of the trajectory.
@@ -117,17 +120,21 @@ def rollout(
         return []
     taken = {len(trajectory.turns) for trajectory in trajectories}
     assert len(taken) == 1, "trajectories of unequal length"
+    [first] = taken
     players = [_Player(trajectory, rules) for trajectory in trajectories]
     running: dict[Program, Future[ExecutionResult]] = {}  # siblings often write the same program: run it once
-    for _ in range(taken.pop(), num_turns):
-        going = [player for player in players if not player.is_over()]
-        for player in going:
-            player.listen(generator, protocol)
-        _sample(going, generator, rules)
-        if rules.on_repeat == "resample":
-            _sample([player for player in going if player.repeats()], generator, rules, is_resampled=True)
-        for player in going:
-            player.submit(executor, running)
+    size = generator.batch_size or len(players)
+    for start in range(0, len(players), size):
+        batch = players[start : start + size]
+        for _ in range(first, num_turns):
+            going = [player for player in batch if not player.is_over()]
+            for player in going:
+                player.listen(generator, protocol)
+            _sample(going, generator, rules)
+            if rules.on_repeat == "resample":
+                _sample([player for player in going if player.repeats()], generator, rules, is_resampled=True)
+            for player in going:
+                player.submit(executor, running)
     return [player.trajectory(num_turns) for player in players]
 
 

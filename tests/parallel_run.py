@@ -26,6 +26,7 @@ from cocos.trainer import CoCoSTrainer
 
 class SeededGenerator:
     def __init__(self, generator):
+        self.batch_size = generator.batch_size
         self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
 
     def generate(self, prompts, temperature=None, seeds=None):

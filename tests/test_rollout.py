@@ -438,3 +438,18 @@ def test_an_answer_that_could_not_be_had_ends_its_trajectory_without_a_score(pro
     assert values([failed, whole])["acc_t1"] == 1.0  # of the one that has a score
     with pytest.raises(ExecutorError, match="503 five times"):
         check_executed([failed, whole], max_infra_share=0.2)
+
+
+def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run_on(problem, executor):
+    asked = []
+
+    class Narrow(ScriptedGenerator):
+        batch_size = 2
+
+        def generate(self, prompts, temperature=None, seeds=None):
+            asked.append([decode(prompt).count("[DONE]") for prompt in prompts])
+            return super().generate(prompts)
+
+    played = rollout(begin([problem] * 5), Narrow(in_turn(answer(WRONG), answer(RIGHT))), executor, COCOS, 2)
+    assert asked == [[0, 0], [1, 1], [0, 0], [1, 1], [0], [1]]
+    assert [[turn.result.all_passed for turn in t.turns] for t in played] == [[False, True]] * 5

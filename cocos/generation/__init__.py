@@ -44,7 +44,14 @@ class Completion:
 
 
 class Generator(Protocol):
-    """Makes transcripts and continues them; a transcript is a list of ids that only its generator reads."""
+    """Makes transcripts and continues them; a transcript is a list of ids that only its generator reads.
+
+    Attributes:
+        batch_size: How many prompts it answers at once; None where any number is as good.
+
+    """
+
+    batch_size: int | None
 
     def start(self, message: str, is_chat: bool) -> list[int]:
         """The prompt of turn 1.

@@ -61,6 +61,8 @@ class EndpointGenerator:
 
     """
 
+    batch_size: int | None = None
+
     def __init__(
         self,
         model: str,

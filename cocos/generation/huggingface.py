@@ -25,8 +25,8 @@ from cocos.generation.tokens import TokenTranscripts, check_checkpoint
 class HuggingFaceGenerator(TokenTranscripts):
     """Samples completions from a causal language model whose weights stay as they are.
 
-    Keys and values are kept for the next turn, of at most `batch_size` transcripts with those in flight: a
-    turn computes only its new ids where no more than `batch_size` trajectories are played at a time.
+    Keys and values are kept for the next turn, of at most `batch_size` transcripts with those in flight; the
+    turn loop plays that many trajectories at a time, so that a turn computes only its new ids.
 
     Args:
         model: On its device; generation runs in whatever mode and under whatever wrapper the caller has set

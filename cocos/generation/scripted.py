@@ -17,6 +17,8 @@ class ScriptedGenerator:
 
     """
 
+    batch_size: int | None = None
+
     def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
         self.script = script
         self.max_completion_length = max_completion_length

@@ -23,6 +23,8 @@ class TokenTranscripts:
 
     """
 
+    batch_size: int | None = None
+
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer
         self.eos_ids = set(eos_ids)
