@@ -18,7 +18,7 @@ import torch
 from cocos.cli import parse, run
 from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.evaluation import begun_trajectories, evaluate, finish, open_run
-from cocos.generation.opening import open_generator
+from cocos.opening import open_generator
 from cocos.records import save_json
 from cocos.report import load_runs, save_report, show
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.evaluation import begun_trajectories, evaluate, finish, open_run
-from cocos.generation.opening import open_generator
 from cocos.generation.scripted import ScriptedGenerator
+from cocos.opening import open_generator
 from cocos.problems import Problem
 from cocos.prompts import answer
 

@@ -13,8 +13,8 @@ import pytest
 from cocos.config import EvalConfig
 from cocos.generation.endpoint import EndpointGenerator, Retries
 from cocos.generation.keys import KeyRing, read_keys
-from cocos.generation.opening import open_generator
 from cocos.generation.pauses import pause_asked_for, pause_until_reset
+from cocos.opening import open_generator
 from cocos.prompts import protocol
 from cocos.rollout import begin, rollout
 from tests.conftest import ROOT

@@ -19,8 +19,8 @@ from transformers import (
 
 from cocos.config import EvalConfig
 from cocos.generation.huggingface import HuggingFaceGenerator, _choose, eos_token_ids, load_model
-from cocos.generation.opening import open_generator
 from cocos.generation.tokens import TokenTranscripts, load_tokenizer
+from cocos.opening import open_generator
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from tests.conftest import ROOT
