@@ -149,7 +149,7 @@ def test_a_run_stops_with_a_clear_error_when_its_executors_processes_keep_being_
         killer = threading.Thread(target=kill_all)
         killer.start()
         try:
-            with pytest.raises(ExecutorError, match=r"failure of the executor itself|failing executor"):
+            with pytest.raises(ExecutorError, match=r"failure of the executor|failing executor"):
                 trainer.train()
         finally:
             stop.set()
