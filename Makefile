@@ -23,7 +23,7 @@ check: $(VENV)/.installed  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(VENV)/.installed  ## the tests; about 15 minutes on 2 cores
+test: $(VENV)/.installed  ## the tests; under 15 minutes on 2 cores
 	$(BIN)/python -m pytest
 
 demo: $(VENV)/.installed  ## train the laboratory's model to correct itself, and show it; SEED=0 by default
