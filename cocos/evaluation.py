@@ -65,10 +65,10 @@ def _chosen_problems(args: EvalConfig) -> list[Problem]:
     """What --task_ids, --start and --limit leave of --test_data, with its tests hidden as asked."""
     problems = load_problems(args.test_data)
     if args.task_ids is not None:
-        there = {problem.task_id for problem in problems}
+        wanted, there = set(args.task_ids), {problem.task_id for problem in problems}
         if absent := [task_id for task_id in args.task_ids if task_id not in there]:
             raise ValueError(f"--task_ids: {args.test_data} has no problem {absent[0]!r}")
-        problems = [problem for problem in problems if problem.task_id in set(args.task_ids)]
+        problems = [problem for problem in problems if problem.task_id in wanted]
     problems = problems[args.start :][: args.limit]
     if not problems:
         raise ValueError(f"--start {args.start} --limit {args.limit} leaves no problem of {args.test_data}")

@@ -1,12 +1,12 @@
 """From the options of an evaluation to the generator that they name."""
 
-from transformers import GenerationConfig, PreTrainedTokenizerBase
+from transformers import GenerationConfig
 
 from cocos.config import EvalConfig
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.generation.tokens import load_tokenizer
+from cocos.generation.tokens import end_ids, load_tokenizer
 
 
 def open_generator(args: EvalConfig) -> Generator:
@@ -24,7 +24,7 @@ def open_generator(args: EvalConfig) -> Generator:
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
 
-        eos_ids = _declared_eos_ids(args.model_name_or_path, tokenizer)
+        eos_ids = end_ids(_generation_config(args.model_name_or_path), tokenizer)
         sizes = (args.dtype, args.max_completion_length, args.temperature[0])
         return VLLMGenerator(args.model_name_or_path, tokenizer, eos_ids, *sizes)
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
@@ -58,11 +58,9 @@ def _open_endpoint(args: EvalConfig) -> Generator:
     )
 
 
-def _declared_eos_ids(name_or_path: str, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The end-of-sequence ids of a checkpoint whose model is not loaded here."""
+def _generation_config(name_or_path: str) -> GenerationConfig | None:
+    """That of a checkpoint whose model is not loaded here; None where it has none."""
     try:
-        declared = GenerationConfig.from_pretrained(name_or_path).eos_token_id
-    except OSError:  # a checkpoint need not have one
-        declared = None
-    ids = {*(declared if isinstance(declared, list) else [declared]), tokenizer.eos_token_id}
-    return sorted(ids - {None})
+        return GenerationConfig.from_pretrained(name_or_path)
+    except OSError:
+        return None

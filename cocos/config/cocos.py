@@ -1,13 +1,13 @@
 """The options of train.py."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from trl import RLOOConfig
 
 from cocos.config.shared import ExecutorOptions, PromptOptions, check_prompt_options
 from cocos.config.training import accumulate, check_stopping, count_epochs, fit_machine
-from cocos.prompts import DONE
+from cocos.generation.vllm_offline import STOP_AT_DONE
 from cocos.ranks import num_ranks
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
@@ -20,8 +20,6 @@ WITHOUT_EFFECT = {
     "cache_implementation": None,
     "chat_template_kwargs": None,
 }
-# vLLM's sampling parameters: an answer ends at [DONE], which is part of it.
-STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
 
 @dataclass

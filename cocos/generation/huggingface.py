@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from cocos.generation import Completion
 from cocos.generation.keys_values import Batch, KeptTranscripts
-from cocos.generation.tokens import TokenTranscripts, check_checkpoint
+from cocos.generation.tokens import TokenTranscripts, check_checkpoint, end_ids
 
 
 class HuggingFaceGenerator(TokenTranscripts):
@@ -199,10 +199,8 @@ def is_sharded(model: torch.nn.Module) -> bool:
 
 
 def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Every id that ends a completion: the generation config's (one or several) and the tokenizer's."""
-    declared = model.generation_config.eos_token_id
-    ids = set(declared if isinstance(declared, list) else [declared]) | {tokenizer.eos_token_id}
-    return ids - {None}
+    """Every id that ends a model's answer."""
+    return end_ids(model.generation_config, tokenizer)
 
 
 def load_model(

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation import Completion
 from cocos.prompts import DONE
@@ -76,6 +76,12 @@ class TokenTranscripts:
         if DONE not in self.decode(ids[:-1]):
             return len(ids)
         return bisect_left(range(len(ids) + 1), True, key=lambda n: DONE in self.decode(ids[:n]))
+
+
+def end_ids(config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """Every id that ends an answer: the generation config's, one or several, and the tokenizer's."""
+    declared = config.eos_token_id if config else None
+    return {*(declared if isinstance(declared, list) else [declared]), tokenizer.eos_token_id} - {None}
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> list[int]:

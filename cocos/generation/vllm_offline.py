@@ -6,7 +6,7 @@ again.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -14,6 +14,9 @@ from transformers import PreTrainedTokenizerBase
 from cocos.generation import Completion
 from cocos.generation.tokens import TokenTranscripts
 from cocos.prompts import DONE
+
+# vLLM's sampling parameters: an answer ends at [DONE], which is part of it.
+STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
 
 class VLLMGenerator(TokenTranscripts):
@@ -36,7 +39,7 @@ class VLLMGenerator(TokenTranscripts):
         self,
         name_or_path: str,
         tokenizer: PreTrainedTokenizerBase,
-        eos_ids: Sequence[int],
+        eos_ids: Iterable[int],
         dtype: str = "auto",
         max_completion_length: int = 512,
         temperature: float = 0.0,
@@ -61,8 +64,7 @@ class VLLMGenerator(TokenTranscripts):
         sampling: dict[str, Any] = {
             "temperature": self.temperature if temperature is None else temperature,
             "max_tokens": self.max_completion_length,
-            "stop": [DONE],
-            "include_stop_str_in_output": True,
+            **STOP_AT_DONE,
             "stop_token_ids": sorted(self.eos_ids),
         }
         outputs = self.engine.generate(
