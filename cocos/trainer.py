@@ -120,11 +120,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             old_logps, kl_R = self._old_logps_and_kl(rows)
         turns = trained_turns(self.args.credit, self.args.num_turns)
         kl_B_K = kl_R.view(len(trajectories), len(turns)).tolist()
-        scores = gather_object(
-            [Score(self._rewards(t), kl_K) for t, kl_K in zip(trajectories, kl_B_K, strict=True)]
-        )
+        played = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
+        everyones = [trajectory for trajectory, _ in played]
+        scores = [Score(self._rewards(trajectory), kl_K) for trajectory, kl_K in played]
         advantages_B_K = self._advantages(scores)
-        everyones = gather_object(trajectories)
         self._note(batch_metrics(everyones, scores, turns) | self._clock.read(trajectories))
         self._note({"peak_memory_mb": _peak_memory_mb()})
         self._count(everyones)
