@@ -11,14 +11,14 @@ from pathlib import Path
 
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
-from cocos.checkpoints import StopOnSigterm, resume_point
-from cocos.cli import parse, run
 from cocos.config import CoCoSConfig, longest_wait_s, model_init_kwargs, open_executor, prompt_protocol
-from cocos.generation.tokens import load_tokenizer
+from cocos.config.command_line import parse, run
+from cocos.evaluation.sample_rows import resolved, save_json
+from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import report
 from cocos.problems import load_problems, sha256
-from cocos.records import resolved, save_json
-from cocos.trainer import CoCoSTrainer
+from cocos.training.checkpoints import StopOnSigterm, resume_point
+from cocos.training.trainer import CoCoSTrainer
 
 
 def main() -> None:

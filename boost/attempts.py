@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cocos.executor import Executor
+from cocos.files.json_lines import read_rows
 from cocos.generation import Generator
 from cocos.problems import DataError, Problem
 from cocos.prompts import PromptProtocol
 from cocos.rollout import Trajectory, begin, check_executed, rollout
-from cocos.rows import read_rows
 
 
 @dataclass(frozen=True)

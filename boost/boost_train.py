@@ -17,15 +17,15 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 from trl import ModelConfig, SFTTrainer, get_peft_config, get_quantization_config
 
+from boost.boost_dry_run import report
 from boost.data import load_tokenized
-from boost.dry_run import report
-from cocos.checkpoints import ResumableTrainer, StopOnSigterm, resume_point
-from cocos.cli import parse, run
 from cocos.config import BoostConfig, model_init_kwargs
-from cocos.console import show_lines
-from cocos.generation.tokens import encode, load_tokenizer
+from cocos.config.command_line import parse, run
+from cocos.evaluation.sample_rows import resolved, save_json
+from cocos.generation.tokenizer import encode, load_tokenizer
 from cocos.problems import sha256
-from cocos.records import resolved, save_json
+from cocos.training.checkpoints import ResumableTrainer, StopOnSigterm, resume_point
+from cocos.training.progress import show_lines
 
 
 class BoostTrainer(ResumableTrainer, SFTTrainer):

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem
 from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, PromptProtocol, answer
-from cocos.rows import read_rows
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def tokenize(
     the very ids that generation will.
 
     Args:
-        encode: (text, whether it opens the transcript) -> ids, as `cocos.generation.tokens.encode`.
+        encode: (text, whether it opens the transcript) -> ids, as `cocos.generation.tokenizer.encode`.
         max_length: Longest row in tokens.
 
     Raises:

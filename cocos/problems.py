@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cocos.rows import DataError, read_rows
+from cocos.files.json_lines import DataError, read_rows
 from cocos.syntax import parse
 
 __all__ = ["DataError", "Problem", "as_problem", "as_row", "load_problems", "save_problems", "sha256"]

@@ -24,12 +24,12 @@ from transformers import PreTrainedTokenizerBase, set_seed
 
 from boost.attempts import Attempt, AttemptLog, attempt
 from boost.data import BoostRow, boost_rows, save_rows, tokenize
-from boost.pairs import Corrections, Pair, balance, pair
-from cocos.cli import parse, run
+from boost.turn_pairs import Corrections, Pair, balance, pair
 from cocos.config import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
+from cocos.config.command_line import parse, run
 from cocos.executor import Executor
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
-from cocos.generation.tokens import encode, load_tokenizer
+from cocos.generation.tokenizer import encode, load_tokenizer
 from cocos.problems import Problem, load_problems, sha256
 from cocos.prompts import protocol
 from cocos.rollout import program

@@ -21,14 +21,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 
 from tqdm import tqdm
 
+from cocos.dataprep.card import save_card
+from cocos.dataprep.checks import KINDS
+from cocos.dataprep.formats.conversion import FIELDS, TEST_FORMS
+from cocos.dataprep.output_folder import appearing
+from cocos.dataprep.preparation import CHECKS, Ledger, Options, examine, finished, prepare
+from cocos.dataprep.readers import RawRow, input_files, read_file, read_hub
+from cocos.dataprep.sources import PUBLIC, Source, custom
 from cocos.executor import ExecutorError
-from dataprep.card import save_card
-from dataprep.checking import KINDS
-from dataprep.conversion import FIELDS, TEST_FORMS
-from dataprep.output import appearing
-from dataprep.preparation import CHECKS, Ledger, Options, examine, finished, prepare
-from dataprep.reading import RawRow, input_files, read_file, read_hub
-from dataprep.sources import PUBLIC, Source, custom
 
 FILE_SOURCES = ("jsonl", "csv", "parquet")
 

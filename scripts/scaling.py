@@ -29,6 +29,7 @@ from cocos.planning.memory import (
     peak,
     phases,
 )
+from cocos.planning.run_sizes import model_shape
 from cocos.planning.schedule import (
     A10,
     A100,
@@ -41,7 +42,6 @@ from cocos.planning.schedule import (
     seconds_per_update,
     training_seconds,
 )
-from cocos.planning.sizes import model_shape
 
 CONFIGS: dict[str, PretrainedConfig] = {
     "qwen2.5-coder-0.5b": Qwen2Config(

@@ -1,7 +1,5 @@
 """Shared fixtures: a tiny random model with a real tokenizer, built afresh, never downloaded."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -10,8 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +69,8 @@ def tiny_model(tmp_path_factory):
 def make_trainer(tmp_path, executor):
     """A trainer on toy problems: 4 trajectories each of 4 problems per update, unless told otherwise."""
     from cocos.config import CoCoSConfig
-    from cocos.generation.tokens import load_tokenizer
-    from cocos.trainer import CoCoSTrainer
+    from cocos.generation.tokenizer import load_tokenizer
+    from cocos.training.trainer import CoCoSTrainer
 
     def make(
         num_problems=8,

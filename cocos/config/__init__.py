@@ -4,11 +4,11 @@ Defaults are the paper's; the flags of the released CoCoS commands are aliases o
 not know how a command line or a YAML file becomes them (`cli.py`).
 """
 
-from cocos.config.boost import BoostConfig
-from cocos.config.cocos import CoCoSConfig, longest_wait_s
-from cocos.config.evaluation import EvalConfig
-from cocos.config.shared import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
-from cocos.config.training import model_init_kwargs
+from cocos.config.boost_config import BoostConfig
+from cocos.config.cocos_config import CoCoSConfig, longest_wait_s
+from cocos.config.eval_config import EvalConfig
+from cocos.config.option_groups import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
+from cocos.config.training_options import model_init_kwargs
 
 __all__ = [
     "BoostConfig",

@@ -10,8 +10,9 @@ import argparse
 import sys
 import time
 
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, syscalls
-from cocos.executor.isolation import LEVELS, NAMES, choose
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program
+from cocos.executor.sandboxes import syscall_filter
+from cocos.executor.sandboxes.levels import LEVELS, NAMES, choose
 from cocos.problems import DataError, Problem, load_problems
 
 
@@ -44,7 +45,7 @@ def doctor() -> int:
     for level in LEVELS:
         reason = level.why_missing()
         print(f"{level.name:<11} {'yes' if reason is None else 'no: ' + reason}")
-    reason = syscalls.why_missing()
+    reason = syscall_filter.why_missing()
     print(f"filter      {'yes' if reason is None else 'no: ' + reason} (system calls; on top of the others)")
     try:
         level = choose()

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed, wait
 from dataclasses import dataclass, replace
 
-from cocos.executor.evidence import TIMED_OUT, read_result
-from cocos.executor.isolation import choose
+from cocos.executor.judging.evidence import TIMED_OUT, read_result
+from cocos.executor.judging.plans import plan_test
 from cocos.executor.limits import Limits
-from cocos.executor.plans import plan_test
-from cocos.executor.selftest import self_test
+from cocos.executor.sandboxes.levels import choose
+from cocos.executor.self_test import self_test
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
 from cocos.executor.worker import Worker, WorkerDied
 

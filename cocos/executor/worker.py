@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from cocos.executor.evidence import Answer
+from cocos.executor.judging.assert_split import Split
+from cocos.executor.judging.evidence import Answer
+from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
-from cocos.executor.plans import InChild, Judged, Plan
-from cocos.executor.splitting import Split
 
 HEADER = struct.Struct("!IIdIIIIII")  # the same two as in inside/zygote.py
 ANSWER = struct.Struct("!c?idddII")

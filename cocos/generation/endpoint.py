@@ -16,8 +16,8 @@ from typing import Any
 import openai
 
 from cocos.generation import Completion
-from cocos.generation.keys import KeyRing
-from cocos.generation.pauses import pause_asked_for, pause_until_reset
+from cocos.generation.api_keys import KeyRing
+from cocos.generation.retry import pause_asked_for, pause_until_reset
 from cocos.prompts import DONE
 
 USER, ASSISTANT = 0x110000, 0x110001  # beyond the last code point: each opens a message

@@ -18,8 +18,8 @@ from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from cocos.generation import Completion
-from cocos.generation.keys_values import Batch, KeptTranscripts
-from cocos.generation.tokens import TokenTranscripts, check_checkpoint, end_ids
+from cocos.generation.kv_cache import Batch, KeptTranscripts
+from cocos.generation.tokenizer import TokenTranscripts, check_checkpoint, end_ids
 
 
 class HuggingFaceGenerator(TokenTranscripts):

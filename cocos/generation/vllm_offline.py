@@ -12,7 +12,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from cocos.generation import Completion
-from cocos.generation.tokens import TokenTranscripts
+from cocos.generation.tokenizer import TokenTranscripts
 from cocos.prompts import DONE
 
 # vLLM's sampling parameters: an answer ends at [DONE], which is part of it.

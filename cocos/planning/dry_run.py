@@ -17,8 +17,9 @@ from trl import ModelConfig, get_peft_config
 
 from cocos.config import CoCoSConfig, open_executor, prompt_protocol
 from cocos.generation import Completion
-from cocos.generation.tokens import TokenTranscripts, encode, load_tokenizer
+from cocos.generation.tokenizer import TokenTranscripts, encode, load_tokenizer
 from cocos.planning.memory import GIB, Load, Memory, ModelShape, Setting, fits, peak, phases
+from cocos.planning.run_sizes import model_shape, run_load, run_schedule, run_setting
 from cocos.planning.schedule import (
     A10,
     A100,
@@ -29,7 +30,6 @@ from cocos.planning.schedule import (
     prompt_lengths,
     seconds_per_update,
 )
-from cocos.planning.sizes import model_shape, run_load, run_schedule, run_setting
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, answer
 from cocos.rollout import Trajectory, begin, rollout

@@ -7,10 +7,10 @@ Everything is read from the folders that test.py leaves. `runs` reads them, `pai
 from collections.abc import Sequence
 from pathlib import Path
 
-from cocos.report import plots
-from cocos.report.page import save_page
-from cocos.report.pairs import Pair, compare_runs
-from cocos.report.runs import Run, load_runs
+from cocos.report import chart_files
+from cocos.report.comparison import Pair, compare_runs
+from cocos.report.finished_runs import Run, load_runs
+from cocos.report.html_report import save_page
 from cocos.report.tables import markdown, show
 
 __all__ = ["compare_runs", "load_runs", "save_report", "show"]
@@ -20,5 +20,5 @@ def save_report(runs: Sequence[Run], output_dir: Path, pairs: Sequence[Pair] = (
     """Write report.html, report.md, report.png with report.svg, and every chart into plots/."""
     output_dir.mkdir(parents=True, exist_ok=True)
     (output_dir / "report.md").write_text(markdown(runs, pairs), encoding="utf-8")
-    plots.save_overview(runs, output_dir / "report")
-    save_page(runs, pairs, plots.save_charts(runs, output_dir / "plots"), output_dir / "report.html")
+    chart_files.save_overview(runs, output_dir / "report")
+    save_page(runs, pairs, chart_files.save_charts(runs, output_dir / "plots"), output_dir / "report.html")

@@ -11,7 +11,7 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
-from cocos.report.runs import Run
+from cocos.report.finished_runs import Run
 from cocos.report.tables import shown
 
 INK, GRID = "#2b2f36", "#c9ced6"  # the page puts its own colours in their place

@@ -8,8 +8,8 @@ from html import escape
 
 from cocos.metrics import change, wilson
 from cocos.report.charts import GRID, INK
-from cocos.report.pairs import Pair
-from cocos.report.runs import Run, by_aids
+from cocos.report.comparison import Pair
+from cocos.report.finished_runs import Run, by_aids
 from cocos.report.tables import left_out, p_value, shown, title
 
 NUM_ERROR_ROWS = 12

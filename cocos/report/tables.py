@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cocos.report.pairs import Pair
-from cocos.report.runs import Run, by_aids
+from cocos.report.comparison import Pair
+from cocos.report.finished_runs import Run, by_aids
 
 INTERVALS = "% [95 % interval]"
 WIDTH = 135  # a wrapped interval is unreadable; a wide line only scrolls

@@ -26,7 +26,7 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from cocos.generation import Completion, Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, eos_token_ids, load_model
-from cocos.generation.tokens import TokenTranscripts, load_tokenizer
+from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
 from cocos.problems import Problem, load_problems
 from cocos.prompts import DONE, PromptProtocol, protocol
 

@@ -23,8 +23,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cocos.executor import Executor, Program
-from cocos.executor.interpreter import FLAGS, INSIDE, INTERPRETER
-from cocos.executor.isolation import LEVELS
+from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
+from cocos.executor.sandboxes.levels import LEVELS
 from cocos.problems import load_problems
 
 FORKS = 3000

@@ -1,0 +1,1 @@
+"""Rows and test files of public sets as MBPP-format problems."""

@@ -1,0 +1,1 @@
+"""Evaluation runs: play problems, keep their rows, resume."""

@@ -1,0 +1,1 @@
+"""How each test is judged, and how evidence becomes a verdict."""

@@ -1,0 +1,1 @@
+"""Isolation levels: how a worker process is confined."""

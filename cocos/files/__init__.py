@@ -1,0 +1,1 @@
+"""JSON lines, run records and durable writes."""

@@ -1,0 +1,1 @@
+"""The trainer, its checkpoints and what it reports."""

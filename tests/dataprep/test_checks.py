@@ -1,0 +1,158 @@
+"""Checks: what executing and comparing a set shows about it."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocos.dataprep.checks import check_references, constant_programs
+from cocos.dataprep.duplicates import meaning, overlaps
+from cocos.executor import Executor
+from cocos.problems import Problem, save_problems
+from tests.dataprep.test_prepare_data import prepare  # noqa: F401 - a fixture
+from tests.support.paths import ROOT
+
+GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
+
+
+def found(executor: Executor, *problems: Problem, slow_s: float = 5.0) -> list[tuple[str, str]]:
+    stream = (("train", problem) for problem in problems)
+    return [(one.kind, one.task_id) for one in check_references(stream, executor, num_seeds=4, slow_s=slow_s)]
+
+
+def test_each_fault_of_a_reference_is_found_and_a_good_one_is_left_alone(executor):
+    assert found(
+        executor,
+        GOOD,
+        replace(GOOD, task_id="wrong", code="def f(x):\n    return x"),
+        replace(GOOD, task_id="broken", code="def f(x:"),
+        replace(GOOD, task_id="flaky", code="import random\ndef f(x):\n    return 2 * x if random.random() < .5 else 0"),
+        replace(GOOD, task_id="silent", test_list=("f(1)",)),
+        replace(GOOD, task_id="always", test_list=("assert f(1) == 2", "assert f(1) == 2")),
+        replace(GOOD, task_id="no reference", code=""),
+    ) == [("failing", "wrong"), ("failing", "broken"), ("flaky", "flaky"), ("untested", "silent"), ("constant", "silent"),
+          ("constant", "always")]  # fmt: skip
+    slow = replace(GOOD, task_id="slow", code="import time\ndef f(x):\n    time.sleep(.3)\n    return 2 * x")
+    assert found(executor, GOOD, slow, slow_s=0.5) == [("slow", "slow")]
+
+
+def test_a_reference_answers_for_hidden_and_challenge_tests_and_for_the_setup_after_its_code(executor):
+    setup = replace(GOOD, test_list=("assert f(n) == 4",), test_setup_code="n = f(1)")
+    assert found(executor, setup) == [("constant", "good")]
+    for field in ("hidden_test_list", "challenge_test_list"):
+        assert found(executor, replace(GOOD, **{field: ("assert f(3) == 7",)})) == [("failing", "good")]
+
+
+def test_only_constants_that_the_tests_leave_open_are_tried():
+    values = lambda *tests: [value for value, _ in constant_programs(replace(GOOD, test_list=tests))]  # noqa: E731
+    assert values("assert f(1) == 2", "assert f(2) == 4") == []
+    assert values("assert f(1) == [1, 2]", "assert f(2) == [1,2]") == ["[1, 2]"]
+    assert values("assert f(1)", "assert f(2) is True") == ["True"]
+    assert values("assert f(1)", "assert not f(2)") == []
+    assert "None" in values("assert len(f(1)) < 3")
+
+
+def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_one():
+    other = "def f(x):\n    '''Other words.'''\n    return 2*x  # layout"
+    problems = [
+        ("train", replace(GOOD, task_id="1")),
+        ("train", replace(GOOD, task_id="2", text="double", code="def g(): pass")),
+        ("test", replace(GOOD, task_id="3", text="Twice.", code=other)),
+        ("validation", replace(GOOD, task_id="4", text="Else.", code="def h(): return 1")),
+    ]
+    results = overlaps(problems, [("humaneval", replace(GOOD, task_id="HE/1", text="ELSE", code=""))], 0.8)
+    assert [(f.kind, f.split, f.task_id, f.detail, f.other) for f in results] == [
+        ("leak", "train", "1", "same code", "test/3"),
+        ("duplicate", "train", "2", "same text", "train/1"),
+        ("contaminated", "validation", "4", "same text", "humaneval/HE/1"),
+    ]
+
+
+WORDS = [
+    "count",
+    "the",
+    "words",
+    "of",
+    "a",
+    "long",
+    "sentence",
+    "that",
+    "begin",
+    "with",
+    "some",
+    "letter",
+    "and",
+    "end",
+    "with",
+    "another",
+    "one",
+]
+
+
+def test_a_row_of_a_benchmark_and_of_another_split_is_told_of_both():
+    problems = [("train", replace(GOOD, task_id="1")), ("test", replace(GOOD, task_id="2"))]
+    results = overlaps(problems, [("b", replace(GOOD, task_id="3"))], 0.8)
+    assert {(f.kind, f.task_id, f.other) for f in results} == {
+        ("leak", "1", "test/2"), ("contaminated", "1", "b/3"), ("contaminated", "2", "b/3"),
+    }  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(st.sets(st.integers(0, len(WORDS) - 1), max_size=3))
+def test_near_copies_are_found_exactly_where_their_likeness_says_so(changed):
+    text = " ".join("else" if i in changed else word for i, word in enumerate(WORDS))
+    one, other = (
+        {tuple(t.split()[i : i + 3]) for i in range(len(WORDS) - 2)} for t in (" ".join(WORDS), text)
+    )
+    share = len(one & other) / len(one | other)
+    problems = [
+        ("test", Problem("1", " ".join(WORDS), ("assert f()",))),
+        ("train", Problem("2", text, ("assert f()",))),
+    ]
+    results = overlaps(problems, [], similarity=0.6)
+    if not changed:
+        assert [(f.kind, f.detail) for f in results] == [("leak", "same text")]
+    elif share >= 0.6:
+        assert [(f.kind, f.detail, f.task_id) for f in results] == [
+            ("near_leak", f"text {share:.0%} alike", "2")
+        ]
+    else:
+        assert results == []
+
+
+def test_two_programs_mean_the_same_whatever_their_layout_and_docstrings():
+    assert meaning("def f(x):\n  return x+1") == meaning(
+        '"""Doc."""\ndef f(x):\n    "More."\n    return (x + 1)  # one'
+    )
+    assert meaning("def f(x): return x + 1") != meaning("def f(x): return x + 2")
+    assert meaning("def f(") == meaning("") == ""
+
+
+def test_check_reports_what_it_finds_and_says_so_by_its_status(prepare, tmp_path, capsys):  # noqa: F811
+    save_problems([GOOD], tmp_path / "good.jsonl")
+    assert prepare("check", tmp_path / "good.jsonl") == 0
+    assert "nothing found" in capsys.readouterr().out
+    save_problems([replace(GOOD, task_id="7", code="def f(x): return x")], tmp_path / "train.jsonl")
+    assert prepare("check", tmp_path, "--against", tmp_path / "good.jsonl") == 1
+    out = capsys.readouterr().out
+    assert "failing: train/7: test 1 of 2: failed, AssertionError: expected 2, got 1" in out
+    assert "contaminated: train/7: same text as good.jsonl/good" in out
+    assert prepare("check", tmp_path / "good.jsonl", "--against", "humanevil=x") == 2
+    assert "unknown benchmark 'humanevil'; choose one of mbpp" in capsys.readouterr().err
+
+
+def test_preparing_imports_no_torch():
+    script = "import sys, cocos.dataprep.preparation, cocos.dataprep.card; print({'torch', 'transformers', 'trl'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert run.stdout.strip() == "set()", run.stderr
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_failure_of_the_executor_is_an_error_and_no_finding(seed):
+    executor = Executor(1, sandbox="rlimits")
+    executor.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        list(check_references([("train", GOOD)], executor, 1, 1.0))

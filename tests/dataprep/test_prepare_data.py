@@ -1,0 +1,309 @@
+"""scripts/prepare_data.py: what it writes, what it refuses, and that nothing half done ever looks whole."""
+
+import csv
+import gzip
+import importlib.util
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from cocos.problems import load_problems
+from tests.support.paths import ROOT
+
+SCRIPT = ROOT / "scripts/prepare_data.py"
+ROW = {
+    "task_id": 1,
+    "text": "Double a number.",
+    "code": "def f(x):\r\n\treturn 2 * x\r\n",
+    "test_list": ["assert f(1) == 2", "assert f(2) == 4"],
+}
+
+
+@pytest.fixture(scope="session")
+def prepare():
+    """The command, called in this process: prepare("jsonl", "--input", ...) -> exit status."""
+    spec = importlib.util.spec_from_file_location("prepare_data", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return lambda *words: module.run([str(word) for word in words])
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def written(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def rows(count: int) -> list[dict]:
+    return [ROW | {"task_id": i, "text": f"Task {i}."} for i in range(count)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_split(prepare, tmp_path):
+    data = written(tmp_path / "mine.jsonl", *rows(40))
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        assert (
+            prepare("jsonl", "--input", data, "--output_dir", tmp_path / name, "--seed", seed, "--checks")
+            == 0
+        )
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(tmp_path / "a")["train.jsonl"] != contents(tmp_path / "c")["train.jsonl"]
+    found = [p for split in ("train", "validation", "test") for p in lines(tmp_path / f"a/{split}.jsonl")]
+    assert sorted(int(p["task_id"]) for p in found) == list(range(40))
+    assert found[0]["code"] == "def f(x):\n    return 2 * x\n"
+
+
+def test_converting_the_output_again_changes_nothing(prepare, tmp_path):
+    data = written(tmp_path / "mine.jsonl", *rows(40))
+    hidden = ("--hide_tests", 1, "--checks")
+    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "once", *hidden) == 0
+    assert prepare("jsonl", "--input", tmp_path / "once", "--output_dir", tmp_path / "twice", *hidden) == 0
+    once, twice = contents(tmp_path / "once"), contents(tmp_path / "twice")
+    assert {n: b for n, b in once.items() if n.endswith("l")} == {
+        n: b for n, b in twice.items() if n.endswith("l")
+    }
+    assert all(
+        len(p.test_list) == len(p.hidden_test_list) == 1 for p in load_problems(tmp_path / "once/train.jsonl")
+    )
+
+
+def test_the_manifest_accounts_for_every_row_and_byte(prepare, tmp_path):
+    bad = [
+        ROW | {"task_id": 90, "test_list": []},
+        ROW | {"task_id": 91, "text": "Fails.", "code": "def f(x): return x"},
+    ]
+    data = written(tmp_path / "mine.jsonl", *rows(3), *bad, ROW | {"task_id": 92, "text": "task 1?"})
+    drop = ("--drop", "malformed", "failing", "duplicate", "leak")
+    assert (
+        prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out", *drop, "--splits", 1, 0, 0) == 0
+    )
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    dropped = lines(tmp_path / "out/dropped.jsonl")
+    assert [(row["kind"], row.get("task_id", row.get("place"))) for row in dropped] == [
+        ("malformed", "mine.jsonl:4"),
+        ("failing", "91"),
+        ("duplicate", "1"),  # every row has row 0's code
+        ("duplicate", "2"),
+        ("duplicate", "92"),
+    ]
+    assert manifest["rows_in"] == 6 == manifest["rows_out"] + sum(manifest["dropped"].values())
+    assert manifest["dropped"] == {"malformed": 1, "failing": 1, "duplicate": 3}
+    assert len(manifest["input"][0]["sha256"]) == 64 and manifest["isolation"]
+    assert manifest["output"]["train.jsonl"]["problems"] == 1 == len(lines(tmp_path / "out/train.jsonl"))
+    card = (tmp_path / "out/dataset_card.md").read_text()
+    assert "6 rows were read, 1 are in these files, 5 were left out and are named in dropped.jsonl" in card
+    assert str(tmp_path) not in card + json.dumps(manifest) + json.dumps(dropped)
+
+
+BAD = [
+    ("truncated", json.dumps(ROW)[:-9].encode(), ":1: not valid JSON", "the file ends within it: fetch it again"),
+    ("wrong type", {"text": 3}, ":1: field 'text' is int", "expected a string"),
+    ("empty tests", {"test_list": []}, ":1: field 'test_list' is missing or empty", "needs one test or more"),
+    ("broken test", {"test_list": ["assert f( =="]}, ":1: field 'test_list': a test does not parse", "repair or remove"),
+    ("a long line", {"text": "x" * (5 << 20)}, ":1: the line has more than 4 MiB", "or remove it"),
+    ("a NUL", {"code": "a\0"}, ":1: field 'code' holds a NUL character at character 2", "remove it"),
+    ("a surrogate", {"text": "\ud83d"}, ":1: field 'text' holds the lone surrogate U+D83D", "remove it"),
+    ("latin-1", b'{"text": "Gr\xfc\xdfe"}\n', ":1: byte 0xfc is no UTF-8", "iconv -f latin1"),
+    ("cut gzip", gzip.compress(json.dumps(ROW).encode() * 99)[:80], "cannot be read", "optionally gzipped"),
+    ("an array", b"[[1]]", ": row 1: expected a JSON object, found list", ""),
+    ("a number", b"7", ":1: expected a JSON object, found int", ""),
+    ("empty", b"", "no problem in it", "expected one row or more"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "what", "remedy"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
+def test_bad_input_is_one_line_that_names_file_line_field_and_remedy(
+    prepare, tmp_path, capsys, content, what, remedy
+):
+    data = tmp_path / "bad.jsonl"
+    data.write_bytes(json.dumps(ROW | content).encode() + b"\n" if isinstance(content, dict) else content)
+    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
+    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert what in line and remedy in line and ("bad.jsonl" in line or what == "no problem in it")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
+
+
+def test_an_id_that_occurs_twice_is_refused_by_line(prepare, tmp_path, capsys):
+    data = written(tmp_path / "bad.jsonl", ROW, ROW | {"task_id": "1"})
+    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
+    assert "bad.jsonl:2: task_id '1' occurs twice; make every id unique" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file_is_refused(prepare, tmp_path, capsys):
+    data = written(tmp_path / "bad.jsonl", ROW)
+    data.chmod(0)
+    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
+    assert "cannot be read (" in capsys.readouterr().err
+
+
+def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare, tmp_path, capsys):
+    data = written(tmp_path / "mine.jsonl", ROW)
+    for words, expected in (
+        (("jsonl", "--input", tmp_path / "absent.jsonl"), "absent.jsonl: no such file"),
+        (("jsonl",), "--input is missing"),
+        (("mpbb", "--input", data), "unknown source 'mpbb'; choose one of mbpp"),
+        (
+            ("mbpp", "--input", written(tmp_path / "x.jsonl", ROW | {"task_id": 2000})),
+            "MBPP's run from 1 to 974",
+        ),
+        (("jsonl", "--input", data, "--columns", "title=text"), "--columns title: give FIELD=COLUMN"),
+        (("jsonl", "--input", data, "--hide_tests", 1.5), "--hide_tests 1.5: give a whole number"),
+        (("humaneval", "--input", data), "mine.jsonl:1: field 'prompt' is missing"),
+    ):
+        assert prepare(*words, "--output_dir", tmp_path / "out") == 2
+        assert expected in capsys.readouterr().err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/note").write_text("mine")
+    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "full") == 2
+    assert "full exists; choose another --output_dir" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists() and contents(tmp_path / "full") == {"note": b"mine"}
+
+
+def test_bom_crlf_line_ends_gzip_csv_and_parquet_say_what_plain_lines_say(prepare, tmp_path):
+    plain = written(tmp_path / "plain.jsonl", *rows(3))
+    (tmp_path / "bom.jsonl").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b"\n", b"\r\n"))
+    (tmp_path / "zip.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    with open(tmp_path / "table.csv", "w", newline="") as file:
+        table = csv.DictWriter(file, ["task_id", "question", "code", "test_list"])
+        table.writeheader()
+        table.writerows(
+            {
+                "task_id": r["task_id"],
+                "question": r["text"],
+                "code": r["code"],
+                "test_list": json.dumps(r["test_list"]),
+            }
+            for r in rows(3)
+        )
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows(3)), tmp_path / "table.parquet")
+    for name in ("plain.jsonl", "bom.jsonl", "zip.jsonl.gz", "table.csv", "table.parquet"):
+        columns = ("--columns", "text=question") if name.endswith("csv") else ()
+        assert (
+            prepare(
+                "jsonl",
+                "--input",
+                tmp_path / name,
+                "--output_dir",
+                tmp_path / f"out {name}",
+                "--checks",
+                *columns,
+            )
+            == 0
+        )
+        assert (tmp_path / f"out {name}/train.jsonl").read_bytes() == (
+            tmp_path / "out plain.jsonl/train.jsonl"
+        ).read_bytes()
+
+
+def test_a_csv_row_of_another_length_is_refused_by_line(prepare, tmp_path, capsys):
+    (tmp_path / "bad.csv").write_text("task_id,text,test_list\n1,Write f, now.,[]\n")
+    assert prepare("csv", "--input", tmp_path / "bad.csv", "--output_dir", tmp_path / "out") == 2
+    assert "bad.csv:2: has another number of fields than the header (3)" in capsys.readouterr().err
+
+
+def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, monkeypatch):
+    (tmp_path / "owner/name").mkdir(parents=True)
+    for split, first in (("train", 0), ("test", 100)):
+        written(
+            tmp_path / f"owner/name/{split}.jsonl",
+            *(row | {"task_id": row["task_id"] + first} for row in rows(4)),
+        )
+    monkeypatch.chdir(tmp_path)  # the library takes a folder of that name for the set of that name
+    assert prepare("owner/name", "--output_dir", tmp_path / "out", "--checks", "--licence", "CC0") == 0
+    assert [len(load_problems(tmp_path / f"out/{split}.jsonl")) for split in ("train", "test")] == [4, 4]
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["licence"] == "CC0"
+
+
+def start(*words, **options):
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path):
+    data = tmp_path / "many.jsonl"
+    with open(data, "w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows(40_000))
+    running = start("jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks")
+    deadline = time.monotonic() + 60
+    while not any(tmp_path.glob(".out-*.partial/train.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, complaint = running.communicate(timeout=60)
+    assert running.returncode == 130 and "interrupted; nothing was written" in complaint
+    assert "Traceback" not in complaint and [path.name for path in tmp_path.iterdir()] == ["many.jsonl"]
+
+
+def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
+    data = written(tmp_path / "mine.jsonl", *rows(3000))
+    limit = 100_000
+
+    def confine():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    running = start(
+        "jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks", preexec_fn=confine
+    )
+    _, complaint = running.communicate(timeout=60)
+    assert running.returncode == 2 and "error: [Errno 27] File too large" in complaint
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    data = written(tmp_path / "mine.jsonl", *rows(3000))
+    (tmp_path / "disk").mkdir()
+    script = (
+        'mount -t tmpfs -o size=200k none "$0/disk" || exit 99\n'
+        f'{sys.executable} {SCRIPT} jsonl --input {data} --output_dir "$0/disk/out" --checks\n'
+        'status=$?; ls -A "$0/disk"; exit $status'
+    )
+    if shutil.which("unshare") is None:
+        pytest.skip("this test needs unshare, to mount a tiny file system")
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, str(tmp_path)], capture_output=True, text=True
+    )
+    if done.returncode not in (0, 2):
+        pytest.skip(f"this machine lets nobody mount a tiny file system: {done.stderr.strip()[:100]}")
+    assert done.returncode == 2 and "No space left on device" in done.stderr
+    assert done.stdout == ""  # neither the folder nor a part of it
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    peaks_mb = []
+    for count in (1_000, 21_000):
+        data = tmp_path / f"{count}.jsonl"
+        with open(data, "w") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows(count))
+        words = ("jsonl", "--input", data, "--output_dir", tmp_path / f"out{count}", "--checks")
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, str(SCRIPT), *map(str, words)],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)],
+        )
+        _, status, usage = os.wait4(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        peaks_mb.append(usage.ru_maxrss / 1024)
+    assert (
+        peaks_mb[1] - peaks_mb[0] < 20_000 * 500e-6
+    )  # at most 500 bytes for each row more: its id and no text

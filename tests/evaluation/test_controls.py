@@ -1,0 +1,129 @@
+"""Does an evaluation score what it should? Sets of known score, ours by the documented commands, public ones where they are there."""
+
+import json
+import sys
+
+import pytest
+
+from cocos.problems import save_problems
+from tests.dataprep.test_public_sets import converted
+from tests.project.test_entry_points import succeed
+from tests.support.evaluation import evaluated
+from tests.support.paths import ROOT
+
+CONTROLS = ROOT / "data/controls"
+
+
+def values(metrics, *names):
+    return [metrics["metrics"][name]["value"] for name in names]
+
+
+def test_the_golden_set_scores_1(tmp_path):
+    # as a user runs it; the others in this process
+    succeed(
+        *(sys.executable, "test.py", "--test_data", CONTROLS / "golden.jsonl", "--answers", "references"),
+        *("--num_turns", 1, "--output_dir", tmp_path),
+    )
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert values(metrics, "acc_t1") == [1.0] and metrics["num_scored"] == 8
+
+
+def test_the_unwinnable_set_scores_0(tmp_path):
+    metrics = evaluated(
+        test_data=str(CONTROLS / "unwinnable.jsonl"),
+        answers=["references", "references"],
+        output_dir=str(tmp_path),
+        program_timeout_s=2.0,
+    )
+    assert values(metrics, "acc_t1", "acc_t2") == [0.0, 0.0] and metrics["num_scored"] == 10
+    assert metrics["executor"]["timeouts"] == 1 and metrics["num_timeouts"] == 2
+
+
+def test_the_known_answers_score_what_is_known_of_them(tmp_path):
+    metrics = evaluated(
+        test_data=str(CONTROLS / "golden.jsonl"),
+        answers=[str(CONTROLS / "known_answers.jsonl")],
+        num_turns=3,
+        num_samples=2,
+        output_dir=str(tmp_path),
+    )
+    assert values(metrics, "acc_t1", "acc_t2", "acc_t3") == [7 / 16, 8 / 16, 10 / 16]
+    assert values(metrics, "i2c_t1_t2", "i2c_t2_t3", "c2i_t1_t2", "c2i_t2_t3") == [
+        3 / 16,
+        3 / 16,
+        2 / 16,
+        1 / 16,
+    ]
+    assert [metrics["pass_at_k"][f"pass@2_t{t}"] for t in (1, 2, 3)] == [5 / 8, 5 / 8, 7 / 8]
+
+
+def test_scored_again_samples_score_the_same(tmp_path):
+    given = {"test_data": str(CONTROLS / "golden.jsonl"), "num_turns": 3, "num_samples": 2}
+    known = str(CONTROLS / "known_answers.jsonl")
+    once = evaluated(**given, answers=[known], early_stop=True, output_dir=str(tmp_path / "once"))
+    again = evaluated(
+        **given, answers=[str(tmp_path / "once/samples.jsonl")], output_dir=str(tmp_path / "again")
+    )
+    assert once["metrics"] == again["metrics"]
+    assert values(once, "acc_t1", "c2i_t1_t2", "c2i_t2_t3") == [7 / 16, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ('{"task_id": "golden-1"}', r"answers\.jsonl:1: expected a row of samples\.jsonl"),
+        ('{"task_id": "golden-1", "answers": [1]}', r"answers\.jsonl:1: expected a row of samples\.jsonl"),
+        ('{"task_id": "golden-1", "answers": ["x"]}', "no answers for sample 0 of task 'golden-2'"),
+        (
+            '{"task_id": "golden-1", "answers": ["x"], "sample": 1}',
+            "no answers for sample 0 of task 'golden-1'",
+        ),
+    ],
+)
+def test_answers_that_are_not_there_are_refused(tmp_path, row, words):
+    path = tmp_path / "answers.jsonl"
+    path.write_text(row + "\n")
+    given = {"test_data": str(CONTROLS / "golden.jsonl"), "output_dir": str(tmp_path / "out"), "num_turns": 1}
+    with pytest.raises(ValueError, match=words):
+        evaluated(**given, answers=[str(path)])
+    with pytest.raises(ValueError, match="task 'golden-1' has no buggy_code"):
+        evaluated(**given, answers=["buggy"])
+    with pytest.raises(
+        ValueError, match="--answers has 1 turns for --num_turns 2: give --model_name_or_path"
+    ):
+        evaluated(**{**given, "num_turns": 2}, answers=["references"])
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [("mbpp", range(11, 511)), ("mbpp-sanitized", None), ("humaneval", None), ("humanevalfix", None)],
+)
+def test_references_score_1_on_the_public_sets(tmp_path, name, split):
+    problems = [problem for _, problem in converted(name)]
+    if split:
+        problems = [problem for problem in problems if int(problem.task_id) in split]
+    save_problems(problems, tmp_path / "problems.jsonl")
+    metrics = evaluated(
+        test_data=str(tmp_path / "problems.jsonl"),
+        answers=["references"],
+        num_turns=1,
+        batch_size=100,
+        program_timeout_s=30.0,  # of MBPP's references one takes seconds
+        output_dir=str(tmp_path / "out"),
+    )
+    assert values(metrics, "acc_t1") == [1.0]
+    assert metrics["num_scored"] == {"mbpp": 500, "mbpp-sanitized": 427}.get(name, 164)
+
+
+def test_buggy_programs_repaired_by_references_are_all_corrections(tmp_path):
+    save_problems([problem for _, problem in converted("humanevalfix")], tmp_path / "problems.jsonl")
+    metrics = evaluated(
+        test_data=str(tmp_path / "problems.jsonl"),
+        answers=["buggy", "references"],
+        num_turns=2,
+        batch_size=100,
+        program_timeout_s=2.0,  # three of the buggy programs never end
+        output_dir=str(tmp_path / "out"),
+    )
+    assert values(metrics, "acc_t1", "acc_t2", "i2c_t1_t2", "c2i_t1_t2") == [0.0, 1.0, 1.0, 0.0]
+    assert metrics["num_scored"] == 164

@@ -1,0 +1,293 @@
+"""A run of test.py: interrupted and resumed, spread over processes, held to its configuration."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from cocos.evaluation.sample_files import Lock
+from cocos.files.json_lines import DataError
+from cocos.generation import Completion
+from cocos.problems import load_problems, save_problems
+from tests.project.test_entry_points import TOY, free_port, succeed
+from tests.support.evaluation import Drawing, adding, evaluated, rows
+from tests.support.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "adding.jsonl"
+    save_problems(adding(200), path)
+    return path
+
+
+def options(problems, folder, **more):
+    return {
+        "test_data": str(problems),
+        "output_dir": str(folder),
+        "model_name_or_path": "drawing",
+        "batch_size": 4,
+        "num_turns": 3,
+        "temperature": [0.8, 0.2],
+        "early_stop": True,
+        "feedback": "error",
+        **more,
+    }
+
+
+# -- durable --
+
+
+def test_a_run_killed_20_times_and_resumed_equals_the_one_that_was_not_row_for_row(problems, tmp_path):
+    whole = evaluated(Drawing(), **options(problems, tmp_path / "whole"))
+    expected = rows(tmp_path / "whole")
+    assert (
+        len(expected) == 200 and 0.15 < whole["metrics"]["acc_t1"]["value"] < 0.35
+    )  # 1 of 4 programs is right
+
+    folder, draw = tmp_path / "killed", random.Random(5)
+    samples = folder / "samples.jsonl"
+    line = json.dumps(options(problems, folder, resume=True)) + "\n"
+    nursery = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.evaluation"],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def said() -> str:
+        """The nursery's next word of its own; its children print notices."""
+        while not (text := nursery.stdout.readline().strip()).lstrip("-").isdigit():
+            assert text or nursery.poll() is None
+        return text
+
+    def size() -> int:
+        return samples.stat().st_size if samples.exists() else 0
+
+    kills, torn, seen = 0, 0, [0]
+    while kills < 20:
+        nursery.stdin.write(line)
+        nursery.stdin.flush()
+        pid = int(said())
+        until, enough = time.monotonic() + draw.uniform(0, 0.6), size() + draw.randint(1, 20_000)
+        by_clock = draw.random() < 0.3  # some while it starts, the others while it writes
+        while time.monotonic() < until if by_clock else size() < enough:
+            time.sleep(0.001)
+            assert os.path.exists(f"/proc/{pid}"), "done before it was killed 20 times"
+        os.kill(pid, signal.SIGKILL)
+        assert int(said()) == -signal.SIGKILL
+        kills += 1
+        if size() and draw.random() < 0.5:  # a row that the machine had not written whole
+            os.truncate(samples, max(0, size() - draw.randint(1, 60)))
+            torn += 1
+        seen.append(size())
+    nursery.stdin.write(line)
+    nursery.stdin.close()
+    said()
+    assert said() == "0" and nursery.wait() == 0
+    assert torn > 3 and len(set(seen)) > 10
+    assert rows(folder) == expected
+
+
+class Flaky(Drawing):
+    """An endpoint that fails for some problems while it is down, and what it was asked."""
+
+    def __init__(self, is_down):
+        super().__init__()
+        self.is_down, self.asked = is_down, 0
+
+    def generate(self, prompts, temperature=None, seeds=None):
+        self.asked += len(prompts)
+        completions = super().generate(prompts, temperature, seeds)
+        if not self.is_down:
+            return completions
+        return [
+            Completion((), "", error="503") if seed % 8 == 3 else c
+            for c, seed in zip(completions, seeds, strict=True)
+        ]
+
+
+def test_only_what_met_a_failure_of_the_infrastructure_is_made_again(problems, tmp_path):
+    given = options(problems, tmp_path / "out", limit=80, max_infra_share=1.0)
+    broken = evaluated(Flaky(is_down=True), **given)
+    before = rows(tmp_path / "out")
+    failed = [row["task_id"] for row in before if row["turns"][-1]["infra_error"] == "503"]
+    assert broken["num_scored"] == 80 - len(failed) and 5 < len(failed) < 40
+    assert all(len(row["turns"]) == 3 for row in before if row["task_id"] not in failed)
+    repaired = Flaky(is_down=False)
+    assert evaluated(repaired, **given, resume=True)["num_scored"] == 80
+    after = rows(tmp_path / "out")
+    assert [row for row in after if row["task_id"] not in failed] == [
+        row for row in before if row["task_id"] not in failed
+    ]
+    evaluated(Drawing(), **{**given, "output_dir": str(tmp_path / "whole")})
+    assert after == rows(tmp_path / "whole")
+    again = Flaky(is_down=False)
+    evaluated(again, **given, resume=True)
+    assert again.asked == 0 < repaired.asked
+
+
+def test_of_an_endpoint_no_more_is_asked_than_what_is_missing(problems, tmp_path):
+    given = options(problems, tmp_path, limit=80, max_infra_share=1.0, num_turns=1, generator="api")
+    given["temperature"] = [0.8]
+    broken = evaluated(Flaky(is_down=True), **given)
+    repaired = Flaky(is_down=False)
+    evaluated(repaired, **given, concurrency=2, resume=True)  # how it is asked may change
+    assert repaired.asked == 80 - broken["num_scored"] > 0
+
+
+# -- its configuration --
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"num_turns": 2}, "num_turns was 3, is 2"),
+        ({"temperature": [0.8]}, r"temperature was \[0.8, 0.2\], is \[0.8\]"),
+        ({"feedback": "none", "seed": 1}, "feedback was 'error', is 'none'; seed was 42, is 1"),
+        ({"visible_tests": 1}, "visible_tests was None, is 1"),
+    ],
+)
+def test_a_run_is_not_continued_with_other_options_unless_told(problems, tmp_path, changed, words):
+    given = options(problems, tmp_path, limit=4)
+    evaluated(Drawing(), **given)
+    made = rows(tmp_path)
+    with pytest.raises(ValueError, match=words):
+        evaluated(Drawing(), **{**given, **changed}, resume=True)
+    evaluated(Drawing(), **{**given, **changed}, resume=True, accept_changes=True)
+    assert rows(tmp_path) == made  # they were all there
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert len(run["changes"]) == len(changed)
+
+
+def test_a_run_is_not_continued_on_other_data(problems, tmp_path):
+    data = tmp_path / "mine.jsonl"
+    save_problems(adding(4), data)
+    given = options(data, tmp_path / "out")
+    evaluated(Drawing(), **given)
+    save_problems([replace(p, text=p.text + "!") for p in adding(4)], data)
+    with pytest.raises(ValueError, match=r"mine\.jsonl was '[0-9a-f]{64}', is '"):
+        evaluated(Drawing(), **given, resume=True)
+
+
+def test_more_samples_are_added_to_a_run(problems, tmp_path):
+    given = options(problems, tmp_path / "two", limit=8, num_samples=2)
+    evaluated(Drawing(), **given)
+    first = rows(tmp_path / "two")
+    metrics = evaluated(Drawing(), **{**given, "num_samples": 4}, resume=True, accept_changes=True)
+    assert [row for row in rows(tmp_path / "two") if row["sample"] < 2] == first
+    assert metrics["num_trajectories"] == 32 and "pass@4_t1" in metrics["pass_at_k"]
+
+
+def test_two_runs_in_one_folder_are_refused(problems, tmp_path):
+    other = Lock(tmp_path)
+    other.take(alone=False)
+    with pytest.raises(DataError, match="another run is writing there"):
+        evaluated(Drawing(), **options(problems, tmp_path, limit=4))
+    other.close()
+    evaluated(Drawing(), **options(problems, tmp_path, limit=4))
+    with pytest.raises(ValueError, match="has samples; --resume continues that run"):
+        evaluated(Drawing(), **options(problems, tmp_path, limit=4))
+
+
+def test_every_result_says_under_what_conditions_it_was_made(problems, tmp_path):
+    given = options(problems, tmp_path, limit=4, visible_tests=1, on_repeat="tell")
+    metrics = evaluated(Drawing(), **given)
+    conditions = {
+        "protocol": "cocos",
+        "feedback": "error",
+        "early_stop": True,
+        "on_repeat": "tell",
+        "temperature": [0.8, 0.2],
+        "visible_tests": 1,
+        "answers": [],
+    }
+    run = json.loads((tmp_path / "run.json").read_text())
+    for result in (metrics, run, *rows(tmp_path)):
+        assert conditions.items() <= result.items()
+    assert run["isolation"] and all(row["num_visible_tests"] == 1 for row in rows(tmp_path))
+    assert {turn["isolation"] for row in rows(tmp_path) for turn in row["turns"]} == {
+        run["isolation"],
+    }
+
+
+# -- which problems --
+
+
+def test_problems_are_chosen_by_id_start_and_limit(problems, tmp_path):
+    def chosen(name, **more):
+        evaluated(Drawing(), **options(problems, tmp_path / name, num_turns=1, temperature=[0.8], **more))
+        return [row["task_id"] for row in rows(tmp_path / name)]
+
+    assert chosen("ids", task_ids=["7", "3", "150"]) == ["3", "7", "150"]
+    assert chosen("part", start=10, limit=3) == ["11", "12", "13"]
+    assert chosen("both", task_ids=["7", "3", "150"], start=1, limit=1) == ["7"]
+    with pytest.raises(ValueError, match="has no problem '900'"):
+        chosen("absent", task_ids=["3", "900"])
+    with pytest.raises(ValueError, match="leaves no problem"):
+        chosen("none", start=200)
+
+
+def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
+    class Listening(Drawing):
+        heard = ""
+
+        def generate(self, prompts, temperature=None, seeds=None):
+            Listening.heard += "".join(chr(one) for prompt in prompts for one in prompt)
+            return [self.quote("def add(x):\n    return 2\n[DONE]") for _ in prompts]
+
+    metrics = evaluated(
+        Listening(), **options(problems, tmp_path, limit=1, visible_tests=1, early_stop=False)
+    )
+    assert "assert add(1) == 2" in Listening.heard and "add(0)" not in Listening.heard
+    assert "The program above passes the tests." in Listening.heard
+    assert metrics["metrics"]["acc_t3"]["value"] == 0.0
+    assert [turn["reward"] for turn in rows(tmp_path)[0]["turns"]] == [0.5] * 3
+
+
+# -- ranks --
+
+
+def test_two_processes_make_the_rows_of_one_and_one_continues_what_two_began(tmp_path):
+    data = tmp_path / "toy.jsonl"
+    save_problems(load_problems(TOY / "test.jsonl")[:18], data)
+    given = {
+        "test_data": str(data),
+        "model_name_or_path": str(TOY / "base"),
+        "batch_size": 4,
+        "num_samples": 2,
+        "temperature": [0.8],
+        "max_completion_length": 24,
+    }
+    flags = [
+        str(part)
+        for name, value in given.items()
+        for part in (f"--{name}", *([value] if not isinstance(value, list) else value))
+    ]
+    succeed(
+        *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "test.py"),
+        *("--output_dir", tmp_path / "two", "--executor_workers", 1, *flags),
+    )
+    metrics = evaluated(**given, output_dir=str(tmp_path / "one"))
+    expected = rows(tmp_path / "one")
+    assert rows(tmp_path / "two") == expected and len(expected) == 36
+    lines = (tmp_path / "two/samples.jsonl").read_text().split("\n")[:-1]
+    written = json.loads((tmp_path / "two/metrics.json").read_text())
+    assert written["metrics"] == metrics["metrics"] and written["executor"]["programs"] > 36
+
+    # As if both had been killed: some rows in the one's file, some in the other's, the last of them torn.
+    (tmp_path / "two/samples.jsonl").write_text("".join(f"{line}\n" for line in lines[:5]))
+    (tmp_path / "two/samples.rank1.jsonl").write_text(
+        "".join(f"{line}\n" for line in lines[8:14]) + lines[14][:40]
+    )
+    evaluated(**given, output_dir=str(tmp_path / "two"), resume=True)
+    assert rows(tmp_path / "two") == expected
+    assert not (tmp_path / "two/samples.rank1.jsonl").exists()

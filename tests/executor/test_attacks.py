@@ -1,0 +1,358 @@
+"""Programs that attack the machine, one property each: contained, and without effect on the verdicts of their neighbours."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from cocos.executor import ExecutionResult, Executor, Limits, Program, Status
+from tests.support.executor import GOOD, level_or_skip, statuses, zombies
+
+BRIEF = Limits(wall_s=3, cpu_s=2)
+ANSWERS = "\ndef answer(): return 42\n"
+
+
+@pytest.fixture(scope="module", params=["namespaces", "seccomp", "docker"])
+def executor(request):
+    os.environ["COCOS_CANARY"] = "canary-in-the-environment"
+    with Executor(num_workers=2, sandbox=level_or_skip(request.param), limits=Limits(wall_s=20)) as executor:
+        yield executor
+    del os.environ["COCOS_CANARY"]
+
+
+def attack(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -> ExecutionResult:
+    """Run a program among well-behaved ones, whose verdicts it must not change; return its own result."""
+    neighbours = [Program(GOOD.code + f"\nnumber = {number}", GOOD.test_list) for number in range(12)]
+    before, after = neighbours[:6], neighbours[6:]
+    results = executor.run(
+        [*before, Program(code, tests or ("assert answer() == 42",), limits=limits), *after]
+    )
+    own = results.pop(len(before))
+    assert all(result.all_passed for result in results)
+    assert not own.is_infra_failure, own.infra_error
+    assert zombies() == 0
+    return own
+
+
+def holds(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -> None:
+    result = attack(executor, code, *tests, limits=limits)
+    assert result.all_passed, result
+
+
+def test_the_home_cannot_be_read(executor):
+    home = Path.home()
+    private = sorted(entry.name for entry in home.iterdir() if entry.name != ".pyenv")
+    code = f"""
+import os
+def seen():
+    try: return sorted(set(os.listdir({str(home)!r})) & set({private!r}))
+    except OSError: return []
+"""
+    holds(executor, code, "assert seen() == []")
+
+
+def test_the_repository_cannot_be_read(executor):
+    here = str(Path(__file__).resolve())
+    code = f"def seen():\n    try: return open({here!r}).read(1) != ''\n    except OSError: return False"
+    holds(executor, code, "assert seen() == False")
+
+
+def test_the_environment_cannot_be_read(executor):
+    code = """
+import glob, os
+def seen():
+    texts = [repr(dict(os.environ))]
+    for path in glob.glob('/proc/*/environ'):
+        try: texts.append(open(path).read())
+        except OSError: pass
+    return [text for text in texts if 'canary-in-the-' + 'environment' in text]
+"""
+    holds(executor, code, "assert seen() == []")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/shadow", "/proc/1/mem", "/proc/1/environ", "/root/.bash_history", "/dev/mem", "/proc/kcore"],
+)
+def test_a_private_file_cannot_be_read(executor, path):
+    code = (
+        f"def read():\n    try: return open({path!r}, 'rb').read(1) != b''\n    except OSError: return False"
+    )
+    holds(executor, code, "assert read() == False")
+
+
+def test_another_jobs_files_cannot_be_read(executor):
+    writer = "import tempfile, time, os\nopen(os.path.join(tempfile.gettempdir(), 'secret-of-another'), 'w').write('x')\ntime.sleep(1)"
+    reader = """
+import glob, time
+def seen():
+    found, until = [], time.monotonic() + 0.8
+    while time.monotonic() < until: found += glob.glob('/tmp/**/secret-of-another', recursive=True)
+    return found
+"""
+    results = executor.run(
+        [Program(writer + ANSWERS, ("assert answer() == 42",)), Program(reader, ("assert seen() == []",))]
+    )
+    assert all(result.all_passed for result in results), results
+
+
+def test_nothing_can_be_written_outside_the_scratch_folder(executor):
+    folders = ["/", "/usr", "/usr/lib", "/etc", "/bin", "/lib", "/inside", "/dev", "/dev/shm", "/dev/mqueue", "/proc/sys/kernel", "/var/tmp",
+               "/run", "/home", str(Path.home()), str(Path(__file__).parent), os.path.dirname(os.__file__)]  # fmt: skip
+    code = f"""
+import os
+def written():
+    done = []
+    for folder in {folders!r}:
+        try:
+            os.close(os.open(folder + '/cocos-was-here', os.O_CREAT | os.O_WRONLY))
+            done.append(folder)
+        except OSError: pass
+    return done
+"""
+    holds(executor, code, "assert written() == []")
+    assert not [folder for folder in folders if Path(folder, "cocos-was-here").exists()]
+
+
+def test_no_host_can_be_reached_loopback_included(executor):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        port = server.getsockname()[1]
+        code = f"""
+import socket
+def reached():
+    done = []
+    for family, address in ((socket.AF_INET, ('127.0.0.1', {port})), (socket.AF_INET, ('1.1.1.1', 53)), (socket.AF_INET6, ('::1', {port}))):
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            try:
+                with socket.socket(family, kind) as s:
+                    s.settimeout(0.2)
+                    s.connect(address)
+                    s.send(b'x')
+                    if kind == socket.SOCK_STREAM: done.append(address[0])
+            except OSError: pass
+    return done
+"""
+        holds(executor, code, "assert reached() == []")
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_a_fork_bomb_is_contained(executor):
+    attack(
+        executor,
+        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+        "assert 1 == answer()",
+    )
+    assert executor.run([GOOD])[0].all_passed
+
+
+def test_a_thread_bomb_is_contained(executor):
+    code = "import threading, time\nthreads = []\ntry:\n    while len(threads) < 100000:\n        threads.append(threading.Thread(target=time.sleep, args=(60,), daemon=True))\n        threads[-1].start()\nexcept (RuntimeError, MemoryError): pass"
+    attack(executor, code + ANSWERS)
+
+
+def test_a_memory_bomb_is_a_memory_verdict(executor):
+    code = "def answer():\n    held = []\n    while True: held.append(bytearray(1 << 24))"
+    assert attack(executor, code).verdicts[0].status is Status.MEMORY
+
+
+def test_ten_gigabytes_of_output_go_nowhere(executor):
+    code = "import os, sys\nblock = b'x' * (1 << 20)\nfor _ in range(10240): os.write(1, block); os.write(2, block)"
+    holds(executor, code + ANSWERS, limits=Limits(wall_s=20, cpu_s=15))
+
+
+def test_an_endless_value_is_cut_off(executor):
+    result = attack(executor, "def answer(): return 'x' * (1 << 26)")
+    assert result.verdicts[0].error_type == "OutputLimit"
+
+
+def test_the_scratch_folder_cannot_be_filled_beyond_its_size(executor):
+    if executor.isolation == "seccomp":
+        pytest.skip("level seccomp has no file system of its own: it limits each file, not their sum")
+    code = """
+import os, tempfile
+def fill():
+    folder, total = tempfile.gettempdir(), 0
+    for number in range(10000):
+        try:
+            with open(f'{folder}/{number}', 'wb', buffering=0) as file: total += file.write(bytes(1 << 20))
+        except OSError: break
+    return total
+"""
+    holds(executor, code, f"assert fill() < {80 << 20}", limits=Limits(wall_s=20, cpu_s=15))
+    holds(
+        executor,
+        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
+        "assert left() == []",
+    )
+
+
+def test_a_single_file_cannot_exceed_its_limit(executor):
+    code = "import tempfile\ndef size():\n    f = tempfile.TemporaryFile(buffering=0)\n    try:\n        for _ in range(100): f.write(bytes(1 << 20))\n    except OSError: pass\n    return f.tell()"
+    holds(executor, code, f"assert size() <= {16 << 20}")
+
+
+def test_a_hang_in_c_is_ended(executor):
+    result = attack(
+        executor,
+        "def answer(): return len(str(10 ** 10 ** 7)) or sum(range(10 ** 12))",
+        limits=Limits(wall_s=2, cpu_s=1),
+    )
+    assert result.num_passed == 0
+
+
+def test_ignoring_every_signal_does_not_help(executor):
+    code = "import signal, time\nfor s in signal.valid_signals():\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: pass"
+    started = time.monotonic()
+    assert attack(executor, code).verdicts[0].status is Status.TIMEOUT
+    assert time.monotonic() - started < 15
+
+
+def test_a_daemon_does_not_outlive_its_program(executor):
+    daemon = """
+import os, time
+try:
+    for _ in range(2):
+        if os.fork(): break
+        os.setsid()
+    else:
+        while True:
+            open('/tmp/alive', 'w').write('x')
+            time.sleep(0.01)
+except OSError: pass
+"""
+    attack(executor, daemon + ANSWERS)
+    observer = """
+import glob, os, time
+def alive():
+    time.sleep(0.2)
+    others = []
+    for path in glob.glob('/proc/[0-9]*'):
+        pid = int(path[6:])
+        if pid not in (1, os.getpid()): others.append(pid)
+    return others + glob.glob('/tmp/alive')
+"""
+    if executor.isolation != "seccomp":  # there no process is started in the first place, and /proc is closed
+        for _ in range(2):
+            holds(executor, observer, "assert alive() == []")
+
+
+def test_no_other_process_can_be_signalled_or_traced(executor):
+    code = """
+import ctypes, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+def reached():
+    done = []
+    for pid in {os.getppid(), 1, -1, *range(2, 2000)} - {os.getpid()}:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            if pid > 1: done.append(pid)
+        except OSError: pass
+    for pid in (1, os.getppid()):
+        if libc.ptrace(16, pid, 0, 0) == 0: done.append(pid)
+        buffer = ctypes.create_string_buffer(8)
+        vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 8)
+        if libc.process_vm_readv(pid, vector, 1, vector, 1, 0) > 0: done.append(pid)
+    return done
+"""
+    holds(executor, code, "assert reached() == []")
+
+
+STATES = {
+    "a file": (
+        "import tempfile\nopen(tempfile.gettempdir() + '/state', 'w').write('x')",
+        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
+    ),
+    "a locked folder": (
+        "import os, tempfile\nd = tempfile.gettempdir() + '/d'\nos.makedirs(d + '/e')\nopen(d + '/e/f', 'w')\nos.chmod(d + '/e', 0)\nos.chmod(d, 0)",
+        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
+    ),
+    "folders too deep for a path": (
+        "import os, tempfile\nos.chdir(tempfile.gettempdir())\nfor _ in range(1500):\n    os.mkdir('deep')\n    os.chdir('deep')",
+        "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
+    ),
+    "a mode": (
+        "import os, tempfile\ntry: os.chmod(tempfile.gettempdir(), 0)\nexcept OSError: pass",
+        "import os, tempfile\ndef left():\n    path = tempfile.gettempdir() + '/x'\n    open(path, 'w').write('x')\n    return []",
+    ),
+    "a shared memory segment": (
+        "import ctypes\nctypes.CDLL(None).shmget(4242, 4096, 0o1666)",
+        "import ctypes\ndef left(): return [] if ctypes.CDLL(None).shmget(4242, 4096, 0) < 0 else ['segment']",
+    ),
+    "a message queue": (
+        "import ctypes, os\ntry: ctypes.CDLL('librt.so.1').mq_open(b'/state', os.O_CREAT | os.O_RDWR, 0o666, None)\nexcept OSError: pass",
+        "import ctypes, os\ndef left():\n    try: return [] if ctypes.CDLL('librt.so.1').mq_open(b'/state', os.O_RDWR) < 0 else ['queue']\n    except OSError: return []",
+    ),
+    "patched modules": (
+        "import math, sys, builtins\nmath.pi = 3\nbuiltins.left_behind = 1\nsys.path.insert(0, '/tmp')",
+        "import math, sys, builtins\ndef left(): return [x for x in ('left_behind',) if hasattr(builtins, x)] + [p for p in sys.path if p == '/tmp'] + ([3] if math.pi == 3 else [])",
+    ),
+    "the random state": (
+        "import random\nrandom.seed(99)",
+        "import random\nfirst = random.random()\nrandom.seed(0)\ndef left(): return [] if first == random.random() else ['state']",
+    ),
+    "the working directory": (
+        "import os\nos.chdir('/')",
+        "import os, tempfile\ndef left(): return [] if os.getcwd() == tempfile.gettempdir() else [os.getcwd()]",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_no_state_is_left_for_the_next_program(executor, state):
+    leave, look = STATES[state]
+    for _ in range(2):
+        attack(executor, leave + ANSWERS)
+    results = executor.run([Program(look + f"\nn = {n}", ("assert left() == []",)) for n in range(4)])
+    assert all(result.all_passed for result in results), results
+
+
+def test_exhausted_descriptors_hurt_nobody_else(executor):
+    code = "import os\nheld = []\ntry:\n    while True: held.append(os.open('/dev/null', os.O_RDONLY))\nexcept OSError: pass\ndef count(): return len(held)"
+    holds(executor, code, "assert count() <= 64")
+
+
+def test_deep_recursion_ends_alone(executor):
+    attack(executor, "import sys\nsys.setrecursionlimit(10 ** 9)\ndef answer(): return answer()")
+    result = attack(executor, "def answer(): return answer()")
+    assert result.verdicts[0].error_type == "RecursionError"
+
+
+def test_a_crash_of_the_interpreter_is_an_error_of_its_program(executor):
+    result = attack(
+        executor,
+        "import ctypes\ndef answer(): ctypes.string_at(0)",
+        "assert answer() == 42",
+        "assert answer() == 42",
+    )
+    assert (
+        statuses(result) == [Status.ERROR, Status.NOT_RUN]
+        and result.verdicts[0].error_type == "ProcessKilled"
+    )
+
+
+def test_a_stopped_process_is_ended_like_a_hanging_one(executor):
+    result = attack(
+        executor, "import os, signal\ndef answer():\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 41"
+    )
+    assert result.num_passed == 0
+
+
+def test_no_privilege_can_be_had_back(executor):
+    code = """
+import os
+def gained():
+    done = []
+    for call, arguments in ((os.setuid, (0,)), (os.setgid, (0,)), (os.chroot, ('/',)), (os.setgroups, ([0],))):
+        try:
+            call(*arguments)
+            if call is not os.setuid or ORIGINAL: done.append(call.__name__)
+        except OSError: pass
+    return done
+ORIGINAL = os.getuid()
+"""
+    allowed = ["setgid"] if executor.isolation == "seccomp" and os.geteuid() == 0 else []
+    holds(executor, code, f"assert gained() == {allowed}")

@@ -1,0 +1,73 @@
+"""The public benchmarks at every level: each reference solution passes, each HumanEvalFix bug fails, and three passes agree."""
+
+import gzip
+import json
+
+import pytest
+
+from cocos.executor import Executor, Limits, Program
+from cocos.executor.judging.plans import InChild, plan_test
+from cocos.problems import load_problems
+from tests.support.executor import dataset, level_or_skip
+
+# Generous, since these runs share the processors with other tests: what they must show is not speed.
+LIMITS = Limits(wall_s=60, cpu_s=50)
+BUG_LIMITS = Limits(wall_s=6, cpu_s=3)  # three of the bugs never end
+
+
+def mbpp(name: str) -> list[Program]:
+    return [
+        Program(p.code, p.test_list + p.challenge_test_list, p.setup) for p in load_problems(dataset(name))
+    ]
+
+
+def human_eval() -> list[Program]:
+    with gzip.open(dataset("HumanEval.jsonl.gz"), "rt") as file:
+        rows = [json.loads(line) for line in file]
+    return [
+        Program(row["prompt"] + row["canonical_solution"], (f"{row['test']}\ncheck({row['entry_point']})",))
+        for row in rows
+    ]
+
+
+def human_eval_fix(solution: str, limits: Limits = LIMITS) -> list[Program]:
+    with open(dataset("humanevalpack_python.jsonl")) as file:
+        rows = [json.loads(line) for line in file]
+    return [Program(row["declaration"] + row[solution], (row["test"],), limits=limits) for row in rows]
+
+
+@pytest.fixture(scope="module", params=["namespaces", "docker"])
+def executor(request):
+    with Executor(sandbox=level_or_skip(request.param), limits=LIMITS) as executor:
+        yield executor
+
+
+def test_every_reference_passes_three_times_alike(executor):
+    programs = [
+        *mbpp("mbpp.jsonl"),
+        *mbpp("sanitized-mbpp.json"),
+        *human_eval(),
+        *human_eval_fix("canonical_solution"),
+    ]
+    assert len(programs) == 974 + 427 + 164 + 164
+    passes = []
+    for _ in range(3):
+        results = executor.run(programs)
+        assert [program.code for program, r in zip(programs, results, strict=True) if not r.all_passed] == []
+        passes.append([[(v.status, v.in_child) for v in result.verdicts] for result in results])
+    assert passes[0] == passes[1] == passes[2]
+
+
+def test_no_bug_of_human_eval_fix_passes_the_full_test(executor):
+    results = executor.run(human_eval_fix("buggy_solution", BUG_LIMITS))
+    assert sum(result.all_passed for result in results) == 0
+    assert not any(result.is_infra_failure for result in results)
+
+
+def test_the_share_of_tests_judged_beside_the_candidate_is_as_documented():
+    tests = [
+        test
+        for program in (*human_eval(), *human_eval_fix("canonical_solution"))
+        for test in program.test_list
+    ]
+    assert [test for test in tests if isinstance(plan_test(test), InChild)] == []

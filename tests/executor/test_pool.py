@@ -1,0 +1,472 @@
+"""The executor's contract: one adversarial property per test."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status
+from cocos.executor.inside import codec
+from cocos.executor.judging.assert_split import Split
+from cocos.executor.judging.evidence import Answer, read_result
+from cocos.executor.judging.plans import InChild, Judged, plan_test
+from cocos.executor.limits import available_memory_mb
+from cocos.executor.sandboxes import levels
+from cocos.executor.sandboxes.interpreter import INSIDE
+from cocos.problems import load_problems
+from tests.support.executor import (
+    GOOD,
+    dataset,
+    is_zombie,
+    level_or_skip,
+    offered,
+    processes_below,
+    statuses,
+    zombies,
+)
+
+LEVEL = offered("namespaces", "seccomp") or "rlimits"
+
+
+@pytest.fixture(scope="module")
+def executor():
+    with Executor(num_workers=2, sandbox=LEVEL) as executor:
+        yield executor
+
+
+def test_a_right_program_passes_every_test(executor):
+    [result] = executor.run([GOOD])
+    assert (
+        result.all_passed
+        and result.num_passed == 2
+        and result.fraction == 1.0
+        and not result.is_infra_failure
+    )
+
+
+def test_each_test_has_its_own_verdict(executor):
+    [result] = executor.run(
+        [Program("def f(x): return 1", ("assert f(0) == 0", "assert f(1) == 1", "assert f(1) == 1/0"))]
+    )
+    assert statuses(result) == [Status.FAILED, Status.PASSED, Status.ERROR]
+    assert (
+        result.verdicts[2].error_type == "ZeroDivisionError"
+        and result.num_passed == 1
+        and not result.all_passed
+    )
+
+
+def test_a_syntax_error_is_the_programs_own_error(executor):
+    [result] = executor.run([Program("def f(x) return", ("assert True == f(1)",))])
+    assert (
+        result.error_type == "SyntaxError" and result.num_passed == 0 and statuses(result) == [Status.ERROR]
+    )
+
+
+def test_setup_runs_after_the_code_and_before_the_tests(executor):
+    [result] = executor.run(
+        [
+            Program(
+                "class Node: pass\ndef f(n): return type(n).__name__",
+                ("assert f(n) == 'Node'",),
+                "n = Node()",
+            )
+        ]
+    )
+    assert result.all_passed
+
+
+def test_no_tests_is_an_error_and_never_a_pass():
+    with pytest.raises(ValueError, match="one test or more"):
+        Program("x = 1", ())
+
+
+def test_a_loop_is_killed_at_the_wall_limit(executor):
+    started = time.monotonic()
+    program = Program(
+        "def f():\n    while True: pass", ("assert f()", "assert 1 == 1"), limits=Limits(wall_s=1)
+    )
+    [result] = executor.run([program])
+    assert statuses(result) == [Status.TIMEOUT, Status.NOT_RUN] and time.monotonic() - started < 8
+
+
+def test_verdicts_before_a_timeout_are_kept(executor):
+    tests = ("assert f(1) == 1", "assert f(0) == 0")
+    program = Program("def f(x):\n    while not x: pass\n    return x", tests, limits=Limits(wall_s=1))
+    assert statuses(executor.run([program])[0]) == [Status.PASSED, Status.TIMEOUT]
+
+
+def test_a_program_that_ignores_every_signal_is_still_killed(executor):
+    code = "import signal, time\nfor s in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU): signal.signal(s, signal.SIG_IGN)"
+    [result] = executor.run(
+        [Program(code + "\ntime.sleep(60)", ("assert True is True",), limits=Limits(wall_s=1))]
+    )
+    assert statuses(result) == [Status.TIMEOUT]
+
+
+def test_memory_beyond_the_limit_is_a_verdict(executor):
+    [result] = executor.run(
+        [Program("def f(): return len(bytearray(10**10))", ("assert f() == 10**10", "assert 1 == 1"))]
+    )
+    assert statuses(result)[0] is Status.MEMORY
+
+
+def test_endless_output_is_harmless(executor):
+    program = Program(
+        "import sys\nfor _ in range(2000): sys.stdout.write('x' * 100000)\ndef f(): return 1",
+        ("assert f() == 1",),
+    )
+    assert executor.run([program])[0].all_passed
+
+
+def test_stdin_is_at_its_end(executor):
+    code = "try:\n    input()\nexcept EOFError:\n    got = 'eof'"
+    assert executor.run([Program(code, ("assert got == 'eof'",))])[0].all_passed
+
+
+def test_printing_or_exiting_earns_nothing(executor):
+    for ending in (
+        "import sys; sys.exit(0)",
+        "import os; os._exit(0)",
+        "raise SystemExit",
+        "exit()",
+        "if 0: \\",
+        "'''",
+    ):
+        [result] = executor.run(
+            [Program(f"def f(): return 0\nprint('[0, 0.1]')\n{ending}", ("assert f() == 1",))]
+        )
+        assert result.num_passed == 0 and not result.is_infra_failure, ending
+
+
+def test_an_exception_with_an_odd_str_is_only_an_error(executor):
+    code = "class E(Exception):\n    def __str__(self): raise E\ndef f(): raise E"
+    assert statuses(executor.run([Program(code, ("assert f() == 1",))])[0]) == [Status.ERROR]
+
+
+def test_one_program_leaves_nothing_for_the_next(executor):
+    programs = [
+        Program("import math, builtins\nmath.pi = 3\nbuiltins.len = lambda x: 0", ("assert 1 == 1",))
+    ] * 2
+    after = Program("import math\ndef f(): return len([1, 2]), math.pi > 3.1", ("assert f() == (2, True)",))
+    assert executor.run([*programs, after, after])[-1].all_passed
+
+
+def test_results_keep_order_and_identical_programs_run_once(executor):
+    slow = Program("import time, random\ntime.sleep(0.3)\nx = random.random()", ("assert x == 2",))
+    results = executor.run([slow, GOOD, slow, GOOD])
+    assert [r.all_passed for r in results] == [False, True, False, True] and results[0] is results[2]
+
+
+def test_it_works_from_any_thread(executor):
+    results: list[ExecutionResult] = []
+    threads = [threading.Thread(target=lambda: results.extend(executor.run([GOOD]))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and all(result.all_passed for result in results)
+
+
+def test_a_dead_worker_is_replaced_and_its_job_run_again():
+    with Executor(num_workers=1, sandbox=LEVEL) as executor:
+        slow = executor.submit(Program("import time\ntime.sleep(1)\ndef f(): return 1", ("assert f() == 1",)))
+        time.sleep(0.3)
+        os.kill(executor.worker_pids[0], 9)
+        assert slow.result().all_passed
+        assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
+
+
+@pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
+def test_a_program_ends_with_its_worker(level):
+    code = "import time\ntime.sleep(30)"
+    with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
+        future = executor.submit(Program(code, ("assert 1 == 1",), limits=Limits(wall_s=5)))
+        time.sleep(0.5)
+        before = processes_below(executor.worker_pids[0])
+        assert len(before) >= 2  # the zygote and the program, or bubblewrap and both
+        os.kill(executor.worker_pids[0], 9)
+        time.sleep(0.3)
+        assert not [pid for pid in before if os.path.exists(f"/proc/{pid}/exe") and not is_zombie(pid)]
+        assert future.result().verdicts[0].status is Status.TIMEOUT
+
+
+def test_a_program_whose_turn_comes_too_late_is_an_infrastructure_failure():
+    slow = [Program("import time\ntime.sleep(4)", (f"assert {n} == {n}",)) for n in range(3)]
+    with Executor(num_workers=1, sandbox=LEVEL, max_wait_s=3.0) as executor:
+        first, *late = executor.run(slow)
+        assert first.all_passed
+        assert all(
+            result.is_infra_failure and "not begun within 3 s" in result.infra_error for result in late
+        )
+        assert executor.stats.infra_failures == 2 and executor.stats.worker_restarts == 0
+        assert executor.run(slow[:1])[0].all_passed
+
+
+def test_two_dead_workers_are_an_infrastructure_failure_and_no_score():
+    with Executor(num_workers=1, sandbox=LEVEL) as executor:
+        future = executor.submit(Program("import time\ntime.sleep(3)", ("assert 1 == 1",)))
+        killed: set[int] = set()
+        while len(killed) < 2:
+            time.sleep(0.3)
+            for worker in set(executor.worker_pids) - killed:
+                os.kill(worker, 9)
+                killed.add(worker)
+        result = future.result()
+        assert result.is_infra_failure and result.num_passed is None and result.fraction is None
+        assert not result.all_passed and result.verdicts == ()
+        assert executor.run([GOOD])[0].all_passed
+
+
+def test_too_many_infrastructure_failures_stop_the_run():
+    executor = Executor(num_workers=2, sandbox=LEVEL, max_infra_failures=3)
+    broken = replace(
+        executor._level, launch=lambda limits: (_ for _ in ()).throw(OSError("no more processes"))
+    )
+    executor._level = broken
+    for pid in executor.worker_pids:
+        os.kill(pid, 9)
+    with pytest.raises(ExecutorError, match="stopped: more than 3 of the last 200"):
+        executor.run([Program(GOOD.code + f"\nn = {n}", GOOD.test_list) for n in range(50)])
+    with pytest.raises(ExecutorError, match="no more processes"):
+        executor.submit(GOOD)
+    executor.close()
+
+
+def test_an_executor_whose_self_test_fails_refuses_to_start(monkeypatch):
+    leaky = [replace(level, launch=levels.LEVELS[-1].launch) for level in levels.LEVELS]
+    monkeypatch.setattr(levels, "LEVELS", tuple(leaky))
+    with pytest.raises(ExecutorError, match="self-test: not so that the network is out of reach"):
+        Executor(num_workers=1, sandbox=LEVEL)
+
+
+def test_below_the_demanded_minimum_it_refuses_and_names_the_remedy(monkeypatch):
+    with pytest.raises(ExecutorError, match="below the demanded minimum"):
+        Executor(sandbox="rlimits", min_isolation="namespaces")
+    poor = [replace(level, why_missing=lambda: "install this") for level in levels.LEVELS[:-1]]
+    monkeypatch.setattr(levels, "LEVELS", (*poor, levels.LEVELS[-1]))
+    with pytest.raises(ExecutorError, match="namespaces: install this"):
+        Executor(sandbox="auto")
+    with pytest.raises(ValueError, match="unknown isolation level 'jail'"):
+        Executor(sandbox="jail")
+
+
+def test_a_batch_that_is_late_is_cut_off_without_scores():
+    with Executor(num_workers=1, sandbox=LEVEL) as executor:
+        slow = [Program(f"import time\ntime.sleep(1)\nn = {n}", ("assert n == 1",)) for n in range(4)]
+        started = time.monotonic()
+        results = executor.run([GOOD, *slow], batch_s=1.5)
+        assert time.monotonic() - started < 2.5
+        assert results[0].all_passed and results[-1].is_infra_failure and "batch" in results[-1].infra_error
+
+
+def test_a_starved_timeout_gets_one_lone_second_chance():
+    # It sleeps through its first attempt: a folder of the sandbox cannot tell it which attempt it is, but the clock can.
+    until = time.time() + 1.2
+    code = f"import time\nif time.time() < {until}: time.sleep(60)\ndef f(): return 1"
+    with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=1)) as executor:
+        busy = [Program(f"import time\ntime.sleep(0.5)\nn = {n}", ("assert n == n + 0",)) for n in range(3)]
+        result, *_ = executor.run([Program(code, ("assert f() == 1",)), *busy])
+        assert result.all_passed and executor.stats.retried_timeouts == 1
+
+
+def test_a_timeout_that_had_the_processor_counts_at_once():
+    with Executor(num_workers=1, sandbox=LEVEL, limits=Limits(wall_s=20, cpu_s=1)) as executor:
+        [result] = executor.run([Program("while True: pass", ("assert 1 == 1",))])
+        assert result.verdicts[0].error_type == "CpuLimit" and executor.stats.retried_timeouts == 0
+        assert executor.stats.timeouts == 1
+
+
+def test_limits_can_be_calibrated_on_the_reference(executor):
+    fast = executor.calibrate(Program("def f(): return 1", ("assert f() == 1",)))
+    assert fast.wall_s == 2.0 and fast.cpu_s == 2  # the least, for a reference that takes no time
+    assert Limits(wall_s=12).calibrated(0.5) == Limits(wall_s=5.0, cpu_s=5)  # 10 x 0.5 s
+    assert Limits(wall_s=12).calibrated(7.0).wall_s == 12  # never above what it is derived from
+    with pytest.raises(ExecutorError, match="does not pass"):
+        executor.calibrate(Program("def f(): return 2", ("assert f() == 1",)))
+
+
+def test_limits_above_the_containers_own_are_clamped(executor):
+    huge = Limits(memory_mb=1 << 30, open_files=1 << 30)
+    assert huge.clamped().memory_mb <= available_memory_mb()
+    assert executor.run([replace(GOOD, limits=huge)])[0].all_passed
+
+
+def test_a_limit_that_makes_no_sense_is_refused():
+    for field, value in {"wall_s": 0, "memory_mb": 1, "cpu_s": -1, "open_files": float("nan")}.items():
+        with pytest.raises(ValueError, match=field):
+            Limits(**{field: value})
+
+
+def test_it_works_from_asyncio(executor):
+    async def both() -> list[ExecutionResult]:
+        one, two = await asyncio.gather(executor.run_async([GOOD]), executor.run_async([GOOD, GOOD]))
+        return one + two
+
+    assert all(result.all_passed for result in asyncio.run(both()))
+
+
+def test_every_result_names_the_isolation_in_force(executor):
+    assert executor.isolation == LEVEL and executor.run([GOOD])[0].isolation == LEVEL
+
+
+def test_a_worker_is_a_fresh_interpreter_and_no_fork_of_this_one(executor):
+    code = "import sys, threading\ndef seen(): return sorted({'cocos', 'pytest', 'torch'} & set(sys.modules)), threading.active_count()"
+    assert executor.run([Program(code, ("assert seen() == ([], 1)",))])[0].all_passed
+
+
+def test_a_programs_own_limits_win_over_the_executors(executor):
+    program = Program("def f(): return len(bytearray(200 << 20))", (f"assert f() == {200 << 20}",))
+    small, large = executor.run([replace(program, limits=Limits(memory_mb=100)), program])
+    assert small.verdicts[0].status is Status.MEMORY and large.all_passed
+
+
+def test_the_doctor_names_every_level_and_what_auto_picks():
+    run = subprocess.run([sys.executable, "-m", "cocos.executor", "doctor"], capture_output=True, text=True)
+    lines = {line.split()[0]: line for line in run.stdout.splitlines()}
+    assert lines.keys() >= {*levels.NAMES, "filter", "auto"}
+    assert all(" yes" in line or " no: " in line for name, line in lines.items() if name != "auto")
+
+
+def test_a_stream_yields_results_as_they_finish(executor):
+    slow = Program("import time\ntime.sleep(1)", ("assert 1 == 1",))
+    assert [index for index, _ in executor.stream([slow, GOOD, GOOD])] == [1, 2, 0]
+
+
+def test_a_closed_executor_refuses_and_leaves_no_process():
+    executor = Executor(num_workers=2, sandbox=LEVEL)
+    pids = executor.worker_pids
+    executor.close()
+    executor.close()
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids) and zombies() == 0
+    with pytest.raises(ExecutorError, match="closed"):
+        executor.submit(GOOD)
+
+
+def test_scratch_folders_that_are_somebody_elses_are_never_emptied(tmp_path):
+    (tmp_path / "precious").write_text("x")
+    inside = str(INSIDE)
+    command = [sys.executable, "-P", "-s", inside, json.dumps({"scratch": [str(tmp_path)]})]
+    run = subprocess.run(command, input=b"", capture_output=True)
+    assert run.returncode != 0 and b"belongs to somebody else" in run.stderr
+    assert (tmp_path / "precious").exists()
+
+
+def test_what_is_expected_never_enters_the_candidates_process():
+    plan = plan_test("assert f(1, [2]) == 'the secret'")
+    assert isinstance(plan, Split) and plan.atoms == ("f(1, [2])",)
+    plan = plan_test("def check(c):\n    assert c(1) == 'the secret'\ncheck(f)")
+    assert isinstance(plan, Judged) and plan.remote == ("f",)
+
+
+@pytest.mark.parametrize(
+    ("test", "atoms"),
+    [
+        ("assert not f(1)", ("f(1)",)),
+        ("assert f(1) is None", ("f(1)",)),
+        ("assert math.isclose(f(1), 2.5, rel_tol=0.01)", ("f(1)",)),
+        ("assert set(f(1)) == set([1, 2])", ("set(f(1))",)),
+        ("assert 1 < f(1) <= 3 and f(2) in (1, 2)", ("f(1)", "f(2)")),
+        ("assert abs(f(1) - 0.5) < 1e-6", ("f(1)",)),
+        ("assert sum(10, 15) == 6", ("sum(10, 15)",)),  # the function under test is called like a builtin
+        ("assert f(lambda x: x > 1, [1, 2]) == [2]", ("f(lambda x: x > 1, [1, 2])",)),
+    ],
+)
+def test_an_assert_is_split_at_the_candidates_calls(test, atoms):
+    plan = plan_test(test)
+    assert isinstance(plan, Split) and plan.atoms == atoms
+
+
+def test_a_test_that_cannot_be_taken_apart_is_marked_in_child(executor):
+    program = Program(
+        "class Stack:\n    def __init__(self): self.items = [1]", ("s = Stack()\nassert s.items == [1]",)
+    )
+    assert isinstance(plan_test(program.test_list[0]), InChild)
+    [result] = executor.run([program])
+    assert result.all_passed and result.verdicts[0].in_child
+
+
+def test_the_benchmarks_tests_are_all_judged_outside():
+    for name in ("mbpp.jsonl", "sanitized-mbpp.json"):
+        problems = load_problems(dataset(name))
+        tests = [plan_test(test, p.setup) for p in problems for test in p.test_list + p.challenge_test_list]
+        assert all(isinstance(plan, Split) for plan in tests)
+
+
+def test_a_failed_assert_shows_what_was_expected_and_what_came(executor):
+    [result] = executor.run([Program("def f(x): return [x]", ("assert f(1) == [2]",))])
+    assert (result.verdicts[0].expected, result.verdicts[0].actual) == ("[2]", "[1]")
+
+
+@pytest.mark.parametrize("line", ["", "{}", "[", "[0]", '[0, 0.0, ["v"]]', '[0, 0.0, [["v"]]]', '[0, 1e999, [["v", 2]]]', '[1, 0.0, [["v", 2]]]',
+                                  '[0, 0.0, [["v", ["zz"]]]]', "[" * 5000, '[0, "0", [["v", 2]]]', '[true, 0.0, [["v", 2]]]', '[0, 0.0, [["e", 1, 2]]]'])  # fmt: skip
+def test_malformed_evidence_is_no_evidence(line):
+    answer = Answer(b"E", False, 0, 0.1, 0.1, 10.0, f'"loaded"\n{line}\n'.encode(), b"")
+    [verdict] = read_result((plan_test("assert f() == 3"),), answer, Limits(), "x").verdicts
+    assert not verdict.passed and 0 <= verdict.duration_s < 1e9
+
+
+def test_decoding_builds_plain_values_only():
+    for text in (
+        '["y", "open"]',
+        '["l", {}]',
+        '["i", 5]',
+        '["d", 1]',
+        '["s", ["l"]]',
+        '["r", 1, 2, 0]',
+        "[]",
+        '["D", "x"]',
+    ):
+        with pytest.raises(codec.CodecError):
+            codec.loads(text)
+
+    class Liar(int):
+        __eq__ = lambda *_: True  # noqa: E731
+        __hash__ = int.__hash__
+
+    assert type(codec.loads(codec.dumps(Liar(7)))) is int and codec.loads(codec.dumps(Liar(7))) == 7
+    values = [1, -(2**70), 1.5, "\ud800", (1, [2]), {1: {2}}, frozenset([3]), b"x", 1j, range(3), None]
+    assert codec.loads(codec.dumps(values)) == values
+
+
+@pytest.mark.parametrize(("name", "count"), [("mbpp.jsonl", 974), ("sanitized-mbpp.json", 427)])
+def test_every_reference_solution_passes(executor, name, count):
+    problems = load_problems(dataset(name))
+    limits = Limits(wall_s=60, cpu_s=50)  # one MBPP program takes 5 s on an idle processor
+    results = executor.run(
+        [Program(p.code, p.test_list + p.challenge_test_list, p.setup, limits) for p in problems]
+    )
+    assert [p.task_id for p, result in zip(problems, results, strict=True) if not result.all_passed] == []
+    assert len(results) == count
+
+
+def test_the_command_line_reports_what_fails(tmp_path):
+    rows = [{"text": "t", "code": f"def f(): return {n}", "test_list": ["assert f() == 1"]} for n in (1, 2)]
+    good, bad = map(json.dumps, rows)
+    file = tmp_path / "two.jsonl"
+    file.write_text(f"{good}\n{bad}\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "cocos.executor", "check", "--sandbox", LEVEL, str(file)],
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        run.returncode == 1
+        and "1/2 references pass" in run.stdout
+        and "2: failed AssertionError" in run.stdout
+    )
+
+
+def test_what_is_queued_when_the_executor_stops_says_so():
+    slow = [Program(f"import time; time.sleep(0.5); n = {n}", ("assert n >= 0",)) for n in range(4)]
+    executor = Executor(num_workers=1)
+    futures = [executor.submit(program) for program in slow]
+    executor.close()
+    with pytest.raises(ExecutorError, match="the executor is closed"):
+        futures[-1].result(timeout=1)

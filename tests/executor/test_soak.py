@@ -1,0 +1,86 @@
+"""Many programs, a fifth of them hostile, with a worker killed from outside now and then: nothing is lost and nothing leaks.
+
+COCOS_SOAK sets how many programs (default 1500, which takes a few seconds; 10000 is the full soak).
+"""
+
+import os
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from cocos.executor import Executor, Limits, Program, Status
+from tests.support.executor import offered, zombies
+
+COUNT = int(os.environ.get("COCOS_SOAK", "1500"))
+KILL_EVERY = 500
+BATCH = 250
+# A hostile program and the status that its one test must have.
+HOSTILE = {
+    "import os\nos._exit(0)": Status.ERROR,
+    "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)": Status.ERROR,
+    "import ctypes\nctypes.string_at(0)": Status.ERROR,
+    "held = bytearray(1 << 33)": Status.MEMORY,
+    "import os\ntry:\n    for _ in range(50):\n        if os.fork() == 0: os._exit(0)\nexcept OSError: pass": Status.FAILED,
+    "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)": Status.FAILED,
+    "import os\nfor fd in range(64):\n    try: os.write(fd, b'[0, 0.0, [\"passed\"]]\\n' * 100)\n    except OSError: pass": Status.ERROR,
+    "import os\nheld = [os.open('/dev/null', 0) for _ in range(40)]": Status.FAILED,
+    "import sys\nsys.setrecursionlimit(10 ** 4)\ndef g(): return g()\ng()": Status.ERROR,
+    "open('left', 'w').write('x' * 100000)": Status.FAILED,
+    "import sys\nsys.stdout.write('x' * 10 ** 7)": Status.FAILED,
+    "def f(x): return 'x' * 10 ** 7": Status.ERROR,
+}
+LOOP = "while True: pass"
+
+
+def jobs(count: int) -> Iterator[tuple[Program, Status]]:
+    """Programs, all different, with the status that each must have."""
+    chance = random.Random(0)
+    for number in range(count):
+        if chance.random() >= 0.2:
+            yield Program(f"def f(x): return x + {number}", (f"assert f(1) == {number + 1}",)), Status.PASSED
+        elif chance.random() < 0.02:
+            yield (
+                Program(f"n = {number}\n{LOOP}", ("assert n == 0",), limits=Limits(wall_s=0.5, cpu_s=1)),
+                Status.TIMEOUT,
+            )
+        else:
+            code = chance.choice(list(HOSTILE))
+            yield Program(f"n = {number}\ndef f(x): return -1\n{code}", ("assert f(1) == 1",)), HOSTILE[code]
+
+
+def resident_mb() -> float:
+    fields = Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def test_soak():
+    level = (
+        offered("namespaces") or "rlimits"
+    )  # hostile programs fork here, which level seccomp does not allow
+    with Executor(num_workers=2, sandbox=level, limits=Limits(wall_s=20)) as executor:
+        todo = list(jobs(COUNT))
+        warm_up = [program for program, _ in todo[:BATCH]]
+        executor.run(warm_up)
+        threads, descriptors, memory_mb = (
+            threading.active_count(),
+            len(os.listdir("/proc/self/fd")),
+            resident_mb(),
+        )
+        wrong, kills = [], 0
+        for start in range(0, COUNT, BATCH):
+            batch = todo[start : start + BATCH]
+            futures = [executor.submit(program) for program, _ in batch]
+            if start // KILL_EVERY > kills - 1:
+                os.kill(random.choice(executor.worker_pids), 9)
+                kills += 1
+            for (program, status), future in zip(batch, futures, strict=True):
+                result = future.result()
+                if [verdict.status for verdict in result.verdicts] != [status]:
+                    wrong.append((program.code, status, result))
+        assert wrong == []
+        assert executor.stats.infra_failures == 0 and executor.stats.worker_restarts >= kills - 1
+        assert zombies() == 0 and threading.active_count() == threads
+        assert abs(len(os.listdir("/proc/self/fd")) - descriptors) <= 2
+        assert resident_mb() < 1.1 * memory_mb
+    assert zombies() == 0

@@ -1,0 +1,320 @@
+"""The endpoint client against a real server that is well, busy, broken, slow, or talks nonsense."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from cocos.config import EvalConfig
+from cocos.evaluation.generator import open_generator
+from cocos.generation.api_keys import KeyRing, read_keys
+from cocos.generation.endpoint import EndpointGenerator, Retries
+from cocos.generation.retry import pause_asked_for, pause_until_reset
+from cocos.prompts import protocol
+from cocos.rollout import begin, rollout
+from tests.support.endpoint_server import hang_up, raw, serve, slow, status, text
+from tests.support.paths import ROOT
+
+KEYS = ["sk-first_0123456789", "sk-second_0123456789"]
+RIGHT = "def double(x):\n    return 2 * x\n"
+WRONG = "def double(x):\n    return x\n"
+
+
+@pytest.fixture
+def endpoint():
+    with serve() as running:
+        yield running
+
+
+def generator(endpoint, keys=KEYS[:1], retries=3, first_pause_s=0.01, timeout_s=20.0, **kwargs):
+    return EndpointGenerator(
+        "m", endpoint.base_url, keys, retries=Retries(retries, first_pause_s), timeout_s=timeout_s, **kwargs
+    )
+
+
+def ask(generator, count=1, **kwargs):
+    return generator.generate([generator.start(f"prompt {i}", False) for i in range(count)], **kwargs)
+
+
+def test_two_plain_turns_are_one_text_that_is_continued(endpoint, problem, executor):
+    endpoint.behaviours = [text(WRONG), text(RIGHT)]
+    words = protocol("cocos")
+    [trajectory] = rollout(begin([problem]), generator(endpoint), executor, words, 2)
+    first = words.first_turn(problem)
+    assert [request["path"] for request in endpoint.requests] == ["/v1/completions"] * 2
+    assert [body["prompt"] for body in endpoint.bodies] == [
+        first,
+        f"{first}{WRONG}[DONE]{words.later_turn()}",
+    ]
+    assert all(body["stop"] == ["[DONE]"] for body in endpoint.bodies)
+    assert [turn.result.all_passed for turn in trajectory.turns] == [False, True]
+    completion = trajectory.turns[0].completion
+    assert (completion.num_prompt_tokens, completion.num_completion_tokens) == (11, 5)
+
+
+def test_two_turns_of_a_chat_are_its_messages(endpoint, problem, executor):
+    endpoint.behaviours = [text(f"Well:\n```python\n{WRONG}```"), text(f"```python\n{RIGHT}```")]
+    words = protocol("repair")
+    [trajectory] = rollout(begin([problem]), generator(endpoint), executor, words, 2)
+    assert {request["path"] for request in endpoint.requests} == {"/v1/chat/completions"}
+    first, second = (body["messages"] for body in endpoint.bodies)
+    assert first == [{"role": "user", "content": words.first_turn(problem)}]
+    assert second == [
+        *first,
+        {"role": "assistant", "content": f"Well:\n```python\n{WRONG}```"},
+        {"role": "user", "content": words.later_turn()},
+    ]
+    assert [turn.result.all_passed for turn in trajectory.turns] == [False, True]
+
+
+def test_an_answer_that_stopped_within_a_line_met_the_end_of_sequence_and_one_cut_off_says_so(endpoint):
+    endpoint.behaviours = [
+        text("x = 1"),
+        text("x = 1\n", "length"),
+        text("x = 1\n[DONE]\nmore"),
+        text("x = 1\n"),
+    ]
+    answers = [ask(generator(endpoint))[0] for _ in range(4)]
+    assert [a.text for a in answers] == ["x = 1", "x = 1\n", "x = 1\n[DONE]", "x = 1\n[DONE]"]
+    assert [a.is_truncated for a in answers] == [False, True, False, False]
+
+
+def test_temperature_length_and_seed_reach_the_endpoint(endpoint):
+    endpoint.behaviours = [text(RIGHT)]
+    asked = generator(endpoint, temperature=0.7, max_completion_length=33, concurrency=1)
+    ask(asked, 2, seeds=[5, 2**40 + 1])
+    ask(asked, temperature=0.0, seeds=[5])
+    names = ("temperature", "max_tokens", "seed", "model")
+    assert [tuple(body.get(name) for name in names) for body in endpoint.bodies] == [
+        (0.7, 33, 5, "m"),
+        (0.7, 33, 1, "m"),
+        (0.0, 33, None, "m"),
+    ]
+
+
+MALFORMED = {
+    "500": status(500),
+    "503": status(503, {"Retry-After": "0"}),
+    "429": status(429, {"Retry-After": "0"}),
+    "408": status(408),
+    "no connection": hang_up,
+    "a body that is cut off": raw(b'{"choices": [{"text": "x', length=500),
+    "half of a JSON": raw(b'{"choices": [{"text": "x'),
+    "no JSON": raw(b"<html>gateway</html>"),
+    "a JSON of another kind": raw(b'"later"'),
+    "no choices": raw(b'{"choices": []}'),
+    "a choice that is none": raw(b'{"choices": [7]}'),
+    "no text": raw(b'{"choices": [{"finish_reason": "stop"}]}'),
+    "an answer that is not finished": text("x", None),
+    "an answer that was withheld": text("x", "content_filter"),
+}
+
+
+@pytest.mark.parametrize("failure", MALFORMED)
+def test_what_fails_in_passing_is_asked_again(endpoint, failure):
+    endpoint.behaviours = [MALFORMED[failure], MALFORMED[failure], text(RIGHT)]
+    [completion] = ask(generator(endpoint))
+    assert completion.text == f"{RIGHT}[DONE]" and completion.error is None
+    assert len(endpoint.requests) == 3
+
+
+def test_a_request_that_takes_too_long_is_given_up_and_made_again(endpoint):
+    endpoint.behaviours = [slow(1.5), text(RIGHT)]
+    [completion] = ask(generator(endpoint, timeout_s=0.5))
+    assert completion.error is None and len(endpoint.requests) == 2
+
+
+@pytest.mark.parametrize("failure", ["500", "half of a JSON", "no connection"])
+def test_what_keeps_failing_is_an_infrastructure_failure_and_no_answer(endpoint, problem, executor, failure):
+    endpoint.behaviours = [MALFORMED[failure]]
+    [trajectory] = rollout(begin([problem]), generator(endpoint, retries=2), executor, protocol("cocos"), 2)
+    assert len(endpoint.requests) == 3
+    assert all(turn.result.is_infra_failure for turn in trajectory.turns)
+    assert trajectory.turns[0].completion.error in trajectory.turns[0].result.infra_error
+
+
+def test_one_request_that_cannot_be_met_fails_alone_and_at_once(endpoint):
+    too_long = status(400, message="maximum context length")
+    endpoint.behaviours = [
+        lambda handler, request: (too_long if "prompt 1" in request["body"]["prompt"] else text(RIGHT))(
+            handler, request
+        )
+    ]
+    completions = ask(generator(endpoint), 3)
+    assert [c.error is None for c in completions] == [True, False, True]
+    assert "maximum context length" in completions[1].error and len(endpoint.requests) == 3
+
+
+@pytest.mark.parametrize("code", [401, 403, 404])
+def test_a_refused_key_or_an_unknown_model_stops_the_run_with_a_remedy(endpoint, code):
+    endpoint.behaviours = [status(code, message=f"{KEYS[0]} is wrong")]
+    with pytest.raises(ValueError, match="--api_key_env") as caught:
+        ask(generator(endpoint), 3)
+    assert KEYS[0] not in str(caught.value) and "[key 1] is wrong" in str(caught.value)
+
+
+def test_a_busy_key_rests_as_long_as_it_was_told_while_the_other_goes_on(endpoint):
+    endpoint.behaviours = [status(429, {"Retry-After": "30"}), text(RIGHT)]
+    completions = ask(generator(endpoint, KEYS, concurrency=1), 4)
+    assert [c.error for c in completions] == [None] * 4
+    assert endpoint.keys == [KEYS[0]] + [KEYS[1]] * 4
+
+
+def test_a_lone_key_waits_as_long_as_it_was_told(endpoint):
+    endpoint.behaviours = [
+        status(429, {"Retry-After": "0.4"}),
+        status(503, {"Retry-After": "0.3"}),
+        text(RIGHT),
+    ]
+    ask(generator(endpoint))
+    first, second, third = (request["at"] for request in endpoint.requests)
+    assert second - first >= 0.4 and third - second >= 0.3
+
+
+def test_a_key_whose_limit_is_used_up_rests_before_it_is_refused(endpoint):
+    used_up = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m0s"}
+    endpoint.behaviours = [text(RIGHT, headers=used_up), text(RIGHT)]
+    ask(generator(endpoint, KEYS, concurrency=1), 3)
+    assert endpoint.keys == [KEYS[0], KEYS[1], KEYS[1]]
+
+
+def test_keys_take_turns(endpoint):
+    endpoint.behaviours = [text(RIGHT)]
+    ask(generator(endpoint, KEYS, concurrency=1), 4)
+    assert endpoint.keys == [*KEYS, *KEYS]
+
+
+def test_so_many_requests_are_under_way_and_no_more(endpoint):
+    """Each answer waits for two others: with fewer at a time nothing would ever be answered."""
+    three, lock, now = threading.Barrier(3, timeout=20), threading.Lock(), [0, 0]
+
+    def behave(handler, request):
+        with lock:
+            now[:] = now[0] + 1, max(now[1], now[0] + 1)
+        three.wait()
+        with lock:
+            now[0] -= 1
+        text(request["body"]["prompt"])(handler, request)
+
+    endpoint.behaviours = [behave]
+    completions = ask(generator(endpoint, concurrency=3), 9)
+    assert [c.text for c in completions] == [f"prompt {i}" for i in range(9)]
+    assert now[1] == 3
+
+
+def test_a_key_rests_for_its_time_by_the_clock():
+    time = [100.0]
+    ring = KeyRing(KEYS, clock=lambda: time[0])
+    ring.rest(0, 5)
+    ring.rest(0, 1)  # shortens nothing
+    assert [ring.take() for _ in range(3)] == [1, 1, 1]
+    time[0] = 105.0
+    assert [ring.take() for _ in range(3)] == [0, 0, 0]  # used less by now
+    assert ring.hidden(f"{KEYS[1]}, {KEYS[0]}.") == "[key 2], [key 1]."
+
+
+def test_pauses_are_read_from_every_form_of_header():
+    assert pause_asked_for({"retry-after": "7"}) == 7
+    assert pause_asked_for({"retry-after": "7", "retry-after-ms": "250"}) == 0.25
+    in_a_minute = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    assert 50 < pause_asked_for({"retry-after": in_a_minute}) <= 60
+    assert pause_asked_for({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert pause_asked_for({"retry-after": "soon"}) is None and pause_asked_for({}) is None
+    limits = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "2m3.5s"}
+    assert pause_until_reset(limits) == pause_asked_for(limits) == 123.5
+    assert pause_until_reset(limits | {"x-ratelimit-remaining-tokens": "1"}) == 0
+    for written, seconds in [("20ms", 0.02), ("1h1s", 3601), ("3", 3), ("?", 0)]:
+        headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": written}
+        assert pause_until_reset(headers) == pytest.approx(seconds)
+
+
+def test_keys_come_from_the_environment_or_else_from_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SOME_KEY", raising=False)
+    assert read_keys("SOME_KEY") == []
+    (tmp_path / ".env").write_text("SOME_KEY='a, b,'\nOTHER=c\n")
+    assert read_keys("SOME_KEY") == ["a", "b"]
+    assert "SOME_KEY" not in os.environ
+    monkeypatch.setenv("SOME_KEY", "d")
+    assert read_keys("SOME_KEY") == ["d"]
+
+
+def evaluate(folder, base_url, *options, **environment):
+    data = folder / "problems.jsonl"
+    row = {"task_id": 1, "text": "Double a number.", "code": RIGHT, "test_list": ["assert double(2) == 4"]}
+    data.write_text("\n".join(json.dumps(row | {"task_id": i}) for i in range(4)))
+    command = [
+        sys.executable,
+        str(ROOT / "test.py"),
+        "--test_data",
+        str(data),
+        "--output_dir",
+        str(folder / "out"),
+    ]
+    command += ["--model_name_or_path", "m", "--generator", "api", "--base_url", base_url, *options]
+    environment |= {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | environment)
+
+
+def test_no_key_is_written_anywhere_however_it_fails(endpoint, tmp_path):
+    """The endpoint tells the key back in its errors, and its client is asked to log all that it does."""
+    told_back = status(429, {"Retry-After": "0"}, message=f"slow down, {KEYS[0]}, {KEYS[1]}")
+    answer = [text(RIGHT), told_back, told_back]
+    endpoint.behaviours = [lambda h, r: answer[len(endpoint.requests) % 3](h, r)]
+    keys = {"MY_KEYS": ",".join(KEYS), "OPENAI_LOG": "debug"}
+    options = ("--api_key_env", "MY_KEYS", "--num_turns", "1", "--max_retries", "0", "--max_infra_share", "1")
+    run = evaluate(tmp_path, endpoint.base_url, *options, **keys)
+    assert run.returncode == 0, run.stderr
+    samples = (tmp_path / "out/samples.jsonl").read_text()
+    assert "[key 1]" in samples and "slow down" in samples
+    assert set(endpoint.keys) == set(KEYS)
+    endpoint.behaviours = [status(401, message=f"wrong: {KEYS[0]} {KEYS[1]}")]
+    refused = evaluate(tmp_path, endpoint.base_url, *options, "--resume", **keys)
+    assert refused.returncode != 0 and "wrong: [key 1] [key 2]" in refused.stderr
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    written += [output.encode() for one in (run, refused) for output in (one.stdout, one.stderr)]
+    assert len(written) > 8
+    for key in KEYS:
+        assert not any(key.encode() in data for data in written)
+
+
+def test_a_missing_key_is_asked_for_unless_the_endpoint_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y", "generator": "api"}
+    options["api_key_env"] = "NO_SUCH_KEY"
+    with pytest.raises(ValueError, match="no key in NO_SUCH_KEY, neither in the environment"):
+        open_generator(EvalConfig(**options))
+    assert open_generator(EvalConfig(**options, base_url="http://127.0.0.1:9/v1")).ring.keys == ["none"]
+
+
+def test_the_options_of_an_endpoint_reach_it(monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "a,b")
+    options = {"api_key_env": "SOME_KEY", "concurrency": 3, "max_retries": 2, "request_timeout_s": 7.0}
+    generator = open_generator(
+        EvalConfig(
+            model_name_or_path="m",
+            test_data="x",
+            output_dir="y",
+            generator="api",
+            max_completion_length=9,
+            temperature=[0.5],
+            **options,
+        )
+    )
+    assert (generator.concurrency, generator.retries.count, generator.ring.keys) == (3, 2, ["a", "b"])
+    assert (generator.max_completion_length, generator.temperature) == (9, 0.5)
+    assert [client.timeout for client in generator.clients] == [7.0, 7.0]
+
+
+def test_options_of_an_endpoint_that_cannot_be_are_refused():
+    paths = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y"}
+    with pytest.raises(ValueError, match="--base_url is an endpoint's; give --generator api"):
+        EvalConfig(**paths, base_url="http://127.0.0.1/v1")
+    for name, value in [("concurrency", 0), ("max_retries", -1), ("request_timeout_s", 0.0)]:
+        with pytest.raises(ValueError, match=f"--{name}"):
+            EvalConfig(**paths, generator="api", **{name: value})

@@ -1,0 +1,418 @@
+"""The transformers generator: where answers end, and that batching changes nothing."""
+
+import subprocess
+import sys
+from random import Random
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    GenerationConfig,
+    GPT2Config,
+    Lfm2Config,
+    LlamaConfig,
+    MambaConfig,
+    MistralConfig,
+    Qwen2Config,
+)
+
+from cocos.config import EvalConfig
+from cocos.evaluation.generator import open_generator
+from cocos.generation.huggingface import HuggingFaceGenerator, _choose, eos_token_ids, load_model
+from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
+from cocos.problems import load_problems
+from cocos.prompts import DONE, protocol
+from tests.support.paths import ROOT
+
+TOY = str(ROOT / "data/toy/base")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_tokenizer(TOY)
+
+
+@pytest.fixture
+def model():
+    return load_model(TOY)
+
+
+@pytest.fixture(scope="module")
+def prompts(tokenizer):
+    """Token ids of ten toy prompts of different lengths."""
+    first = [protocol("cocos").first_turn(p) for p in load_problems(ROOT / "data/toy/test.jsonl")[:10]]
+    return [tokenizer(text)["input_ids"] for text in first]
+
+
+def test_batched_greedy_answers_equal_those_given_one_by_one(model, tokenizer, prompts):
+    assert len({len(prompt) for prompt in prompts}) > 1, (
+        "prompts of one length would prove nothing about padding"
+    )
+    batched = HuggingFaceGenerator(model, tokenizer, 32).generate(prompts)
+    split = HuggingFaceGenerator(model, tokenizer, 32, batch_size=3).generate(prompts)
+    alone = [HuggingFaceGenerator(model, tokenizer, 32).generate([prompt])[0] for prompt in prompts]
+    assert [c.token_ids for c in batched] == [c.token_ids for c in alone] == [c.token_ids for c in split]
+
+
+def test_an_answer_ends_with_done_and_nothing_after_it(model, tokenizer, prompts):
+    for completion in HuggingFaceGenerator(model, tokenizer, 48).generate(prompts):
+        assert completion.text.count(DONE) == 1 and completion.text.endswith(DONE)
+        assert tokenizer.decode(list(completion.token_ids)) == completion.text
+        assert not completion.is_truncated and not completion.is_eos
+
+
+def test_an_answer_without_end_is_cut_at_the_limit_and_says_so(model, tokenizer, prompts):
+    for completion in HuggingFaceGenerator(model, tokenizer, 4).generate(prompts):
+        assert len(completion.token_ids) == 4
+        assert completion.is_truncated
+
+
+@pytest.mark.parametrize("pad_is_eos", [False, True])
+def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts, pad_is_eos):
+    """The third token of a greedy answer is declared a further end-of-sequence id: the answer must end there."""
+    greedy = HuggingFaceGenerator(model, tokenizer, 16).generate(prompts[:1])[0].token_ids
+    stop = greedy[2]
+    model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
+    other = load_tokenizer(TOY)
+    if pad_is_eos:
+        other.pad_token = other.eos_token
+    assert eos_token_ids(model, other) == {tokenizer.eos_token_id, stop}
+    completion = HuggingFaceGenerator(model, other, 16).generate(prompts[:1])[0]
+    assert completion.token_ids == greedy[: greedy.index(stop) + 1]
+    assert completion.is_eos and not completion.is_truncated
+
+
+def test_a_sampled_pad_id_inside_an_answer_is_kept_because_lengths_decide(model, tokenizer, prompts):
+    pad, [a, b] = tokenizer.pad_token_id, prompts[0][:2]
+    assert pad != tokenizer.eos_token_id
+    completion = HuggingFaceGenerator(model, tokenizer, 4).completion([a, pad, b, pad], duration_s=0.0)
+    assert completion.token_ids == (a, pad, b, pad)
+    assert completion.is_truncated
+
+
+def test_the_checkpoints_own_sampling_defaults_do_not_leak_into_evaluation(model, tokenizer, prompts):
+    plain = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts)
+    biased = load_model(TOY)
+    biased.generation_config.repetition_penalty = 5.0
+    biased.generation_config.no_repeat_ngram_size = 1
+    biased.generation_config.do_sample = True
+    leaked = HuggingFaceGenerator(biased, tokenizer, 24).generate(prompts)
+    assert [c.token_ids for c in leaked] == [c.token_ids for c in plain]
+
+
+def test_sampling_covers_the_whole_distribution(model, tokenizer, prompts):
+    """Top-k and nucleus truncation are off: over 400 draws of one token, more than 50 different ones come at T = 3."""
+    generator = HuggingFaceGenerator(model, tokenizer, 1, temperature=3.0)
+    torch.manual_seed(0)
+    drawn = {completion.token_ids for completion in generator.generate([prompts[0]] * 400)}
+    assert len(drawn) > 50
+
+
+def test_a_tokenizer_without_pad_token_pads_with_eos(tmp_path, tokenizer):
+    other = load_tokenizer(TOY)
+    other.pad_token = None
+    other.save_pretrained(tmp_path)
+    AutoModelForCausalLM.from_pretrained(TOY).save_pretrained(tmp_path)
+    assert load_tokenizer(str(tmp_path)).pad_token_id == tokenizer.eos_token_id
+
+
+def test_a_missing_checkpoint_is_named():
+    with pytest.raises(
+        ValueError, match=r"outputs/nowhere: no such checkpoint directory; give a directory or a hub id"
+    ):
+        load_model("./outputs/nowhere")
+
+
+def test_a_tokenizer_with_neither_pad_nor_eos_token_is_refused_with_the_remedy(tmp_path):
+    bare = load_tokenizer(TOY)
+    bare.pad_token = bare.eos_token = None
+    bare.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="neither a pad nor an eos token; name one in its"):
+        load_tokenizer(str(tmp_path))
+
+
+def play(generator, prompts, messages, batch_size=None, **sampling):
+    """Three turns of every prompt, `batch_size` trajectories at a time; the completions of each."""
+    played = []
+    for start in range(0, len(prompts), batch_size or len(prompts)):
+        part = slice(start, start + (batch_size or len(prompts)))
+        transcripts, turns = [list(prompt) for prompt in prompts[part]], []
+        for turn in range(3):
+            turns.append(generator.generate(transcripts, **{k: v[part] for k, v in sampling.items()}))
+            transcripts = [
+                [*transcript, *completion.kept_ids, *message[turn]]
+                for transcript, completion, message in zip(
+                    transcripts, turns[-1], messages[part], strict=True
+                )
+            ]
+        played += [[c.token_ids for c in completions] for completions in zip(*turns, strict=True)]
+    return played
+
+
+def random_ids(rng, most):
+    return [rng.randrange(5, 600) for _ in range(rng.randint(1, most))]
+
+
+@pytest.fixture(scope="module")
+def conversations():
+    """Prompts of random ids and lengths, and three messages for each."""
+    rng = Random(0)
+    return [random_ids(rng, 40) for _ in range(9)], [
+        [random_ids(rng, 12) for _ in range(3)] for _ in range(9)
+    ]
+
+
+def small(config, **kwargs):
+    """A model of two layers with random weights, sharp enough that no two logits are as good as equal."""
+    torch.manual_seed(1)
+    sizes = {"vocab_size": 607, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    model = AutoModelForCausalLM.from_config(
+        config(**sizes, pad_token_id=0, tie_word_embeddings=False, **kwargs)
+    )
+    with torch.no_grad():
+        model.get_output_embeddings().weight.mul_(40)
+    return model.eval()
+
+
+MODELS = {
+    "the toy": lambda: load_model(TOY),
+    "grouped heads": lambda: small(Qwen2Config, intermediate_size=64, num_key_value_heads=2),
+    "one key head": lambda: small(LlamaConfig, intermediate_size=64, num_key_value_heads=1, head_dim=16),
+    "a sliding window": lambda: small(
+        MistralConfig, intermediate_size=64, num_key_value_heads=2, sliding_window=9
+    ),
+    "learnt positions": lambda: small(GPT2Config),
+    "a recurrent state": lambda: small(
+        Lfm2Config, intermediate_size=64, num_key_value_heads=2, layer_types=["conv", "full_attention"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_three_turns_in_batches_equal_those_of_plain_generate_one_by_one(tokenizer, conversations, name):
+    """With padding, with keys and values carried over, with rows that end at different lengths: greedily, the
+    ids are those of `model.generate` on each whole transcript alone."""
+    model = MODELS[name]()
+    model.generation_config.eos_token_id = list(range(1, 607, 9))
+    prompts, messages = conversations
+    length = 12
+
+    class Alone(HuggingFaceGenerator):
+        def generate(self, prompts, **sampling):
+            config = GenerationConfig(
+                max_new_tokens=length, eos_token_id=sorted(self.eos_ids), pad_token_id=0
+            )
+            rows = [
+                self.model.generate(torch.tensor([p]), generation_config=config)[0, len(p) :] for p in prompts
+            ]
+            return [self.completion(row.tolist(), 0.0) for row in rows]
+
+    alone = play(Alone(model, tokenizer), prompts, messages)
+    assert len({len(ids) for turns in alone for ids in turns}) > 3
+    for size in (None, 4):
+        assert (
+            play(HuggingFaceGenerator(model, tokenizer, length, batch_size=size), prompts, messages, size)
+            == alone
+        )
+    # more trajectories at a time than a batch holds: some are carried over, others not
+    assert play(HuggingFaceGenerator(model, tokenizer, length, batch_size=4), prompts, messages) == alone
+
+
+@pytest.fixture
+def computed(model):
+    """How many ids each forward pass of `model` computes, padding included."""
+    sizes = []
+    model.register_forward_pre_hook(
+        lambda _, __, kwargs: sizes.append(kwargs["input_ids"].numel()), with_kwargs=True
+    )
+    return sizes
+
+
+def continued(prompts, completions, message):
+    return [[*p, *c.kept_ids, *message] for p, c in zip(prompts, completions, strict=True)]
+
+
+def test_a_turn_computes_only_its_new_ids(model, tokenizer, prompts, computed):
+    """The id sampled last and the message of 3 are new, whatever the lengths of prompts and answers."""
+    generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
+    first = generator.generate(prompts)
+    assert len({len(c.token_ids) for c in first}) > 1
+    assert not any(c.is_eos for c in first)
+    computed.clear()
+    second = generator.generate(continued(prompts, first, [7, 8, 9]))
+    assert computed[0] == 10 * (1 + 3)
+    fresh = HuggingFaceGenerator(model, tokenizer, 24).generate(continued(prompts, first, [7, 8, 9]))
+    assert [c.token_ids for c in second] == [c.token_ids for c in fresh]
+
+
+def test_a_turn_taken_again_computes_one_id_and_costs_the_others_nothing(model, tokenizer, prompts, computed):
+    generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
+    first = generator.generate(prompts)
+    computed.clear()
+    again = generator.generate(prompts[4:6])
+    assert computed[0] == 2 and [c.token_ids for c in again] == [c.token_ids for c in first[4:6]]
+    computed.clear()
+    generator.generate(continued(prompts, first, [7, 8, 9]))
+    assert computed[0] == 10 * (1 + 3)
+
+
+def test_no_more_transcripts_than_a_batch_are_kept_and_those_before_give_way(model, tokenizer, prompts):
+    generator = HuggingFaceGenerator(model, tokenizer, 4, batch_size=3)
+    for part in (prompts, prompts[:2], prompts[5:6], prompts):
+        generator.generate(part)
+        assert len(generator.kept.rows) <= 3
+        kept = {tuple(row.ids[: len(p)]) for row in generator.kept.rows for p in part}
+        assert kept & {tuple(p) for p in part}
+
+
+def test_siblings_share_the_computation_of_their_prompt(model, tokenizer, prompts, computed):
+    generator = HuggingFaceGenerator(model, tokenizer, 12, temperature=1.0)
+    siblings = generator.generate([prompts[0]] * 6 + [prompts[1]] * 2)
+    assert computed[0] == 2 * max(map(len, prompts[:2]))
+    assert len({c.token_ids for c in siblings[:6]}) > 1
+    alone = HuggingFaceGenerator(model, tokenizer, 12, temperature=1.0)
+    apart = [alone.generate([prompts[0]], seeds=[seed])[0].token_ids for seed in range(6)]
+    together = alone.generate([prompts[0]] * 6, seeds=range(6))
+    assert [c.token_ids for c in together] == apart
+
+
+def test_what_is_sampled_depends_on_prompt_and_seed_alone(model, tokenizer, prompts):
+    sampled = {
+        size: HuggingFaceGenerator(model, tokenizer, 24, 1.0, size).generate(prompts, seeds=range(10))
+        for size in (None, 1, 4)
+    }
+    assert len({tuple(c.token_ids for c in completions) for completions in sampled.values()}) == 1
+    generator = HuggingFaceGenerator(model, tokenizer, 24, 1.0, 4)
+    backwards = generator.generate(prompts[::-1], seeds=range(10)[::-1])
+    assert [c.token_ids for c in backwards[::-1]] == [c.token_ids for c in sampled[None]]
+    assert generator.generate(prompts, seeds=range(1, 11)) != sampled[None]
+
+
+def test_without_seeds_the_process_decides_and_every_call_differs(model, tokenizer, prompts):
+    generator = HuggingFaceGenerator(model, tokenizer, 24, 1.0)
+    torch.manual_seed(3)
+    first, second = generator.generate(prompts), generator.generate(prompts)
+    torch.manual_seed(3)
+    assert [c.token_ids for c in generator.generate(prompts)] == [c.token_ids for c in first]
+    assert [c.token_ids for c in second] != [c.token_ids for c in first]
+
+
+def test_a_temperature_given_with_the_prompts_wins(model, tokenizer, prompts):
+    greedy = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts)
+    hot = HuggingFaceGenerator(model, tokenizer, 24, temperature=2.0)
+    assert [c.token_ids for c in hot.generate(prompts, temperature=0.0)] == [c.token_ids for c in greedy]
+    assert [c.token_ids for c in hot.generate(prompts)] != [c.token_ids for c in greedy]
+
+
+def test_ids_are_drawn_with_their_probability():
+    """Of 1,000 evenly spaced draws, p * 1000 fall to an id of probability p, give or take one for each end."""
+    logits = torch.tensor([0.0, -1e9, 2.0, 1.0, -3.0])
+    draws = (torch.arange(1000, dtype=torch.float64) + 0.5) / 1000
+    for temperature in (0.5, 1.0, 3.0):
+        counts = torch.bincount(_choose(logits.expand(1000, -1), temperature, draws), minlength=5)
+        expected = 1000 * (logits / temperature).softmax(-1)
+        assert (counts - expected).abs().max() <= 1
+        assert counts[1] == 0
+
+
+def test_a_model_without_a_cache_to_hand_in_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="MambaForCausalLM takes no past_key_values"):
+        HuggingFaceGenerator(small(MambaConfig), tokenizer)
+
+
+TEMPLATE = (
+    "{% for m in messages %}<|open|>{{ m.role }}\n{{ m.content | trim }}<|close|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|open|>assistant\n{% endif %}"
+)
+
+
+@pytest.fixture
+def chatty():
+    """The toy tokenizer with a chat template whose end of turn is a token of its own."""
+    tokenizer = load_tokenizer(TOY)
+    tokenizer.add_special_tokens({"extra_special_tokens": ["<|open|>", "<|close|>"]})
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+@pytest.mark.parametrize("end", ["<|close|>", "<eos>", None])
+def test_a_chats_transcript_has_the_ids_of_the_template_of_the_whole_conversation(chatty, end):
+    """Whether an answer ended with the template's own end of turn, with another end id, or was cut off."""
+    eos = chatty.convert_tokens_to_ids(["<|close|>", "<eos>"])
+    transcripts = TokenTranscripts(chatty, eos)
+    words, answers = protocol("chat"), ["```python\nx = 1\n```", "Sorry.\nys = [x for x in xs]"]
+    messages = [{"role": "user", "content": "Write a function."}]
+    ids = transcripts.start(messages[0]["content"], is_chat=True)
+    for text in answers:
+        sampled = chatty(text, add_special_tokens=False)["input_ids"] + chatty.convert_tokens_to_ids(
+            [end] if end else []
+        )
+        completion = transcripts.completion(sampled, 0.0)
+        assert (completion.text, completion.is_eos, completion.is_truncated) == (text, bool(end), not end)
+        ids = transcripts.extend(ids, completion, words.later_turn(), is_chat=True)
+        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": words.later_turn()}]
+        whole = chatty.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        assert chatty.decode(ids) == whole
+        assert ids == chatty(whole, add_special_tokens=False)["input_ids"]
+
+
+def test_sampled_ids_stay_in_a_chat_though_they_are_not_how_the_text_is_encoded(chatty):
+    transcripts = TokenTranscripts(chatty, [chatty.convert_tokens_to_ids("<|close|>")])
+    letters = [chatty.convert_tokens_to_ids(letter) for letter in "return"]
+    assert chatty.decode(letters) == "return" and chatty("return")["input_ids"] != letters
+    prompt = transcripts.start("Go.", is_chat=True)
+    longer = transcripts.extend(prompt, transcripts.completion(letters, 0.0), "Again.", is_chat=True)
+    assert longer[: len(prompt) + 6] == prompt + letters
+
+
+def test_a_chat_with_a_model_that_has_no_template_is_refused_with_the_remedy(tokenizer):
+    with pytest.raises(ValueError, match="no chat template; choose --protocol cocos or cocos-fewshot"):
+        TokenTranscripts(tokenizer, []).start("Go.", is_chat=True)
+
+
+def test_a_missing_vllm_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    options = {"model_name_or_path": TOY, "test_data": "x", "output_dir": "y"}
+    with pytest.raises(ValueError, match=r"pip install .cocos-lab\[vllm\]"):
+        open_generator(EvalConfig(**options, generator="vllm"))
+
+
+RANK = """
+import sys, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokenizer import load_tokenizer
+
+toy, rank = sys.argv[1], int(sys.argv[2])
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=2)
+tokenizer = load_tokenizer(toy)
+prompts = [[5 + i, 40, 60 + i, 9] for i in range(7)][: 2 if rank else 7]
+whole = HuggingFaceGenerator(load_model(toy), tokenizer, 9 + 4 * rank)
+sharded = load_model(toy)
+for layer in sharded.model.layers:
+    fully_shard(layer)
+fully_shard(sharded)
+generator = HuggingFaceGenerator(sharded, tokenizer, 9 + 4 * rank, batch_size=3)
+assert generator.is_sharded and not whole.is_sharded
+for part in (prompts, prompts[:1]):
+    expected = [c.token_ids for c in whole.generate(part)]
+    assert [c.token_ids for c in generator.generate(part)] == expected
+print("equal")
+"""
+
+
+def test_ranks_that_share_the_weights_finish_together_whatever_each_has_to_do(tmp_path):
+    """Seven prompts in three batches on one rank, two longer answers in one batch on the other (FSDP2)."""
+    command = [sys.executable, "-c", RANK, TOY]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(tmp_path / "meet")], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    try:
+        assert [rank.communicate(timeout=120)[0].split() for rank in ranks] == [["equal"], ["equal"]]
+    finally:
+        for rank in ranks:
+            rank.kill()

@@ -1,0 +1,62 @@
+"""The engines that TRL brings: continuous batching really runs; vLLM's part here is held to TRL's signature."""
+
+import inspect
+
+from transformers.generation import ContinuousBatchingConfig
+from trl.generation.vllm_generation import VLLMGeneration
+
+from cocos.generation.huggingface import HuggingFaceGenerator, eos_token_ids, load_model
+from cocos.generation.tokenizer import load_tokenizer
+from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
+from cocos.problems import load_problems
+from cocos.prompts import protocol
+from tests.support.paths import ROOT
+
+TOY = str(ROOT / "data/toy/base")
+
+
+class Engine:
+    """Stands where vLLM would: gives back prepared ids, and keeps how it was asked."""
+
+    def __init__(self, sampled):
+        self.sampled = sampled
+        self.temperature = 0.9
+        self.asked = []
+
+    def generate(self, prompts, images, num_generations, profiler=None):
+        self.asked.append((prompts, images, num_generations, self.temperature))
+        return prompts, self.sampled, None, None
+
+
+def test_continuous_batching_answers_as_generate_does():
+    model, tokenizer = load_model(TOY), load_tokenizer(TOY)
+    plain = HuggingFaceGenerator(model, tokenizer, 24)
+    batches = ContinuousBatches(model, tokenizer, ContinuousBatchingConfig(max_memory_percent=0.05), 24, 0.0)
+    words = protocol("cocos")
+    problems = load_problems(ROOT / "data/toy/dev.jsonl")[:6]
+    prompts = [plain.start(words.first_turn(problem), is_chat=False) for problem in problems]
+    assert len(set(map(len, prompts))) > 1
+    expected = [completion.token_ids for completion in plain.generate(prompts)]
+    assert [completion.token_ids for completion in batches.generate(prompts)] == expected
+
+
+def test_what_vllm_samples_is_cut_where_the_answer_ends_and_asked_for_at_the_generators_temperature():
+    tokenizer = load_tokenizer(TOY)
+    eos = eos_token_ids(load_model(TOY), tokenizer)
+    done = tokenizer("x = 1\n[DONE]", add_special_tokens=False)["input_ids"]
+    more = tokenizer(" and on", add_special_tokens=False)["input_ids"]
+    engine = Engine([[*done, *more], more])
+    first, second = VLLMRollouts(engine, tokenizer, eos, temperature=0.0).generate([[5, 6], [7]])
+    assert (list(first.token_ids), first.is_truncated) == (done, False)
+    assert (list(second.token_ids), second.is_truncated) == (more, True)
+    assert engine.asked == [([[5, 6], [7]], None, 1, 0.0)]
+
+
+def test_trls_engine_takes_what_ours_hands_it():
+    assert list(inspect.signature(VLLMGeneration.generate).parameters) == [
+        "self",
+        *inspect.signature(Engine([]).generate).parameters,
+    ]
+    for name in ("self.temperature = temperature", "generation_kwargs.update(self.generation_kwargs)"):
+        assert name in inspect.getsource(VLLMGeneration)
+    assert callable(VLLMGeneration.sync_weights)

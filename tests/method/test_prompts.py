@@ -1,0 +1,262 @@
+"""The words the model sees, character by character, and the program found in its answer."""
+
+import ast
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocos.problems import Problem, load_problems
+from cocos.prompts import answer, extract_code, protocol
+from tests.support.paths import DATASETS
+
+CODE = "def double(x):\n    return 2 * x"
+
+FIRST_TURN = """\
+You are an expert Python programmer, and here is your task: Write a function to double a number. \
+Your code should pass these tests:
+
+assert double(2) == 4
+assert double(0) == 0
+assert double(-1) == -2
+
+[BEGIN]
+"""
+
+INSTRUCTION = (
+    "There might be an error in the code above because of lack of understanding of the question. "
+    "Please correct the error, if any, and rewrite the solution. "
+    "Only output the final correct Python program!"
+)
+
+
+def test_the_first_turn_is_golden(problem):
+    assert protocol("cocos").first_turn(problem) == FIRST_TURN
+
+
+def test_where_no_test_is_shown_none_is_promised(problem):
+    hidden = replace(problem, test_list=(), hidden_test_list=problem.test_list)
+    assert protocol("cocos").first_turn(hidden) == (
+        "You are an expert Python programmer, and here is your task: Write a function to double a number.\n\n[BEGIN]\n"
+    )
+
+
+def test_a_later_turn_is_golden():
+    assert protocol("cocos").later_turn() == f"\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+
+
+def test_an_answer_that_was_cut_off_is_closed_before_the_instruction():
+    assert protocol("cocos").later_turn(is_closed=False) == f"\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+
+
+def test_an_answer_is_the_code_and_done_on_a_line_of_its_own():
+    assert answer(CODE) == answer(f"\n{CODE}\n\n") == f"{CODE}\n[DONE]"
+
+
+def test_the_whole_transcript_of_two_turns_is_golden(problem):
+    cocos = protocol("cocos")
+    transcript = (
+        cocos.first_turn(problem) + answer("def double(x): return x") + cocos.later_turn() + answer(CODE)
+    )
+    assert transcript == (
+        f"{FIRST_TURN}def double(x): return x\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n{CODE}\n[DONE]"
+    )
+
+
+def test_few_shot_problems_stand_solved_before_turn_1_and_begin_marks_later_turns(problem):
+    solved = Problem("0", "Write one.", ("assert one() == 1",), "def one():\n    return 1\n")
+    few_shot = protocol("cocos-fewshot", [solved, solved])
+    shot = (
+        "You are an expert Python programmer, and here is your task: Write one. "
+        "Your code should pass these tests:\n\nassert one() == 1\n\n[BEGIN]\n"
+        "def one():\n    return 1\n[DONE]\n\n"
+    )
+    assert few_shot.first_turn(problem) == shot + shot + FIRST_TURN
+    assert few_shot.later_turn() == f"\n\n{INSTRUCTION}\n\n[BEGIN]\n"
+
+
+FENCED = "Answer with the whole program in one ```python code block."
+CHAT_TURN = FIRST_TURN.removesuffix("[BEGIN]\n") + FENCED
+REPAIR = (
+    "The program above may be wrong. Compare it with the task and the tests, find the error, if any, and "
+    "repair it. If there is none, repeat the program as it is."
+)
+
+
+def test_a_chat_is_told_what_to_correct_in_the_papers_words_or_to_repair(problem):
+    for name, instruction in (("chat", INSTRUCTION), ("repair", REPAIR)):
+        words = protocol(name)
+        assert words.is_chat
+        assert words.first_turn(problem) == CHAT_TURN
+        assert words.later_turn() == words.later_turn(is_closed=False) == f"{instruction}\n\n{FENCED}"
+    assert not protocol("cocos").is_chat
+
+
+def test_feedback_stands_before_the_instruction(problem):
+    told = "Your program failed."
+    assert protocol("cocos").later_turn(feedback=told) == f"\n\n{told}\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+    assert protocol("cocos").later_turn(False, told).startswith(f"\n[DONE]\n\n{told}\n\n")
+    assert protocol("repair").later_turn(feedback=told) == f"{told}\n\n{REPAIR}\n\n{FENCED}"
+
+
+def test_challenge_tests_are_never_shown():
+    hidden = Problem("1", "t", ("assert f() == 1",), challenge_test_list=("assert f() == 'hidden'",))
+    assert "hidden" not in protocol("cocos").first_turn(hidden)
+
+
+def test_protocols_that_cannot_be_met_are_refused_with_a_remedy(problem):
+    unsolved = Problem("1", "t", ("assert True",))
+    for name, shots, remedy in [
+        ("cocos", [problem], "use --protocol cocos-fewshot"),
+        ("cocos-fewshot", [], "give --few_shot_data FILE"),
+        ("cocos-fewshot", [problem, unsolved], "give --few_shot_data FILE"),
+        ("chat", [problem], "use --protocol cocos-fewshot"),
+        ("poem", [], "choose one of cocos, cocos-fewshot, chat, repair"),
+    ]:
+        with pytest.raises(ValueError, match=remedy):
+            protocol(name, shots)
+
+
+OTHER = "def double(x):\n    return x + x"
+EXTRACTIONS = {
+    "as it should be": (f"{CODE}\n[DONE]", CODE),
+    "without the marker": (CODE, CODE),
+    "text after the marker": (f"{CODE}\n[DONE]\n\nThis doubles.\n[BEGIN]\n{OTHER}", CODE),
+    "the marker on the last line of code": (f"{CODE}[DONE]", CODE),
+    "blank lines around": (f"\n\n{CODE}\n\n\n[DONE]", CODE),
+    "an echo of the first marker": (f"[BEGIN]\n{CODE}\n[DONE]", CODE),
+    "an echo of the later marker": (f"[CORRECT]\n{CODE}\n[DONE]", CODE),
+    "an echo of both markers": (f"[BEGIN]\n[CORRECT]\n{CODE}\n[DONE]", CODE),
+    "an echo after prose": (f"Here you are:\n\n[BEGIN]\n{CODE}\n[DONE]", CODE),
+    "an echo and a second attempt": (f"[BEGIN]\n{CODE}\n\n[CORRECT]\n{OTHER}\n[DONE]", CODE),
+    "a second attempt without done": (f"{CODE}\n\n{INSTRUCTION}\n\n[CORRECT]\n{OTHER}", CODE),
+    "a python fence": (f"```python\n{CODE}\n```\n[DONE]", CODE),
+    "a nameless fence": (f"```\n{CODE}\n```", CODE),
+    "done inside the fence": (f"```python\n{CODE}\n[DONE]\n```", CODE),
+    "a fence in prose": (f"Sure! Here it is:\n\n```python\n{CODE}\n```\n\nThe function doubles.", CODE),
+    "an unclosed fence": (f"Sure!\n```python\n{CODE}", CODE),
+    "a closing fence alone": (f"{CODE}\n```\nThe function doubles.", CODE),
+    "the last of several fences": (f"First:\n```python\n{OTHER}\n```\nBetter:\n```python\n{CODE}\n```", CODE),
+    "a usage fence after the solution": (f"```python\n{CODE}\n```\nUse:\n```python\ndouble(2)\n```", CODE),
+    "a shell fence before the solution": (f"```bash\npip install x\n```\n```python\n{CODE}\n```", CODE),
+    "a fence with no definition": ("Try:\n```python\nx = 2\n```\nand so on.", "x = 2"),
+    "prose before": (f"Here is the function you asked for:\n\n{CODE}", CODE),
+    "prose after": (f"{CODE}\n\nThis multiplies the number by two.", CODE),
+    "prose around": (f"For example, this works:\n{CODE}\nIt doubles.\nIsn't it nice?", CODE),
+    "imports and prose": (f"The solution:\nimport math\n\n{CODE}\n\nDone.", f"import math\n\n{CODE}"),
+    "the next task made up": (
+        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f. "
+        "Your code should pass these tests:\n\nassert f() == 1\n\n[BEGIN]\ndef f():\n    return 1\n[DONE]",
+        CODE,
+    ),
+    "the next task without its marker": (
+        f"{CODE}\n\nYou are an expert Python programmer, and here is your task: Write f.\n\n{OTHER}",
+        CODE,
+    ),
+    "a call cut off after the solution": (f"{CODE}\n\nprint(double(", CODE),
+    "crlf": (f"{CODE}\n[DONE]".replace("\n", "\r\n"), CODE),
+    "crlf and a fence": (f"Sure!\n```python\n{CODE}\n```".replace("\n", "\r\n"), CODE),
+    "nothing": ("", ""),
+    "only the marker": ("[DONE]", ""),
+    "only blank": (" \n\n  \n[DONE]", ""),
+    "only echoes": ("[BEGIN]\n[DONE]", ""),
+}
+
+
+@pytest.mark.parametrize(("completion", "code"), EXTRACTIONS.values(), ids=EXTRACTIONS.keys())
+def test_the_program_is_found_in(completion, code):
+    assert extract_code(completion) == code
+
+
+BROKEN = {
+    "cut off inside a function": "def double(x):\n    y = 2 * x\n    return (y",
+    "cut off after a branch that parses": "def double(x):\n    if x == 0:\n        return 0\n    return x +",
+    "a missing colon below an import": "import math\n\ndef double(x)\n    return 2 * x",
+    "an indentation error": "def double(x):\n    return 2 * x\n  x = 3",
+    "an unclosed docstring": 'def double(x):\n    """Doubles\n    return 2 * x',
+    "no code at all": "I cannot solve this, sorry.",
+}
+
+
+@pytest.mark.parametrize("program", BROKEN.values(), ids=BROKEN.keys())
+def test_a_program_that_does_not_parse_stands_as_it_is_so_that_its_error_shows(program):
+    # A piece of it that happens to parse would earn part of a reward, under another error's name.
+    assert extract_code(program) == program
+    with pytest.raises(SyntaxError):
+        ast.parse(extract_code(f"{program}\n[DONE]"))
+
+
+def test_backticks_inside_a_string_are_no_fence():
+    inline = 'def fence(s):\n    return "```python" + s + "```"'
+    docstring = 'def f(x):\n    """Doubles.\n\n    ```\n    f(1)\n    ```\n    """\n    return 2 * x'
+    assert extract_code(answer(inline)) == inline
+    assert extract_code(answer(docstring)) == docstring
+
+
+@pytest.mark.parametrize("name", ["mbpp.jsonl", "sanitized-mbpp.json"])
+def test_every_reference_solution_survives_answer_and_extraction(name):
+    if not (DATASETS / name).exists():
+        pytest.skip(f"{name}: this test needs the benchmark data in ../shared/datasets")
+    problems = load_problems(DATASETS / name)
+    for wrap in (
+        answer,
+        "[BEGIN]\n{}\n[DONE]".format,
+        "Sure!\n```python\n{}\n```\nThat is it.".format,
+        "Here is the code.\n{}\n\nYou are an expert Python programmer, and here is".format,
+    ):
+        # Trailing blanks carry no meaning; all else is kept to the character.
+        mangled = [p.task_id for p in problems if extract_code(wrap(p.code)) != p.code.strip("\n").rstrip()]
+        assert mangled == []
+
+
+names = st.sampled_from(["f", "g", "total", "x1"])
+literals = st.one_of(
+    st.integers(-99, 99).map(repr),
+    st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=12).map(repr),
+    st.sampled_from(["'```'", "'''\n```python\n'''", "'# not a comment'", "[]", "{'a': [1, 2]}"]),
+)
+bodies = st.lists(
+    st.one_of(literals.map("y = {}".format), st.just("if x:\n        y = x"), st.just("")), max_size=4
+)
+
+
+@st.composite
+def programs(draw):
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["import", "constant", "function", "class"]))
+        name, literal = draw(names), draw(literals)
+        if kind == "import":
+            parts.append("import math")
+        elif kind == "constant":
+            parts.append(f"{name} = {literal}")
+        else:
+            body = "\n".join(f"    {line}" if line else "" for line in [*draw(bodies), f"return {literal}"])
+            function = f"def {name}(x):\n{body}"
+            parts.append(
+                function if kind == "function" else f"class {name.title()}:\n    a = {literal}\n\n{function}"
+            )
+    return "\n\n".join(parts)
+
+
+@settings(max_examples=100, deadline=None, database=None)
+@given(programs())
+def test_every_small_program_survives_answer_and_extraction(code):
+    ast.parse(code)
+    assert extract_code(answer(code)) == code
+
+
+@settings(max_examples=100, deadline=None, database=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["def f(x):\n", "    return 1\n", "```python\n", "[BEGIN]\n", "x = 1\n", "So:\n", "\n"]
+        )
+    )
+)
+def test_extraction_takes_anything_and_invents_nothing(pieces):
+    completion = "".join(pieces)
+    code = extract_code(completion)
+    assert code in completion and "[BEGIN]" not in code.split("\n")[0]
+    assert extract_code(code) == code

@@ -1,0 +1,184 @@
+"""--dry_run: what it prints, what it warns of, and that it neither loads weights nor writes anything."""
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+from trl import ModelConfig
+
+from boost.boost_dry_run import report as boost_report
+from cocos.config import BoostConfig, CoCoSConfig
+from cocos.config.command_line import parse
+from cocos.planning.dry_run import report
+from cocos.planning.memory import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
+from cocos.planning.run_sizes import run_setting
+from cocos.problems import load_problems, save_problems
+from cocos.prompts import protocol
+from tests.project.test_entry_points import TOY, command, free_port
+from tests.support.paths import ROOT
+
+PROBLEMS = load_problems(TOY / "boost.jsonl")[:20]
+FEW = ("--max_completion_length", "24", "--rloo_k", "4", "--per_device_train_batch_size", "4")
+
+
+@pytest.fixture(scope="module")
+def bare_base(tmp_path_factory):
+    """The laboratory's base without its weights."""
+    folder = tmp_path_factory.mktemp("models") / "base"
+    shutil.copytree(TOY / "base", folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def problems_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
+    save_problems(PROBLEMS, path)
+    return path
+
+
+def told(model, data, *flags) -> str:
+    """The report on a run with these flags, in this process."""
+    needed = ["--model_name_or_path", str(model), "--train_data", str(data), "--output_dir", "nowhere"]
+    return report(*parse((CoCoSConfig, ModelConfig), "", [*needed, *FEW, "--report_to", "none", *flags]))
+
+
+def warnings_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("warning: ")]
+
+
+def test_a_dry_run_needs_no_weights_and_leaves_nothing_behind(bare_base, problems_file, tmp_path):
+    done = command(
+        *(
+            sys.executable,
+            "train.py",
+            "--config",
+            "configs/toy/cocos.yaml",
+            "--model_name_or_path",
+            bare_base,
+        ),
+        *("--train_data", problems_file, "--dev_data", problems_file, "--output_dir", tmp_path / "out"),
+        *("--global_batch_size", 8, "--per_device_train_batch_size", 4, "--max_steps", 30, "--dry_run"),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert list(tmp_path.iterdir()) == []
+    text = done.stdout
+    first, cocos = PROBLEMS[0], protocol("cocos")
+    assert f"{cocos.first_turn(first)}\n--- prompt of turn 2" in text
+    transcript = f"{cocos.first_turn(first)}{first.code.strip()}\n[DONE]{cocos.later_turn()}"
+    assert f"{transcript}\n---\n" in text
+    assert "930,816 parameters, context 1024 tokens" in text
+    assert f"the reference of task {first.task_id} passes 3 of 3 tests" in text
+    # k = 4: 8 trajectories are 2 problems, 2 turns make 16 rows and programs; 20 problems are 10 updates
+    assert "30 updates of 8 trajectories (2 problems x 4), 16 rows and 16 programs each; 3.0 passes" in text
+    assert re.search(r"needs \d+\.\d GiB per GPU", text) and text.rstrip().endswith("no warnings")
+
+
+def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
+    [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "README.md").read_text(), re.M)
+    done = command(
+        *(sys.executable, *shlex.split(line)),  # what cannot be fetched or made here is replaced
+        *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),
+        *("--output_dir", tmp_path / "out"),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    # the recipe's 128 trajectories are 64 problems, here are 20; 512 new tokens twice are too long for 1,024
+    found = warnings_of(done.stdout)
+    assert len(found) == 2 and "would be no update" in found[0] and "context of 1024" in found[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_under_deepspeed_one_rank_speaks_for_all(bare_base, problems_file, tmp_path):
+    done = command(
+        *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),
+        *("--deepspeed", "configs/deepspeed/zero3.json", "--model_name_or_path", bare_base),
+        *("--train_data", problems_file, "--output_dir", tmp_path / "out", "--bf16", "true"),
+        *(*FEW, "--global_batch_size", 16, "--report_to", "none", "--dry_run"),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (
+        done.stdout.count("2 process(es), ZeRO stage 3 or FSDP; bytes per trained parameter: weights 2") == 1
+    )
+    assert "930,816 parameters" in done.stdout  # whole, though ZeRO-3 would have cut them up
+    assert "updates of 16 trajectories (4 problems x 4)" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_boost_shows_the_first_row_of_each_turn_and_what_of_it_is_trained(bare_base, tmp_path):
+    rows = [
+        {"prompt": "double\n\n[BEGIN]", "completion": "def f(x):\n    return x\n[DONE]"},
+        {"prompt": "double\n\n[BEGIN]\nWRONG\n[DONE]\n\n[CORRECT]", "completion": "RIGHT\n[DONE]"},
+    ]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows))
+    words = ("--model_name_or_path", bare_base, "--train_data", path, "--output_dir", tmp_path / "out")
+    done = command(
+        *(sys.executable, "boost/boost_train.py", "--config", "configs/toy/boost.yaml", *words, "--dry_run")
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "not trained ---\ndouble\n\n[BEGIN]\n\n--- trained ---\ndef f(x):" in done.stdout
+    assert "WRONG\n[DONE]\n\n[CORRECT]\n\n--- trained ---\nRIGHT\n[DONE]\n---" in done.stdout
+    assert "30 updates of 32 rows; 480.0 passes" in done.stdout and "no warnings" in done.stdout
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.json"]
+    path.write_text(json.dumps([{"prompt": "double\n\n[BEGIN]", "completion": "x = 1\n" * 400}]))
+    flags = [part for word in words for part in [str(word)]]
+    text = boost_report(*parse((BoostConfig, ModelConfig), "", [*flags, "--report_to", "none"]))
+    assert "beyond the model's context of 1024" in warnings_of(text)[0]
+
+
+def test_a_model_or_data_that_are_not_there_stop_it(bare_base, problems_file):
+    with pytest.raises(ValueError, match=r"\./nowhere: no such checkpoint directory"):
+        told("./nowhere", problems_file, "--global_batch_size", "16")
+    with pytest.raises(ValueError, match=r"nowhere\.jsonl: no such file"):
+        told(bare_base, "nowhere.jsonl", "--global_batch_size", "16")
+
+
+def test_what_would_fail_is_said(bare_base, problems_file, tmp_path):
+    fine = ("--global_batch_size", "16")
+    assert warnings_of(told(bare_base, problems_file, *fine)) == []
+    # 24 problems of 4 trajectories each are more than the 20 that there are
+    [batch] = warnings_of(told(bare_base, problems_file, "--global_batch_size", "96"))
+    assert "20 problems are fewer than the 24 that are sampled together" in batch
+    [context] = warnings_of(told(bare_base, problems_file, *fine, "--num_turns", "40"))
+    assert "turn 40 may reach" in context and "context of 1024" in context
+    [cut] = warnings_of(told(bare_base, problems_file, *fine, "--max_completion_length", "4"))
+    assert re.search(r"a reference takes \d+ tokens, more than --max_completion_length 4", cut)
+    [engine] = warnings_of(
+        told(bare_base, problems_file, *fine, "--use_transformers_continuous_batching", "true")
+    )
+    assert "reserves its own share of the GPU" in engine
+    broken = tmp_path / "broken.jsonl"
+    save_problems([replace(PROBLEMS[0], code="def mint(xs):\n    return 0"), *PROBLEMS[1:]], broken)
+    [reference] = warnings_of(told(bare_base, broken, *fine))
+    assert f"the reference of task {PROBLEMS[0].task_id} does not pass its tests" in reference
+
+
+def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp_path):
+    path = tmp_path / "bare.jsonl"
+    save_problems([replace(problem, code="") for problem in PROBLEMS], path)
+    text = told(bare_base, path, "--global_batch_size", "16", "--num_turns", "3", "--credit", "last")
+    assert text.count("def solution(*args):\n    return None\n[DONE]") == 1 + 2  # in turns 2 and 3
+    assert "a placeholder (there is no reference) of task boost-0 passes 0 of 3 tests" in text
+    assert "16 rows and 48 programs each" in text  # `last` trains one turn of three
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision", "base", "compute"),
+    [
+        ((), FLOAT32, 4, 4),
+        (("--bf16", "true"), AUTOCAST, 4, 2),
+        (("--dtype", "bfloat16"), PURE_BF16, 2, 2),
+        (("--use_peft", "true", "--dtype", "bfloat16"), FLOAT32, 2, 2),
+        (("--use_peft", "true", "--dtype", "bfloat16", "--load_in_4bit", "true"), PURE_BF16, 2, 2),
+    ],
+)
+def test_precision_follows_the_options(flags, precision, base, compute):
+    needed = ["--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none"]
+    args, model_args = parse((CoCoSConfig, ModelConfig), "", [*needed, *flags])
+    setting = run_setting(args, model_args, None, has_reference=True)
+    assert (setting.precision, setting.base_weights, setting.compute) == (precision, base, compute)
+    assert setting.layer_weights == (NF4 if "--load_in_4bit" in flags else None)
+    assert (setting.zero_stage, setting.num_gpus, setting.precision is ZERO_BF16) == (0, 1, False)

@@ -1,0 +1,195 @@
+"""The paper estimate of memory: against the ZeRO paper, DeepSpeed's own, and real tensors."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
+from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
+from peft import LoraConfig, get_peft_model
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaConfig
+
+from cocos.planning.memory import (
+    AUTOCAST,
+    FLOAT32,
+    GIB,
+    NF4,
+    OVERHEAD,
+    ZERO_BF16,
+    Load,
+    ModelShape,
+    Setting,
+    activation_bytes,
+    cache_bytes,
+    fits,
+    gathered_bytes,
+    gradient_bytes,
+    head_bytes,
+    layer_bytes,
+    optimizer_bytes,
+    peak,
+    phases,
+    reference_bytes,
+    weight_bytes,
+)
+from cocos.planning.run_sizes import model_shape
+from tests.support.paths import ROOT
+
+BASE = ROOT / "data/toy/base"
+
+
+def bare(parameters: int) -> ModelShape:
+    """So many parameters and no module that is ever whole."""
+    return ModelShape(parameters, 0, 1, 0, 0, 1, 1, 0, 0, 1)
+
+
+def states(shape, setting):
+    return weight_bytes(shape, setting) + gradient_bytes(shape, setting) + optimizer_bytes(shape, setting)
+
+
+# 7.5 B parameters on 64 GPUs, in the paper's own rounding (arXiv 1910.02054, fig. 1)
+@pytest.mark.parametrize(
+    ("stage", "num_gpus", "gb"), [(0, 1, 120), (1, 64, 31.4), (2, 64, 16.6), (3, 64, 1.9)]
+)
+def test_states_are_those_of_the_zero_paper(stage, num_gpus, gb):
+    setting = Setting(ZERO_BF16, stage, num_gpus)
+    assert states(bare(7_500_000_000), setting) / 1e9 == pytest.approx(gb, abs=0.05)
+
+
+@pytest.mark.parametrize("num_gpus", [1, 2, 8])
+def test_the_optimizers_step_needs_what_deepspeed_says(num_gpus):
+    shape = bare(1_543_714_304)
+    load = Load(0, 0, 0, 0, 0)
+    two = phases(shape, Setting(ZERO_BF16, 2, num_gpus, has_reference=False), load)["step"]
+    _, theirs = estimate_zero2_model_states_mem_needs(shape.parameters, num_gpus, cpu_offload=False)
+    assert sum(two) == pytest.approx(theirs, abs=2)
+
+    largest = 233_373_696  # the embedding
+    shape = replace(shape, layer_parameters=largest)
+    three = phases(shape, Setting(ZERO_BF16, 3, num_gpus, has_reference=False), load)["step"]
+    _, theirs, _ = estimate_zero3_model_states_mem_needs(
+        shape.parameters, largest, num_gpus, cpu_offload=False
+    )
+    # theirs leaves out the bfloat16 gradients, which live until the step has read them
+    assert sum(three) == pytest.approx(theirs + 2 * shape.parameters / num_gpus, abs=2)
+
+
+def test_the_laboratorys_model_takes_what_the_estimate_says():
+    model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    shape = model_shape(AutoConfig.from_pretrained(BASE))
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([[1, 2, 3]])).loss.backward()
+    optimizer.step()
+    setting = Setting(FLOAT32)
+    parameters = list(model.parameters())
+    assert weight_bytes(shape, setting) == sum(p.nbytes for p in parameters)
+    assert gradient_bytes(shape, setting) == sum(p.grad.nbytes for p in parameters)
+    moments = [s.nbytes for state in optimizer.state.values() for name, s in state.items() if name != "step"]
+    assert optimizer_bytes(shape, setting) == sum(moments)
+    assert shape.layer_parameters == sum(p.numel() for p in model.model.layers[0].parameters())
+
+
+def test_a_layers_parameters_and_adapters_are_counted_as_peft_makes_them(tiny_model):
+    adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    shape = model_shape(AutoConfig.from_pretrained(tiny_model), adapter)
+    model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.bfloat16), adapter)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    # rank 4 on two square maps of width 32 in two layers: 2 * 2 * 4 * (32 + 32)
+    assert shape.trained == shape.adapter_parameters == sum(p.numel() for p in trained) == 1024
+    assert weight_bytes(shape, Setting(FLOAT32, base_weights=2)) == sum(p.nbytes for p in model.parameters())
+
+
+def test_the_cache_takes_what_a_real_one_does():
+    model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    cache = DynamicCache(config=model.config)
+    model(input_ids=torch.ones(3, 7, dtype=torch.long), past_key_values=cache)
+    real = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    assert cache_bytes(model_shape(model.config), tokens=3 * 7, element=4) == real
+
+
+def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoints: bool) -> int:
+    """Memory that the decoder keeps for its backward pass, parameters aside."""
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype).train()
+    if checkpoints:
+        model.gradient_checkpointing_enable()
+    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, torch.Tensor] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        place = tensor.untyped_storage().data_ptr()
+        if place not in parameters:
+            kept[place] = tensor  # holding it, so that its place is not given to another
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = model.model(input_ids=torch.ones(1, tokens, dtype=torch.long), use_cache=False)
+    assert output.last_hidden_state.requires_grad
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+
+
+@pytest.mark.parametrize(("dtype", "element"), [(torch.bfloat16, 2), (torch.float32, 4)])
+def test_activations_are_those_that_autograd_keeps(dtype, element):
+    def config(layers: int) -> LlamaConfig:
+        return LlamaConfig(
+            vocab_size=64, hidden_size=64, intermediate_size=160, num_hidden_layers=layers,
+            num_attention_heads=4, num_key_value_heads=2,
+        )  # fmt: skip
+
+    tokens = 256
+    shape, setting = model_shape(config(3)), Setting(compute=element)
+    layer = saved_bytes(config(3), dtype, tokens, False) - saved_bytes(config(2), dtype, tokens, False)
+    assert tokens * layer_bytes(shape, setting) == pytest.approx(layer, rel=0.02)
+    checkpoint = saved_bytes(config(3), dtype, tokens, True) - saved_bytes(config(2), dtype, tokens, True)
+    assert checkpoint == tokens * 64 * element  # a layer's input
+    held = activation_bytes(shape, setting, tokens) - 2 * tokens * layer_bytes(shape, setting)
+    assert held == 3 * checkpoint
+
+
+QWEN = ModelShape(1_543_714_304, 46_797_824, 28, 1536, 8960, 12, 2, 128, 151_936, 131_072)
+
+
+def test_one_phase_by_hand():
+    setting = Setting(ZERO_BF16, zero_stage=2, num_gpus=8)
+    found = phases(QWEN, setting, Load(16, 32, 8, prompt=900, answer=512))
+    p = 1_543_714_304
+    update = found["update"]
+    assert update.weights == update.reference == 2 * p
+    assert update.optimizer == 12 * p / 8 and update.gradients == 2 * p / 8 and update.cache == 0
+    # bfloat16: a layer keeps 4 h + 2 * 1536 + 2 * 256 + 4 * 8960 numbers and 2 h in float32
+    layer = 2 * (4 * 1536 + 2 * 1536 + 2 * 256 + 4 * 8960) + 4 * 2 * 1536
+    assert update.activations == 8 * 1412 * (28 * 1536 * 2 + 2 * layer)
+    # 4,096 answer tokens: two tiles of 4,096 x 32,768 in bfloat16, hidden and head gradients in float32
+    assert update.logits == 2 * 4096 * 32768 * 2 + 4096 * 1536 * 4 + 151_936 * 1536 * 4
+    assert found["rollout"].cache == 16 * 1412 * 28_672
+    assert found["rollout"].logits == 16 * 151_936 * 12
+    assert found["step"].gradients == (2 + 4) * p / 8
+    assert peak(found) == max(sum(phase) for phase in found.values()) + OVERHEAD
+
+
+def test_sampling_under_stage_3_gathers_the_weights():
+    setting = Setting(ZERO_BF16, zero_stage=3, num_gpus=8)
+    live = 4 * 151_936 * 1536  # the embedding, the largest module
+    assert weight_bytes(QWEN, setting) == 2 * QWEN.parameters / 8 + live
+    assert weight_bytes(QWEN, setting) + gathered_bytes(QWEN, setting) == 2 * QWEN.parameters + live
+    assert reference_bytes(QWEN, setting) == 2 * QWEN.parameters / 8
+
+
+def test_without_zero_every_gpu_pays_for_all_and_for_the_buckets():
+    one, two = Setting(AUTOCAST), Setting(AUTOCAST, num_gpus=2)
+    assert gradient_bytes(bare(10), two) == 2 * gradient_bytes(bare(10), one) == 80
+    assert optimizer_bytes(bare(10), two) == optimizer_bytes(bare(10), one) == 80
+    update = phases(bare(10), one, Load(0, 0, 0, 0, 0))["update"]
+    assert update.weights == 40 + 20 and update.reference == 40  # autocast's copies in bfloat16
+
+
+def test_an_adapter_needs_no_reference_and_a_quantized_base_half_a_byte():
+    shape = replace(QWEN, adapter_parameters=1000)
+    layers = 28 * 46_797_824
+    setting = Setting(FLOAT32, base_weights=2, layer_weights=NF4)
+    assert weight_bytes(shape, setting) == 4000 + 0.5625 * layers + 2 * (QWEN.parameters - layers)
+    assert reference_bytes(shape, setting) == 0 and gradient_bytes(shape, setting) == 4000
+    assert head_bytes(shape, setting, 100) < head_bytes(QWEN, setting, 100)  # its head has no gradients
+
+
+def test_a_run_fits_only_below_what_the_allocator_can_fill():
+    assert fits(22.7 * GIB, 24) and not fits(22.9 * GIB, 24)

@@ -1,0 +1,277 @@
+"""The commands of the README, run as their users run them, on a tiny model."""
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from cocos.problems import load_problems, save_problems
+from tests.support.paths import ROOT
+
+BIN = os.path.dirname(sys.executable)
+TOY = ROOT / "data/toy"
+ENVIRONMENT = os.environ | {
+    "PATH": f"{BIN}:{os.environ['PATH']}",
+    "OMP_NUM_THREADS": "1",
+    "WANDB_MODE": "offline",
+    "HF_HUB_OFFLINE": "1",
+    "WANDB_DIR": tempfile.gettempdir(),
+    "DS_ACCELERATOR": "cpu",
+}
+
+
+def command(*words, timeout_s=240):
+    """Run a command in the repository, one thread, no network, wandb offline; return the finished process."""
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+
+
+def succeed(*words):
+    done = command(*words)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done
+
+
+def complaint(*words):
+    """The one line that a refused command prints, and nothing like a traceback."""
+    done = command(*words)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, done.stderr[-2000:]
+    return lines[0]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def problems_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
+    save_problems(load_problems(TOY / "boost.jsonl")[:6], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows_file(tmp_path_factory):
+    """Boost rows in the released README's format: a JSON list whose prompts end with the bare marker."""
+    rows = [
+        {"prompt": "double a number\n\n[BEGIN]", "completion": "def f(x):\n    return x\n[DONE]"},
+        {
+            "prompt": "double a number\n\n[BEGIN]\ndef f(x):\n    return x\n[DONE]\n\nPlease correct it.\n\n[CORRECT]",
+            "completion": "def f(x):\n    return 2 * x\n[DONE]",
+        },
+    ] * 4
+    path = tmp_path_factory.mktemp("rows") / "boost.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
+def test_the_reference_boost_command_works_as_written(tiny_model, rows_file, tmp_path):
+    succeed(
+        *("deepspeed", "--num_gpus", 1, "--master_port", free_port(), "./boost/boost_train.py"),
+        *("--deepspeed", "configs/deepspeed/zero2.json"),
+        *("--model_name_or_path", tiny_model),
+        *("--global_batch_size", 4),
+        *("--train_data", rows_file),
+        *("--eval_data", rows_file),
+        *("--output_dir", tmp_path / "boost"),
+        *("--report_to", "wandb"),
+        *("--wandb_run_name", "boost-reference"),
+        *("--weight_decay", 0.1),
+        *("--max_steps", 2),  # the one thing added: 1000 updates are the default
+    )
+    run = json.loads((tmp_path / "boost/run.json").read_text())["options"]
+    assert run["weight_decay"] == 0.1 and run["run_name"] == "boost-reference"
+    assert run["gradient_accumulation_steps"] == 4 and run["deepspeed"] == "configs/deepspeed/zero2.json"
+    assert (tmp_path / "boost/model.safetensors").exists()
+    [state] = (tmp_path / "boost").glob("checkpoint-*/trainer_state.json")
+    assert any("eval_loss" in log for log in json.loads(state.read_text())["log_history"])
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
+def test_the_reference_training_command_works_as_written(tiny_model, problems_file, tmp_path):
+    succeed(
+        *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),
+        *("--deepspeed", "configs/deepspeed/zero2.json"),
+        *("--model_name_or_path", tiny_model),
+        *("--local_rollout_forward_batch_size", 4),
+        *("--train_data", problems_file),
+        *("--output_dir", tmp_path / "cocos"),
+        *("--report_to", "wandb"),
+        *("--wandb_run_name", "cocos-reference"),
+        *("--rloo_k", 4),
+        *("--weight", 0.25),
+        # added, to be done within a test: the defaults are 1500 updates of 128 trajectories and 512 tokens
+        *(
+            "--max_steps",
+            1,
+            "--global_batch_size",
+            8,
+            "--max_completion_length",
+            4,
+            "--max_truncated_share",
+            1,
+        ),
+    )
+    run = json.loads((tmp_path / "cocos/run.json").read_text())["options"]
+    assert run["num_generations"] == 4 and run["gamma"] == 0.25 and run["rollout_batch_size"] == 4
+    assert run["gradient_accumulation_steps"] == 1
+    assert (tmp_path / "cocos/model.safetensors").exists()
+
+
+def test_the_reference_evaluation_command_works_as_written(problems_file, tmp_path):
+    done = succeed(
+        *(sys.executable, "test.py"),
+        *("--output_dir", tmp_path / "eval"),
+        *("--test_data", problems_file),
+        *("--num_turns", 3),
+        *("--batch_size", 4),
+        *("--model_name_or_path", TOY / "base"),
+        *("--max_completion_length", 40),
+    )
+    rows = [json.loads(line) for line in (tmp_path / "eval/samples.jsonl").read_text().splitlines()]
+    assert [row["task_id"] for row in rows] == [p.task_id for p in load_problems(problems_file)]
+    assert all(len(row["turns"]) == 3 for row in rows)
+    metrics = json.loads((tmp_path / "eval/metrics.json").read_text())
+    right = [
+        sum(turn["is_right"] for turn in turns) / 6
+        for turns in zip(*(row["turns"] for row in rows), strict=True)
+    ]
+    assert [metrics["metrics"][f"acc_t{t}"]["value"] for t in (1, 2, 3)] == pytest.approx(right)
+    run = json.loads((tmp_path / "eval/run.json").read_text())
+    assert (
+        run["feedback"] == "none" and run["isolation"] and len(run["data_sha256"][str(problems_file)]) == 64
+    )
+    assert run["options"]["protocol"] == "cocos" and "torch" in run["versions"]
+    assert "acc@t" in done.stdout and (tmp_path / "eval/report.png").stat().st_size > 5000
+
+
+def test_boost_rows_are_made_and_trained_on(problems_file, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    succeed(
+        *(sys.executable, "scripts/make_boost_data.py", "--config", "configs/toy/boost_data.yaml"),
+        *("--train_data", problems_file, "--output", rows),
+    )
+    made = [json.loads(line) for line in rows.read_text().splitlines()]
+    first = [row for row in made if row["prompt"].endswith("[BEGIN]\n")]
+    second = [row for row in made if row["prompt"].endswith("[CORRECT]\n")]
+    assert len(first) == len(second) == len(made) // 2 > 0
+    succeed(
+        *(sys.executable, "boost/boost_train.py", "--config", "configs/toy/boost.yaml"),
+        *("--train_data", rows, "--output_dir", tmp_path / "boost", "--max_steps", 1),
+    )
+    assert (tmp_path / "boost/model.safetensors").exists()
+
+
+def test_cocos_trains_from_a_config_and_saves_what_test_py_reads(problems_file, tmp_path):
+    out = tmp_path / "cocos"
+    succeed(
+        *(
+            sys.executable,
+            "train.py",
+            "--config",
+            "configs/toy/cocos.yaml",
+            "--model_name_or_path",
+            TOY / "base",
+        ),
+        *("--train_data", problems_file, "--dev_data", problems_file, "--output_dir", out),
+        *("--max_steps", 2, "--global_batch_size", 8, "--per_device_train_batch_size", 4, "--eval_steps", 1),
+        *("--save_steps", 1),
+    )
+    run = json.loads((out / "run.json").read_text())
+    assert run["options"]["credit"] == "turn" and run["feedback"] == "none"
+    assert set(run["data_sha256"]) == {str(problems_file)}
+    succeed(
+        *(sys.executable, "test.py", "--config", "configs/toy/eval.yaml", "--model_name_or_path", out),
+        *("--test_data", problems_file, "--output_dir", tmp_path / "eval", "--limit", 2),
+    )
+    assert len((tmp_path / "eval/samples.jsonl").read_text().splitlines()) == 2
+
+
+def test_samples_of_an_earlier_evaluation_are_never_overwritten(problems_file, tmp_path):
+    (tmp_path / "samples.jsonl").write_text("{}\n")
+    line = complaint(
+        *(sys.executable, "test.py", "--model_name_or_path", TOY / "base", "--test_data", problems_file),
+        *("--output_dir", tmp_path),
+    )
+    assert "has samples; --resume continues that run, or choose another --output_dir" in line
+    assert (tmp_path / "samples.jsonl").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (("train.py", "--gama", "0.5"), "unknown option: --gama; did you mean --gamma?"),
+        (("test.py", "--test_data", "nowhere.jsonl"), "nowhere.jsonl: no such file"),
+        (("train.py", "--global_batch_size", "6"), "--global_batch_size 6 does not divide by 4"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(words, expected, tiny_model, problems_file, tmp_path):
+    script, *rest = words
+    data = "--test_data" if script == "test.py" else "--train_data"
+    line = complaint(
+        *(sys.executable, script, "--model_name_or_path", tiny_model, data, problems_file),
+        *("--output_dir", tmp_path / "out", *rest),
+    )
+    assert expected in line
+    assert not (tmp_path / "out/samples.jsonl").exists()
+
+
+def test_fewer_problems_than_one_batch_takes_are_refused(tiny_model, problems_file, tmp_path):
+    line = complaint(
+        *(sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file),
+        *("--output_dir", tmp_path / "out", "--global_batch_size", 16, "--report_to", "none"),
+    )
+    assert "6 problems, fewer than the 8 that are sampled together" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_credit_last_wants_whole_groups_on_every_device(tiny_model, problems_file, tmp_path):
+    done = command(
+        *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "train.py"),
+        *(
+            "--model_name_or_path",
+            tiny_model,
+            "--train_data",
+            problems_file,
+            "--output_dir",
+            tmp_path / "out",
+        ),
+        *("--credit", "last", "--rloo_k", 8, "--global_batch_size", 8, "--report_to", "none"),
+        "--dry_run",
+    )
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert "--credit last needs whole groups on a device: 4 trajectories" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [("bitsandbytes", ("--use_peft", "--load_in_4bit")), ("liger_kernel", ("--use_liger_kernel",))],
+)
+def test_a_package_that_an_option_needs_and_that_is_missing_is_named_in_one_line(
+    package, words, problems_file, tmp_path
+):
+    if importlib.util.find_spec(package):
+        pytest.skip(f"{package} is installed")
+    line = complaint(
+        *(sys.executable, "train.py", "--model_name_or_path", TOY / "base", "--train_data", problems_file),
+        *("--output_dir", tmp_path / "out", "--report_to", "none", "--global_batch_size", 8, *words),
+    )
+    assert f"pip install -U {package}" in line or f"pip install {package.replace('_', '-')}" in line

@@ -1,0 +1,135 @@
+"""Who may import whom, and what we lean on in TRL."""
+
+import ast
+import inspect
+import subprocess
+import sys
+import textwrap
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from transformers import Trainer
+from trl import RLOOConfig, RLOOTrainer
+
+from cocos.config.cocos_config import UNTRUNCATED, WITHOUT_EFFECT
+from cocos.training.checkpoints import ResumableTrainer
+from cocos.training.trainer import CoCoSTrainer
+from tests.support.paths import ROOT
+
+PURE = [
+    "cocos",
+    "cocos.files.json_lines",
+    "cocos.problems",
+    "cocos.prompts",
+    "cocos.executor",
+    "cocos.feedback",
+    "cocos.rewards",
+    "cocos.rollout",
+    "cocos.metrics",
+    "cocos.planning.memory",
+    "cocos.planning.schedule",
+    "cocos.estimates",
+    "cocos.evaluation.sample_rows",
+    "cocos.evaluation.sample_files",
+    "cocos.generation",
+    "cocos.generation.scripted",
+]
+OVERRIDES = {
+    "__init__",
+    "_generate_and_score_completions",
+    "_get_train_sampler",
+    "evaluate",
+    "_tag_names",
+    "_name",
+}
+RESUMABLE = {"_save_checkpoint", "_save_rng_state", "_run_epoch"}
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_the_first_layer_imports_the_standard_library_alone(module):
+    script = (
+        f"import sys; before = set(sys.modules); import {module}\n"
+        "names = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(names - set(sys.stdlib_module_names)))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["cocos"]  # so neither torch, transformers, trl, datasets nor numpy
+
+
+def imported(path: Path) -> set[str]:
+    """Full names of everything that a file imports, at its top or inside a function."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names.add(node.module)
+    return names
+
+
+def test_cocos_never_imports_boost_the_entry_points_or_scripts():
+    for path in (ROOT / "cocos").rglob("*.py"):
+        roots = {name.partition(".")[0] for name in imported(path)}
+        assert not roots & {"boost", "train", "test", "scripts"}, path
+
+
+def test_the_method_knows_neither_configuration_nor_trainer():
+    upper = {"cocos.config", "cocos.training.trainer", "cocos.report"}
+    for name in ("problems", "prompts", "rewards", "feedback", "rollout", "metrics", "records", "samples"):
+        assert not imported(ROOT / "cocos" / f"{name}.py") & upper, name
+
+
+def test_our_trainer_overrides_what_trl_still_has_and_shadows_nothing_by_accident():
+    ours = {
+        name for name, value in vars(CoCoSTrainer).items() if callable(value) or not name.startswith("__")
+    }
+    theirs = {name for parent in RLOOTrainer.__mro__[:-1] for name in vars(parent)} | assigned(RLOOTrainer)
+    assert ours & theirs == OVERRIDES
+
+
+def test_what_makes_a_trainer_resumable_overrides_what_transformers_still_has():
+    assert {name for name in vars(ResumableTrainer) if not name.startswith("__")} == RESUMABLE
+    assert set(vars(Trainer)) >= RESUMABLE
+    for name in RESUMABLE - {"_run_epoch"}:
+        ours, theirs = (
+            list(inspect.signature(getattr(c, name)).parameters) for c in (ResumableTrainer, Trainer)
+        )
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["_generate_and_score_completions", "_get_train_sampler", "evaluate"])
+def test_our_overrides_take_what_trl_hands_them(name):
+    ours, theirs = (list(inspect.signature(getattr(c, name)).parameters) for c in (CoCoSTrainer, RLOOTrainer))
+    assert ours == theirs
+
+
+def test_every_attribute_that_our_trainer_takes_from_its_parent_is_there():
+    used = {node.attr for node in self_attributes(CoCoSTrainer) if isinstance(node.ctx, ast.Load)}
+    own = set(vars(CoCoSTrainer)) | assigned(CoCoSTrainer)
+    inherited = used - own
+    assert {"_metrics", "_get_per_token_logps_and_entropies", "accelerator", "ref_model"} <= inherited
+    theirs = {name for parent in RLOOTrainer.__mro__[:-1] for name in vars(parent)} | assigned(RLOOTrainer)
+    assert inherited - theirs == set()
+
+
+def test_every_option_that_is_refused_for_want_of_an_effect_is_one_of_trls():
+    defaults = {option.name: option.default for option in fields(RLOOConfig)}
+    for name, neutral in (UNTRUNCATED | WITHOUT_EFFECT).items():
+        assert defaults[name] == neutral, name
+
+
+def self_attributes(cls: type) -> list[ast.Attribute]:
+    """Every `self.name` in the source of a class."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    return [node for node in found if isinstance(node.value, ast.Name) and node.value.id == "self"]
+
+
+def assigned(cls: type) -> set[str]:
+    """Attributes that a class or one of its parents sets on self; for our own class, those of the class alone."""
+    parents = [cls] if cls is CoCoSTrainer else cls.__mro__[:-1]
+    nodes = [node for parent in parents for node in self_attributes(parent)]
+    return {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}

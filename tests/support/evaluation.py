@@ -1,0 +1,78 @@
+"""Evaluations for tests: in this process, and in processes that can be killed.
+
+Run as a script it is a nursery: for each line of JSON options on stdin it forks a process that evaluates, says
+its id, waits for it, and says how it ended. Forking saves the imports, which take longer than the evaluations.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from cocos.config import EvalConfig, open_executor, prompt_protocol
+from cocos.evaluation.generator import open_generator
+from cocos.evaluation.run import begun_trajectories, evaluate, finish, open_run
+from cocos.generation.scripted import ScriptedGenerator
+from cocos.problems import Problem
+from cocos.prompts import answer
+
+
+class Drawing(ScriptedGenerator):
+    """Draws a right, a wrong or a broken answer to "Write a function that adds N." by its seed."""
+
+    def __init__(self):
+        super().__init__(lambda prompt: "")
+
+    def generate(self, prompts, temperature=None, seeds=None):
+        texts = []
+        for prompt, seed in zip(prompts, seeds, strict=True):
+            n = "".join(map(chr, prompt)).split("adds ")[1].split(".")[0]
+            programs = [f"x + {n}", f"x - {n}", "x +", f"x + {n} if x else 0"]
+            texts.append(answer(f"def add(x):\n    return {programs[seed % 4]}"))
+        return [self.quote(text) for text in texts]
+
+
+def adding(count: int) -> list[Problem]:
+    """Problems for `Drawing`."""
+    return [
+        Problem(
+            str(n), f"Write a function that adds {n}.", (f"assert add(1) == {n + 1}", f"assert add(0) == {n}")
+        )
+        for n in range(1, count + 1)
+    ]
+
+
+def evaluated(answering=None, /, **options) -> dict:
+    """What test.py does, but for the report; the metrics."""
+    args = EvalConfig(**{"executor_workers": 1, **options})
+    protocol = prompt_protocol(args)
+    trajectories = begun_trajectories(args, protocol)
+    with open_executor(args) as executor, open_run(args, trajectories, executor) as run:
+        evaluate(run, answering or open_generator(args), protocol)
+        return finish(run)
+
+
+def rows(folder: Path) -> list[dict]:
+    """The rows of a run, timings aside."""
+    found = [json.loads(line) for line in (Path(folder) / "samples.jsonl").read_text().split("\n")[:-1]]
+    for row in found:
+        for turn in row["turns"]:
+            del turn["generation_s"], turn["execution_s"]
+            for verdict in turn["verdicts"]:
+                del verdict["duration_s"]
+    return found
+
+
+def nursery() -> None:
+    """See the module."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            evaluated(Drawing(), **json.loads(line))
+            os._exit(0)
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    nursery()

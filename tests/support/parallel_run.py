@@ -1,0 +1,79 @@
+"""The training scripts as they stand, one run after another in the processes that a launcher starts.
+
+    torchrun --nproc_per_node 2 tests/support/parallel_run.py RUNS.json      # [["train.py", "--config", ...], ...]
+
+So that layouts can be compared, samples do not depend on the rank that draws them: the n-th answer to a prompt is drawn
+with a seed made of the prompt and n. All else is what users run.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from accelerate import DistributedType, PartialState
+from torch.distributed.fsdp import FSDPModule
+
+import train
+from boost import boost_train
+from cocos.distributed import num_processors
+from cocos.training.trainer import CoCoSTrainer
+
+
+class SeededGenerator:
+    def __init__(self, generator):
+        self.batch_size = generator.batch_size
+        self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
+
+    def generate(self, prompts, temperature=None, seeds=None):
+        seen = Counter()
+        seeds = []
+        for prompt in map(tuple, prompts):
+            seen[prompt] += 1
+            seeds.append(int.from_bytes(hashlib.sha256(repr((prompt, seen[prompt])).encode()).digest()[:4]))
+        return self._generate(prompts, temperature, seeds)
+
+
+class Recorded:
+    """Notes how the model was divided among the ranks when it had been trained."""
+
+    def __init__(self, *args, **options):
+        if os.environ.get("ACCELERATE_USE_FSDP"):
+            # Accelerate applies FSDP to accelerators alone; PyTorch's own works on processors just as well.
+            PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+        super().__init__(*args, **options)
+
+    def train(self, *args, **options):
+        super().train(*args, **options)
+        wrapped = self.model_wrapped
+        layout = type(wrapped).__name__
+        if layout == "DeepSpeedEngine":
+            layout = f"ZeRO-{wrapped.zero_optimization_stage()}"
+        elif isinstance(wrapped, FSDPModule):
+            layout = "FSDP2"
+        Path(self.args.output_dir, "layout").write_text(layout)
+
+
+class SeededTrainer(Recorded, CoCoSTrainer):
+    @contextmanager
+    def _generator(self, temperature):
+        with super()._generator(temperature) as generator:
+            yield SeededGenerator(generator)
+
+
+class RecordedBoostTrainer(Recorded, boost_train.BoostTrainer):
+    pass
+
+
+if __name__ == "__main__":
+    torch.distributed.destroy_process_group = lambda group: None  # the ranks stay together for the next run
+    print(f"{num_processors()} processors for this rank", flush=True)
+    train.CoCoSTrainer, boost_train.BoostTrainer = SeededTrainer, RecordedBoostTrainer
+    with open(sys.argv[-1]) as runs:
+        for script, *words in json.load(runs):
+            sys.argv = [script, *words]
+            {"train.py": train, "boost/boost_train.py": boost_train}[script].main()

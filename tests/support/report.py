@@ -1,0 +1,48 @@
+"""Folders as test.py leaves them, from results that a test chooses."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from cocos.evaluation.sample_rows import as_row, save_json
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
+from cocos.metrics import summary
+from cocos.problems import Problem
+from cocos.rollout import Trajectory, Turn
+
+OPTIONS = {"model_name_or_path": "base", "test_data": "test.jsonl", "protocol": "cocos", "num_turns": 2}
+PASSED = ExecutionResult((Verdict(Status.PASSED),))
+FAILED = ExecutionResult((Verdict(Status.FAILED, "AssertionError"),))
+TYPE_ERROR = ExecutionResult((Verdict(Status.ERROR, "TypeError"),))
+INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")
+
+
+def turn(result: ExecutionResult, code: str = "x = 1", is_truncated: bool = False) -> Turn:
+    """A turn whose answer is the program and [DONE]."""
+    completion = Completion((1, 2, 3), f"{code}\n[DONE]", is_truncated, duration_s=0.25)
+    return Turn((1,), completion, code, result)
+
+
+def trajectory(task_id: str, *results: ExecutionResult, sample: int = 0, text: str = "t") -> Trajectory:
+    """One trajectory with these results; every turn has a program of its own."""
+    turns = tuple(turn(result, f"x = {number}") for number, result in enumerate(results, start=1))
+    return Trajectory(Problem(task_id, text, ("assert True",)), sample, turns)
+
+
+def evaluated(
+    folder: Path, trajectories: Sequence[Trajectory], feedback: str = "none", **conditions: object
+) -> Path:
+    """Write samples.jsonl, metrics.json and run.json of an evaluation; return the folder."""
+    conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
+    folder.mkdir(parents=True)
+    lines = [json.dumps(as_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
+    (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
+    save_json(summary(trajectories) | conditions, folder / "metrics.json")
+    save_json({"options": OPTIONS, "versions": {"python": "3"}} | conditions, folder / "run.json")
+    return folder
+
+
+def numbered(*rows: tuple[ExecutionResult, ...]) -> list[Trajectory]:
+    """Problems 0, 1, ... with these results per turn."""
+    return [trajectory(str(number), *row) for number, row in enumerate(rows)]

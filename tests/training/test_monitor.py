@@ -1,0 +1,119 @@
+"""What a run says about itself, from trajectories made by hand."""
+
+import logging
+import math
+import re
+
+import pytest
+
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
+from cocos.problems import Problem
+from cocos.rollout import Trajectory, Turn
+from cocos.training.monitor import Clock, Score, Warnings, batch_metrics, hidden_gap, zero_spread
+from tests.support.paths import ROOT
+
+
+def turn(*passed, tokens=3, truncated=False, infra=False):
+    verdicts = tuple(Verdict(Status.PASSED if p else Status.FAILED) for p in passed)
+    result = ExecutionResult((), infra_error="the worker died") if infra else ExecutionResult(verdicts)
+    return Turn((1, 2), Completion(tuple(range(tokens)), "x", is_truncated=truncated), "x", result)
+
+
+def trajectory(*turns, hidden=0):
+    tests = ("assert f(0)", "assert f(1)")
+    visible = tests[: len(tests) - hidden]
+    return Trajectory(Problem("1", "text", visible, hidden_test_list=tests[len(visible) :]), 0, turns)
+
+
+def test_the_metrics_of_a_batch_by_hand():
+    # turn 1: 1/2 and 2/2 pass; turn 2: 2/2 and 1/2; lengths 3 and 5, one of the two cut off
+    batch = [
+        trajectory(turn(True, False, tokens=5, truncated=True), turn(True, True)),
+        trajectory(turn(True, True), turn(True, False)),
+    ]
+    found = batch_metrics(batch, [Score([0.5, 1.0], [0.1, 0.2]), Score([1.0, 0.5], [0.3, 0.4])], [1, 2])
+    assert (found["reward_t1"], found["reward_t2"]) == (0.75, 0.75)
+    assert (found["acc_t1"], found["acc_t2"], found["delta_t1_t2"]) == (0.5, 0.5, 0.0)
+    assert (found["i2c_t1_t2"], found["c2i_t1_t2"]) == (0.5, 0.5)
+    assert (found["truncated_t1"], found["completion_length_t1"]) == (0.5, 4.0)
+    assert (found["kl_t1"], found["kl_t2"]) == (pytest.approx(0.2), pytest.approx(0.3))
+    assert found["infra_failures"] == 0
+
+
+def test_an_executor_failure_is_counted_and_has_no_part_in_the_means():
+    batch = [trajectory(turn(True, True), turn(infra=True)), trajectory(turn(False, True), turn(True, True))]
+    found = batch_metrics(batch, [Score([1.0, None], [0, 0]), Score([0.5, 1.0], [0, 0])], [1, 2])
+    assert (found["infra_failures"], found["reward_t1"], found["reward_t2"]) == (1, 0.75, 1.0)
+    assert found["acc_t1"] == 0.0  # of the one trajectory that was executed throughout
+    nothing = batch_metrics(batch[:1] * 2, [Score([1.0, None], [0, 0])] * 2, [1, 2])
+    assert math.isnan(nothing["reward_t2"]) and "acc_t1" not in nothing
+
+
+def test_with_credit_last_only_the_trained_turn_has_a_kl():
+    found = batch_metrics([trajectory(turn(True), turn(True))], [Score([1.0, 1.0], [0.7])], [2])
+    assert found["kl_t2"] == 0.7 and "kl_t1" not in found
+
+
+def test_a_group_without_spread_teaches_nothing_at_that_turn():
+    # two groups: at turn 1 all equal in both, at turn 2 in the first only; a None is not a value of its own
+    groups = [[[1.0, 0.5], [1.0, None]], [[0.0, 1.0], [0.0, 0.0]]]
+    assert zero_spread(groups) == [1.0, 0.5]
+
+
+def test_the_hidden_gap_is_the_share_that_passes_all_it_was_shown_and_not_all_there_is():
+    fitted = trajectory(turn(False, False), turn(True, False), hidden=1)
+    right = trajectory(turn(False, False), turn(True, True), hidden=1)
+    wrong = trajectory(turn(True, False), turn(False, True), hidden=1)
+    assert hidden_gap([fitted, right, wrong, wrong]) == 0.25
+    assert hidden_gap([trajectory(turn(True, False))]) is None
+
+
+def test_a_growing_gap_is_warned_about_and_a_steady_one_is_not(caplog):
+    warnings = Warnings(dead_batches=10)
+    with caplog.at_level(logging.WARNING):
+        for gap in (0.10, 0.14, 0.02):
+            warnings.note_gap(gap)
+        assert caplog.text == ""
+        warnings.note_gap(0.16)
+    assert (
+        "16.0% of the dev answers pass the visible tests" in caplog.text
+        and "10.0% at the first" in caplog.text
+    )
+
+
+def test_dead_batches_are_warned_about_each_time_so_many_have_passed_in_a_row(caplog):
+    warnings = Warnings(dead_batches=2)
+    with caplog.at_level(logging.WARNING):
+        for spread in ([1.0, 1.0], [1.0, 0.5], [1.0, 1.0]):
+            warnings.note_spread(spread)
+        assert caplog.text == ""
+        warnings.note_spread([1.0, 1.0])
+        assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
+
+
+def test_the_phases_of_an_update_add_up(executor):
+    clock = Clock(executor)
+    clock.begin_update()
+    with clock.phase("rollout"):
+        sum(range(10**6))
+    with clock.phase("logprobs"):
+        sum(range(10**6))
+    read = clock.read([trajectory(turn(True, tokens=7))])
+    assert read["time/rollout_s"] > 0 and read["time/logprobs_s"] > 0
+    assert read["time/generation_s"] + read["time/execution_s"] == pytest.approx(read["time/rollout_s"])
+    assert clock.end_update() >= 0
+    with clock.phase("rollout"):
+        pass
+    assert clock.read([trajectory(turn(True))])["time/rollout_s"] < read["time/rollout_s"]  # a new update
+
+
+def test_every_metric_is_explained_on_the_method_page(executor):
+    page = (ROOT / "docs/cocos.md").read_text().split("## Logged metrics")[1].split("\n## ")[0]
+    explained = set(re.findall(r"`([\w/@]+)`", page))
+    batch = [trajectory(turn(True), turn(True), hidden=0)]
+    names = {*batch_metrics(batch, [Score([1.0, 1.0], [0, 0])], [1, 2]), *Clock(executor).read(batch)}
+    names |= {"time/update_s", "peak_memory_mb", "eval_hidden_gap", "frac_reward_zero_std_t1"}
+    assert {
+        name for name in names if name not in explained and re.sub(r"_t2$", "_t1", name) not in explained
+    } == set()

@@ -1,0 +1,249 @@
+"""Two ranks train what one process trains, by DDP, ZeRO and FSDP2: real launchers, on processors, over gloo."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import chain
+
+import pytest
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from cocos.distributed import connect_deepspeed, equal_share, num_processors
+from cocos.problems import load_problems, save_problems
+from tests.project.test_entry_points import ENVIRONMENT, free_port
+from tests.support.paths import ROOT
+
+TOY = ROOT / "data/toy"
+UPDATES = 4
+COMMON = {
+    "model_name_or_path": "data/toy/base",
+    "learning_rate": 3e-4,
+    "lr_scheduler_type": "constant",
+    "logging_steps": 1,
+    "max_steps": UPDATES,
+    "eval_steps": UPDATES // 2,
+    "save_steps": UPDATES // 2,
+    "save_total_limit": 2,
+    "report_to": "none",
+    "disable_tqdm": True,
+    "seed": 9,
+}
+COCOS = COMMON | {
+    "train_data": "data/toy/train.jsonl",
+    "credit": "turn",
+    "num_generations": 4,
+    "num_iterations": 2,  # so that the ratio of new to old probabilities, and with it the loss, moves
+    "global_batch_size": 8,
+    "temperature": 1.0,
+    "beta": 0.05,
+    "max_completion_length": 24,
+}
+LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
+ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
+WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++"
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Dev problems that do not divide by two ranks, and Boost rows of unequal length."""
+    folder = tmp_path_factory.mktemp("data")
+    save_problems(load_problems(TOY / "dev.jsonl")[:5], folder / "dev.jsonl")
+    answers = [f"def mint(xs):\n    return {'sorted' * (i % 3 == 0)}(xs)[:{i}]\n[DONE]" for i in range(16)]
+    rows = [{"prompt": f"problem {i}\n\n[BEGIN]\n", "completion": a} for i, a in enumerate(answers)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def launch(data, tmp_path_factory):
+    """Train under a launcher, one run after another; return the folder that holds their outputs by name."""
+
+    def launch(launcher, **runs):
+        folder = tmp_path_factory.mktemp("runs")
+        commands = []
+        for name, options in runs.items():
+            if name.startswith("boost"):
+                script, options = "boost/boost_train.py", COMMON | {"global_batch_size": 8} | options
+                options |= {"train_data": data / "rows.jsonl", "eval_data": data / "rows.jsonl"}
+            else:
+                script, options = "train.py", COCOS | {"dev_data": data / "dev.jsonl"} | options
+            options |= {"output_dir": folder / name}
+            words = [word for flag, value in options.items() for word in (f"--{flag}", *str(value).split())]
+            words = [word.replace("THESE_RUNS", str(folder)) for word in words]
+            commands.append([script, *words])
+        (folder / "runs.json").write_text(json.dumps(commands))
+        process = subprocess.Popen(
+            [*map(str, launcher), "tests/support/parallel_run.py", str(folder / "runs.json")],
+            cwd=ROOT,
+            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=400)
+        except subprocess.TimeoutExpired:  # ranks that wait for each other: none may outlive the test
+            os.killpg(process.pid, signal.SIGKILL)
+            said, _ = process.communicate()
+            pytest.fail(f"{launcher[0]}: no end after 400 s\n{said[-4000:]}")
+        assert process.returncode == 0, said[-6000:]
+        num_ranks = 1 if launcher[0] == sys.executable else 2
+        processors = max(1, len(os.sched_getaffinity(0)) // num_ranks)
+        assert said.count(f"{processors} processors for this rank") == num_ranks
+        return folder
+
+    return launch
+
+
+@pytest.fixture(scope="module")
+def alone(launch):
+    return launch([sys.executable], full=WHOLE, lora=WHOLE | LORA, boost={"per_device_train_batch_size": 8})
+
+
+@pytest.fixture(scope="module")
+def ddp(launch):
+    config = "configs/accelerate/ddp.yaml"
+    launcher = ("accelerate", "launch", "--config_file", config, "--num_processes", 2)
+    return launch([*launcher, "--main_process_port", free_port()], full=ACCUMULATED)
+
+
+@pytest.fixture(scope="module")
+def fsdp2(launch):
+    config = "configs/accelerate/fsdp2.yaml"
+    launcher = ("accelerate", "launch", "--config_file", config, "--num_processes", 2)
+    return launch(
+        [*launcher, "--main_process_port", free_port()],
+        full=ACCUMULATED,
+        resumed=ACCUMULATED | {"resume_from_checkpoint": f"THESE_RUNS/full/checkpoint-{UPDATES // 2}"},
+        bf16=ACCUMULATED | {"bf16": True},
+        lora=ACCUMULATED | LORA,
+        boost={"per_device_train_batch_size": 2},
+    )
+
+
+@pytest.fixture(scope="module")
+def zero(launch):
+    stages = {stage: {"deepspeed": f"configs/deepspeed/zero{stage}.json"} for stage in (1, 2, 3)}
+    return launch(
+        ["deepspeed", "--num_gpus", 2, "--master_port", free_port()],
+        full1=ACCUMULATED | stages[1],
+        full2=ACCUMULATED | stages[2],
+        full3=ACCUMULATED | stages[3],
+        resumed3=ACCUMULATED
+        | stages[3]
+        | {"resume_from_checkpoint": f"THESE_RUNS/full3/checkpoint-{UPDATES // 2}"},
+        bf163=ACCUMULATED | stages[3] | {"bf16": True},
+        lora2=ACCUMULATED | LORA | stages[2],
+        # weights that stay divided: every sampled token is a forward pass that the ranks make together
+        lora3=ACCUMULATED | LORA | stages[3] | {"ds3_gather_for_generation": False},
+        boost3={"per_device_train_batch_size": 2} | stages[3],
+    )
+
+
+def of_zero(*names):
+    return [pytest.param("zero", name, marks=needs_compiler) for name in names]
+
+
+LAYOUTS = [
+    ("ddp", "full"),
+    *of_zero("full1", "full2", "full3", "lora2", "lora3"),
+    ("fsdp2", "full"),
+    ("fsdp2", "lora"),
+]
+BF16 = [*of_zero("bf163"), ("fsdp2", "bf16")]
+BOOST = [*of_zero("boost3"), ("fsdp2", "boost")]
+RESUMED = [*of_zero("resumed3"), ("fsdp2", "resumed")]
+
+
+def logs(output):
+    """What each update logged, and what the evaluation after the last one did."""
+    state = json.loads((output / f"checkpoint-{UPDATES}/trainer_state.json").read_text())
+    return [{k: v for k, v in log.items() if k in COMPARED} for log in state["log_history"]]
+
+
+COMPARED = {
+    *("loss", "grad_norm", "reward_t1", "reward_t2", "kl_t1", "kl_t2", "acc_t1", "acc_t2", "num_tokens"),
+    *("clip_ratio/region_mean", "completion_length_t2", "eval_acc_t1", "eval_better_t1_t2", "eval_loss"),
+}
+
+
+@pytest.mark.parametrize("layout, name", [*LAYOUTS, *BOOST])
+def test_two_ranks_equal_one_process_at_the_same_global_batch(alone, layout, name, request):
+    """Losses, gradients and KL of every update, greedy answers after the last, and the weights that were saved."""
+    folder = request.getfixturevalue(layout)
+    expected = {"ddp": "DistributedDataParallel", "fsdp2": "FSDP2", "zero": f"ZeRO-{name[-1]}"}
+    assert (folder / name / "layout").read_text() == expected[layout]
+    single, double = logs(alone / name.rstrip("123")), logs(folder / name)
+    assert len(single) == len(double) == UPDATES + 2
+    for one, two in zip(single, double, strict=True):
+        assert two == pytest.approx(one, rel=1e-3, abs=1e-4)
+    gradients = [one["grad_norm"] for one in single if "grad_norm" in one]
+    assert len(gradients) == UPDATES and min(gradients) > 0.01, "a batch without gradient proves nothing"
+    for kept in (".", f"checkpoint-{UPDATES}"):
+        assert apart(folder / name / kept, alone / name.rstrip("123") / kept) < 1e-4
+
+
+def weights(output):
+    """The weights of a plain checkpoint, read as any user reads it; of an adapter, its own."""
+    if (output / "adapter_model.safetensors").exists():
+        return load_file(output / "adapter_model.safetensors")
+    return AutoModelForCausalLM.from_pretrained(output, dtype="float32").state_dict()
+
+
+def apart(output, other):
+    """The largest difference between any two weights of two checkpoints."""
+    ours, theirs = weights(output), weights(other)
+    assert ours.keys() == theirs.keys()
+    return max((ours[key] - theirs[key]).abs().max().item() for key in ours)
+
+
+@pytest.mark.parametrize("layout, name", RESUMED)
+def test_ranks_that_were_interrupted_and_resumed_equal_ranks_that_were_not(layout, name, request):
+    folder = request.getfixturevalue(layout)
+    whole = name.replace("resumed", "full")
+    assert logs(folder / name) == logs(folder / whole)
+    assert apart(folder / name, folder / whole) == 0
+    assert (
+        apart(folder / name / f"checkpoint-{UPDATES}", folder / whole / f"checkpoint-{UPDATES // 2}") > 1e-5
+    )
+
+
+@pytest.mark.parametrize("layout, name", [*LAYOUTS, *BF16])
+def test_the_reference_is_the_policy_at_step_0(layout, name, request):
+    first, after = [log for log in logs(request.getfixturevalue(layout) / name) if "kl_t1" in log]
+    assert first["kl_t1"] == pytest.approx(0, abs=1e-6) and first["kl_t2"] == pytest.approx(0, abs=1e-6)
+    assert abs(after["kl_t1"]) > 1e-4, "a policy that never leaves its reference proves nothing"
+
+
+@pytest.mark.parametrize("num_items, num_ranks", [(5, 2), (4, 2), (1, 4), (7, 3)])
+def test_every_rank_has_equally_many_and_all_are_there_in_order(num_items, num_ranks):
+    shares = [equal_share(range(num_items), rank, num_ranks) for rank in range(num_ranks)]
+    assert len({len(share) for share in shares}) == 1
+    assert list(chain(*shares))[:num_items] == list(range(num_items))
+    assert len(shares[0]) * num_ranks < num_items + num_ranks
+
+
+@pytest.mark.parametrize("variable", ["LOCAL_WORLD_SIZE", "LOCAL_SIZE"])  # torchrun's, deepspeed's
+def test_the_ranks_of_a_machine_share_its_processors(monkeypatch, variable):
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(48)))
+    assert num_processors() == 48
+    monkeypatch.setenv(variable, "8")
+    assert num_processors() == 6
+    monkeypatch.setenv(variable, "64")
+    assert num_processors() == 1
+
+
+def test_deepspeed_without_its_launcher_is_refused(monkeypatch):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    with pytest.raises(ValueError, match="--deepspeed needs its launcher"):
+        connect_deepspeed(use_cpu=True)

@@ -1,0 +1,269 @@
+"""A run that is interrupted, however and however often, ends as if it had not been."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from cocos.executor import Executor
+from cocos.training.checkpoints import STOPPED, resume_point
+from tests.support.paths import ROOT
+
+TOY = ROOT / "data/toy"
+UPDATES = 6
+SECONDS = ("train_runtime", "peak_memory_mb", "step_time")
+
+# Statements that a run executes before train.py: its real self, killed at a known place.
+SIGNAL_IN_UPDATE = """
+import os, signal
+from cocos.training.trainer import CoCoSTrainer
+rows = CoCoSTrainer._rows
+def signalled(trainer, trajectories):  # the programs of update {update} have run, its gradients are to come
+    if trainer.state.global_step == {update} - 1:
+        os.kill(os.getpid(), signal.{signal})
+    return rows(trainer, trajectories)
+CoCoSTrainer._rows = signalled
+"""
+SIGTERM_IN_BOOST = """
+import os, signal
+from trl import SFTTrainer
+step = SFTTrainer.training_step
+def signalled(trainer, *inputs):
+    if trainer.state.global_step == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return step(trainer, *inputs)
+SFTTrainer.training_step = signalled
+"""
+KILL_IN_SAVE = """
+import os, signal, torch
+save = torch.save
+def torn(state, path):  # weights and optimizer are there, the scheduler's file is half written
+    if str(path).endswith('checkpoint-{update}/scheduler.pt'):
+        open(path, 'wb').write(b'half')
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(state, path)
+torch.save = torn
+"""
+
+
+def start(*words, before=""):
+    """train.py on the toy, as a process of its own: 16 trajectories an update, an evaluation every second."""
+    options = (
+        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
+        *("--max_steps", UPDATES, "--save_steps", 2, "--eval_steps", 2, "--max_completion_length", 40),
+        *("--global_batch_size", 16, "--per_device_train_batch_size", 8, "--disable_tqdm", True),
+        *("--beta", 0.01, "--lr_scheduler_type", "cosine", "--learning_rate", 1e-3),
+    )
+    return process("train.py", *options, *words, before=before)
+
+
+def process(script, *words, before=""):
+    source = f"import runpy\n{before}\nrunpy.run_path({script!r}, run_name='__main__')"
+    return subprocess.Popen(
+        [sys.executable, "-c", source, *(str(word) for word in words)],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(running, status=0):
+    """Wait for a run, which must end with that status, and return what it wrote to stderr."""
+    out, err = running.communicate(timeout=240)
+    assert running.returncode == status, out[-1000:] + err[-3000:]
+    return err
+
+
+def state(checkpoint):
+    return json.loads((checkpoint / "trainer_state.json").read_text())
+
+
+def logs(checkpoint):
+    """Everything that was logged, but for how long it took."""
+    return [
+        {
+            key: value
+            for key, value in log.items()
+            if not (key in SECONDS or key.startswith("time/") or key.endswith("_per_s"))
+        }
+        for log in state(checkpoint)["log_history"]
+        if "train_runtime" not in log
+    ]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """12 problems, 4 of them per update: three updates an epoch; the best checkpoint is chosen by the same."""
+    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
+    lines = (TOY / "boost.jsonl").read_text().splitlines()[:12]
+    path.write_text("\n".join(lines) + "\n")
+    return ("--train_data", path, "--dev_data", path)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("uninterrupted")
+    end(start(*data, "--output_dir", out))
+    return out
+
+
+def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data, tmp_path):
+    words = (*data, "--output_dir", tmp_path)
+    last = ("--resume_from_checkpoint", "last")
+    end(start(*words, before=SIGNAL_IN_UPDATE.format(update=4, signal="SIGKILL")), -signal.SIGKILL)
+    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-2"]
+
+    end(start(*words, *last, before=KILL_IN_SAVE.format(update=4)), -signal.SIGKILL)
+    assert (tmp_path / "checkpoint-4/optimizer.pt").exists()
+
+    stopped = start(*words, *last, before=SIGNAL_IN_UPDATE.format(update=5, signal="SIGTERM"))
+    said = end(stopped, STOPPED)
+    assert "checkpoint-4 is passed over: it has no trainer_state.json" in said
+    assert "stopped by SIGTERM after update 5 of 6; continue with --resume_from_checkpoint last" in said
+    assert not (tmp_path / "model.safetensors").exists(), "an unfinished run leaves no final model"
+
+    end(start(*words, "--resume_from_checkpoint", tmp_path / "checkpoint-5"))
+    once, again = uninterrupted / "checkpoint-6", tmp_path / "checkpoint-6"
+    assert logs(again) == logs(once)
+    assert [log["epoch"] for log in logs(once) if "loss" in log] == pytest.approx(
+        [n / 3 for n in range(1, 7)]
+    )
+    for counter in ("global_step", "num_input_tokens_seen", "best_metric", "best_global_step"):
+        assert state(again)[counter] == state(once)[counter], counter
+    counted, same = (state(out)["stateful_callbacks"]["_Counters"]["attributes"] for out in (once, again))
+    assert counted.pop("warnings") == same.pop("warnings")
+    assert counted["executor"]["programs"] == same["executor"]["programs"] > 6 * 12
+    assert counted["executor"]["tests"] == same["executor"]["tests"]
+    for name in ("checkpoint-6", "."):
+        before, after = (load_file(out / name / "model.safetensors") for out in (uninterrupted, tmp_path))
+        assert before.keys() == after.keys()
+        assert all(torch.equal(before[key], after[key]) for key in before), name
+    moments, same = (torch.load(out / "optimizer.pt")["state"] for out in (once, again))
+    assert all(torch.equal(moments[i]["exp_avg_sq"], same[i]["exp_avg_sq"]) for i in moments)
+
+
+def test_a_whole_checkpoint_is_taken_and_each_damaged_one_is_named_and_passed_over(uninterrupted, tmp_path):
+    best, last = sorted(uninterrupted.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+    for folder in (best, last):
+        shutil.copytree(folder, tmp_path / folder.name)
+    out, copy = str(tmp_path), tmp_path / last.name
+    assert resume_point("last", out) == resume_point("True", out) == resume_point(str(copy), out) == str(copy)
+    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json"):
+        whole = (copy / name).read_bytes()
+        (copy / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ValueError, match=rf"{last.name}: {name} is damaged; name another one, or `last`"):
+            resume_point(str(copy), out)
+        assert resume_point("last", out) == str(tmp_path / best.name), name
+        (copy / name).write_bytes(whole)
+    (copy / "optimizer.pt").unlink()
+    (tmp_path / best.name / "trainer_state.json").unlink()
+    with pytest.raises(
+        ValueError, match=r"no whole checkpoint.*without the optimizer's state.*never finished"
+    ):
+        resume_point("last", out)
+
+
+@pytest.mark.parametrize("wanted", ["last", "True", "nowhere/checkpoint-2"])
+def test_without_a_checkpoint_there_is_a_clear_error(wanted, tmp_path):
+    with pytest.raises(
+        ValueError, match=rf"--resume_from_checkpoint {wanted}: no (such folder|whole checkpoint)"
+    ):
+        resume_point(wanted, str(tmp_path))
+    assert resume_point(None, str(tmp_path)) is None
+
+
+def test_the_best_and_the_last_checkpoint_are_kept(uninterrupted):
+    kept = {int(path.name[11:]) for path in Path(uninterrupted).glob("checkpoint-*")}
+    recorded = state(uninterrupted / "checkpoint-6")
+    assert kept == {recorded["best_global_step"], UPDATES} and len(kept) == 2
+
+
+def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model(make_trainer, tmp_path):
+    """8 problems, 4 an update: step 3 is in the middle of an epoch, where transformers would go on to 4."""
+    options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 1}
+    make_trainer(**options).train()
+    again = make_trainer(**options)
+    again.train(resume_from_checkpoint=resume_point("last", str(tmp_path / "out")))
+    assert again.state.global_step == 3
+    saved = load_file(tmp_path / "out/checkpoint-3/model.safetensors")
+    assert all(torch.equal(tensor, again.model.state_dict()[name]) for name, tensor in saved.items())
+    assert not (tmp_path / "out/checkpoint-4").exists()
+
+
+def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_trainer, tmp_path):
+    """A gap that was first seen before the interruption, and programs that another process executed."""
+    options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1, "global_batch_size": 16}
+    with Executor(num_workers=1) as executor:
+        first = make_trainer(runner=executor, dead_batches=7, **options)
+        first._warnings._first_gap = 0.25
+        first.train()
+        programs = executor.stats.programs
+    assert programs > 4
+    with Executor(num_workers=1) as executor:
+        second = make_trainer(runner=executor, dead_batches=9, **options)
+        second.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-1"))
+        assert executor.stats.programs == programs
+    assert second._warnings._first_gap == 0.25 and second._warnings._dead == first._warnings._dead
+    assert second._warnings.dead_batches == 9, "options are those of the second start"
+
+
+def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of_them(make_trainer, tmp_path):
+    """With two updates per generation, a run resumed after the first plays the same problems once more and
+    the next ones at step 2, as an uninterrupted one does.
+    """
+
+    def played(max_steps, resume=None):
+        trainer = make_trainer(
+            num_iterations=2, max_steps=max_steps, save_strategy="steps", save_steps=1, save_total_limit=4
+        )
+        batches = []
+        play = trainer._train_rollout
+        trainer._train_rollout = lambda problems: (
+            batches.append((trainer.state.global_step, [p.task_id for p in problems])) or play(problems)
+        )
+        trainer.train(resume_from_checkpoint=resume)
+        return dict(batches)
+
+    whole = played(4)
+    assert sorted(whole) == [0, 2] and whole[0] != whole[2]
+    assert played(4, str(tmp_path / "out/checkpoint-1")) == {1: whole[0], 2: whole[2]}
+
+
+def test_boost_is_stopped_and_resumed_in_the_same_way(tmp_path):
+    """From checkpoint-1 of a whole run, stopped after update 2: its checkpoint-2 is the whole run's."""
+    rows = tmp_path / "rows.jsonl"
+    texts = [json.loads(line)["text"] for line in (TOY / "boost.jsonl").read_text().splitlines()[:24]]
+    row = {"completion": "def f(xs):\n    return sorted(xs)\n[DONE]"}
+    rows.write_text("".join(json.dumps({"prompt": f"{text}\n\n[BEGIN]\n"} | row) + "\n" for text in texts))
+    words = (
+        *("boost/boost_train.py", "--config", "configs/toy/boost.yaml", "--train_data", rows),
+        *(
+            "--max_steps",
+            3,
+            "--global_batch_size",
+            8,
+            "--per_device_train_batch_size",
+            8,
+            "--disable_tqdm",
+            True,
+        ),
+        *("--save_strategy", "steps", "--save_steps", 1, "--save_total_limit", 3),
+    )
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    end(process(*words, "--output_dir", whole))
+    resume = ("--resume_from_checkpoint", whole / "checkpoint-1", "--output_dir", stopped)
+    said = end(process(*words, *resume, before=SIGTERM_IN_BOOST), STOPPED)
+    assert "stopped by SIGTERM after update 2 of 3" in said and not (stopped / "model.safetensors").exists()
+    before, after = (load_file(out / "checkpoint-2/model.safetensors") for out in (whole, stopped))
+    assert all(torch.equal(before[key], after[key]) for key in before)
+    moved = load_file(whole / "checkpoint-1/model.safetensors")
+    assert any((before[key] != moved[key]).any() for key in before)

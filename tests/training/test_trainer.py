@@ -1,0 +1,407 @@
+"""CoCoSTrainer on the laboratory's real model: what is trained, with which advantage, from which tokens."""
+
+import json
+import logging
+from dataclasses import replace
+
+import pytest
+import torch
+from peft import LoraConfig
+from transformers import set_seed
+
+from cocos.executor import ExecutionResult
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokenizer import load_tokenizer
+from cocos.metrics import correction_metrics
+from cocos.problems import load_problems
+from cocos.prompts import DONE, protocol
+from cocos.rollout import begin, rollout
+from cocos.training.monitor import Score
+from tests.support.paths import ROOT
+
+TOY = str(ROOT / "data/toy/base")
+WORDS = protocol("cocos")
+
+
+def play(trainer, num_problems=4):
+    """Trajectories of the first problems, group by group, and the inputs that ask for them."""
+    group = trainer.args.num_generations
+    inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
+    return inputs, trainer._train_rollout([trainer.problems[i["index"]] for i in inputs])
+
+
+def rows_of_a_batch(trainer, num_problems=4):
+    """The batch that the parent's loss would get, and the very trajectories it was made from."""
+    set_seed(7)
+    inputs, trajectories = play(trainer, num_problems)
+    set_seed(7)
+    return trainer._generate_and_score_completions(inputs), trajectories
+
+
+def fractions(trajectory):
+    return [turn.result.num_passed / len(turn.result.verdicts) for turn in trajectory.turns]
+
+
+def by_hand(rewards_B_T, group, return_of):
+    """Leave-one-out advantages written as the definition has them: a loop over siblings."""
+    expected = []
+    for i, rewards in enumerate(rewards_B_T):
+        first = i - i % group
+        siblings = [rewards_B_T[j] for j in range(first, first + group) if j != i]
+        baseline = sum(return_of(r) for r in siblings) / len(siblings)
+        expected.append(return_of(rewards) - baseline)
+    return expected
+
+
+def test_every_trained_span_decodes_to_what_was_sampled_after_exactly_the_words_before_it(make_trainer):
+    trainer = make_trainer()
+    rows, trajectories = rows_of_a_batch(trainer)
+    tokenizer = trainer.processing_class
+    for number, trajectory in enumerate(trajectories):
+        transcript = WORDS.first_turn(trajectory.problem)
+        for t, turn in enumerate(trajectory.turns):
+            row = 2 * number + t
+            prompt = rows["prompt_ids"][row][rows["prompt_mask"][row].bool()]
+            completion = rows["completion_ids"][row][rows["completion_mask"][row].bool()]
+            assert tokenizer.decode(prompt) == transcript
+            assert tokenizer.decode(completion) == turn.completion.text
+            assert (
+                turn.completion.text.endswith(DONE) or turn.completion.is_truncated or turn.completion.is_eos
+            )
+            transcript += turn.completion.text + WORDS.later_turn(turn.completion.text.endswith(DONE))
+
+
+def test_old_logps_are_those_of_the_sampled_tokens_and_of_no_others(make_trainer):
+    """Against a plain forward pass, unpadded: log-softmax at temperature 0.7, summed over the answer."""
+    trainer = make_trainer(temperature=0.7)
+    rows, trajectories = rows_of_a_batch(trainer, num_problems=2)
+    model = load_model(TOY)
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    for row, turn in enumerate(turns):
+        answer = list(turn.completion.token_ids)
+        ids = torch.tensor([[*turn.prompt_ids, *answer]])
+        with torch.no_grad():
+            logps = (model(ids).logits[0, -len(answer) - 1 : -1] / 0.7).log_softmax(-1)
+        expected = logps.gather(1, torch.tensor(answer)[:, None]).sum()
+        assert rows["old_logps"][row].item() == pytest.approx(expected.item(), abs=2e-3)
+
+
+def test_a_sampled_pad_or_end_id_is_trained_because_masks_come_from_lengths(make_trainer):
+    """Answers that hold nothing but the id that also pads: three and five of them are trained."""
+    trainer = make_trainer()
+    pad = trainer.processing_class.pad_token_id
+    _, trajectories = play(trainer, num_problems=1)
+    for length, trajectory in zip((3, 5), trajectories, strict=False):
+        completion = replace(trajectory.turns[0].completion, token_ids=(pad,) * length)
+        turns = (replace(trajectory.turns[0], completion=completion), trajectory.turns[1])
+        rows = trainer._rows([replace(trajectory, turns=turns)])
+        assert rows["completion_mask"][0].tolist()[:length] == [1] * length
+        assert rows["completion_mask"][0].sum() == length
+        assert rows["prompt_mask"][0].sum() == len(turns[0].prompt_ids)
+
+
+def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(make_trainer):
+    """A bfloat16 model: what its forward pass returns has a number per token, and sums are no bfloat16."""
+    trainer = make_trainer(beta=0.1, model_init_kwargs={"dtype": "bfloat16"})
+    _, trajectories = play(trainer, num_problems=2)
+    rows = trainer._rows(trajectories)
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter += 0.05 * torch.randn_like(parameter)
+    returned = []
+    trainer.model.register_forward_hook(lambda model, inputs, output: returned.append(output))
+    old_logps, kl = trainer._old_logps_and_kl(rows)
+    trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps, "advantages": torch.ones(len(kl))})
+    assert len(returned) == 2  # the reference is another model
+    for output in returned:
+        tensors = [value for value in output.values() if isinstance(value, torch.Tensor)]
+        assert tensors and all(tensor.dim() <= 2 for tensor in tensors)
+    assert next(trainer.model.parameters()).dtype == torch.bfloat16
+    for summed in (old_logps, kl):
+        assert summed.dtype == torch.float32 and (summed != summed.bfloat16().float()).any()
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+def test_in_turn_mode_each_turn_has_its_return_to_go_as_advantage(make_trainer, gamma):
+    trainer = make_trainer(gamma=gamma)
+    rows, trajectories = rows_of_a_batch(trainer, num_problems=8)
+    rewards_B_T = [fractions(t) for t in trajectories]
+    expected_1 = by_hand(rewards_B_T, 4, lambda r: r[0] + gamma * r[1])
+    expected_2 = by_hand(rewards_B_T, 4, lambda r: r[1])
+    got = rows["advantages"].view(-1, 2) / 2  # the loss averages over rows, the objective sums over two turns
+    assert got[:, 0].tolist() == pytest.approx(expected_1, abs=1e-6)
+    assert got[:, 1].tolist() == pytest.approx(expected_2, abs=1e-6)
+    assert any(expected_1) and any(expected_2), "a batch without spread proves nothing"
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+def test_in_trajectory_mode_both_turns_share_the_accumulated_reward(make_trainer, gamma):
+    trainer = make_trainer(credit="trajectory", gamma=gamma)
+    rows, trajectories = rows_of_a_batch(trainer, num_problems=8)
+    expected = by_hand([fractions(t) for t in trajectories], 4, lambda r: gamma * r[0] + (r[1] - r[0]))
+    got = rows["advantages"].view(-1, 2) / 2
+    assert got[:, 0].tolist() == got[:, 1].tolist() == pytest.approx(expected, abs=1e-6)
+    assert any(expected)
+
+
+def test_the_improvement_bonus_reaches_turn_two_only(make_trainer):
+    rows, trajectories = rows_of_a_batch(make_trainer(improvement_bonus=3.0))
+    rewards_B_T = [fractions(t) for t in trajectories]
+    got = rows["advantages"].view(-1, 2) / 2
+    assert got[:, 0].tolist() == pytest.approx(by_hand(rewards_B_T, 4, lambda r: r[0] + 0.5 * r[1]), abs=1e-6)
+    expected = by_hand(rewards_B_T, 4, lambda r: r[1] + 3 * (r[1] - r[0]))
+    assert got[:, 1].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_with_credit_last_siblings_share_turn_one_and_only_turn_two_is_trained(make_trainer, caplog):
+    with caplog.at_level(logging.WARNING):
+        trainer = make_trainer(credit="last")
+    assert "gamma has no effect" in caplog.text
+    rows, trajectories = rows_of_a_batch(trainer)
+    assert len(rows["advantages"]) == len(trajectories)
+    for first in range(0, len(trajectories), 4):
+        assert len({t.turns[0].completion.token_ids for t in trajectories[first : first + 4]}) == 1
+    for row, trajectory in enumerate(trajectories):
+        completion = rows["completion_ids"][row][rows["completion_mask"][row].bool()]
+        assert tuple(completion.tolist()) == trajectory.turns[1].completion.token_ids
+    expected = by_hand([fractions(t) for t in trajectories], 4, lambda r: r[1])
+    assert rows["advantages"].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_one_turn_has_the_advantages_of_trl_rloo(make_trainer):
+    """A_i = r_i - mean of the others, the formula that TRL computes as (sum - r_i) / (k - 1)."""
+    for credit in ("turn", "trajectory", "last"):
+        rows, trajectories = rows_of_a_batch(make_trainer(credit=credit, num_turns=1))
+        rewards = torch.tensor([fractions(t)[0] for t in trajectories]).view(-1, 4)
+        trl = rewards - (rewards.sum(1, keepdim=True) - rewards) / 3
+        assert rows["advantages"].tolist() == pytest.approx(trl.flatten().tolist(), abs=1e-6)
+        assert trl.abs().sum() > 0
+
+
+@pytest.mark.parametrize("num_turns", [3, 4])
+def test_more_turns_make_a_row_each(make_trainer, num_turns):
+    trainer = make_trainer(num_turns=num_turns)
+    rows, trajectories = rows_of_a_batch(trainer)
+    assert len(rows["advantages"]) == 16 * num_turns
+    rewards_B_T = [fractions(t) for t in trajectories]
+    got = rows["advantages"].view(-1, num_turns) / num_turns
+    for t in range(num_turns):
+        expected = by_hand(
+            rewards_B_T, 4, lambda r, t=t: sum(0.5 ** (s - t) * r[s] for s in range(t, num_turns))
+        )
+        assert got[:, t].tolist() == pytest.approx(expected, abs=1e-6)
+    trainer.train()
+    assert trainer.state.global_step == 2
+
+
+def test_an_executor_failure_has_no_reward_and_leaves_its_siblings_baseline(make_trainer):
+    trainer = make_trainer()
+    _, trajectories = play(trainer, num_problems=1)
+    broken = replace(trajectories[0].turns[1], result=ExecutionResult((), infra_error="the worker died"))
+    rewards = trainer._rewards(replace(trajectories[0], turns=(trajectories[0].turns[0], broken)))
+    assert rewards[1] is None and rewards[0] is not None
+    scores = [Score(r, [0.0, 0.0]) for r in ([0.0, None], [1.0, 1.0], [0.0, 0.0], [0.5, 0.5])]
+    advantages = trainer._advantages(scores)
+    assert advantages[0] == [0.0, 0.0]
+    # turn 2: returns 1, 0, 0.5 without the broken one: 1 - 0.25, 0 - 0.75, 0.5 - 0.5
+    assert [a[1] for a in advantages[1:]] == pytest.approx([0.75, -0.75, 0.0])
+    # turn 1: 1.5, 0, 0.75
+    assert [a[0] for a in advantages[1:]] == pytest.approx([1.5 - 0.375, 0 - 1.125, 0.75 - 0.75])
+
+
+@pytest.mark.parametrize("peft_config", [None, LoraConfig(r=4, target_modules=["q_proj", "v_proj"])])
+def test_the_reference_is_the_policy_at_step_zero(make_trainer, peft_config):
+    trainer = make_trainer(beta=0.1, peft_config=peft_config)
+    _, trajectories = play(trainer, num_problems=2)
+    rows = trainer._rows(trajectories)
+    _, kl = trainer._old_logps_and_kl(rows)
+    assert kl.abs().max() < 1e-4
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            if parameter.requires_grad:
+                parameter += 0.05 * torch.randn_like(parameter)
+    _, kl = trainer._old_logps_and_kl(rows)
+    assert kl.abs().max() > 0.1
+
+
+def test_the_kl_penalty_is_subtracted_from_the_return(make_trainer):
+    """beta = 0.5, two siblings of one turn: (1 - 0.5 * 2) - (0 - 0.5 * 1) = 0.5, and its negative."""
+    trainer = make_trainer(num_turns=1, num_generations=2, beta=0.5)
+    assert trainer._advantages([Score([1.0], [2.0]), Score([0.0], [1.0])]) == [[0.5], [-0.5]]
+
+
+def test_training_raises_the_sampled_reward(make_trainer):
+    """Real learning: over 10 updates the mean reward rises by more than a tenth."""
+    trainer = make_trainer(
+        num_problems=2000,
+        max_steps=10,
+        global_batch_size=64,
+        per_device_train_batch_size=64,
+        num_turns=1,
+        learning_rate=5e-4,
+    )
+    trainer.train()
+    rewards = [log["reward_t1"] for log in trainer.state.log_history if "reward_t1" in log]
+    assert len(rewards) == 10
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.1
+
+
+def test_dev_evaluation_chooses_the_checkpoint_and_the_last_step_is_evaluated(make_trainer, tmp_path):
+    dev = load_problems(ROOT / "data/toy/dev.jsonl")[:12]
+    trainer = make_trainer(
+        dev_problems=dev,
+        dev_data="data/toy/dev.jsonl",
+        max_steps=3,
+        eval_steps=2,
+        save_steps=2,
+        learning_rate=1e-3,
+    )
+    trainer.train()
+    evaluations = {
+        log["step"]: log["eval_acc_t2"] for log in trainer.state.log_history if "eval_acc_t2" in log
+    }
+    assert sorted(evaluations) == [2, 3]
+    best = max(evaluations.values())
+    assert trainer.state.best_metric == pytest.approx(best)
+    assert evaluations[trainer.state.best_global_step] == best
+    again = trainer.evaluate()
+    assert again["eval_acc_t2"] == pytest.approx(best), (
+        "the best checkpoint's weights are the ones left in the model"
+    )
+    assert again["eval_delta_t1_t2"] == pytest.approx(again["eval_i2c_t1_t2"] - again["eval_c2i_t1_t2"])
+
+
+def test_dev_evaluation_gives_what_test_py_computes(make_trainer, executor):
+    dev = load_problems(ROOT / "data/toy/dev.jsonl")[:20]
+    trainer = make_trainer(dev_problems=dev, dev_data="data/toy/dev.jsonl")
+    generator = HuggingFaceGenerator(load_model(TOY), load_tokenizer(TOY), 40)
+    expected = correction_metrics(rollout(begin(dev), generator, executor, WORDS, 2))
+    assert trainer.evaluate() == {f"eval_{name}": e.value for name, e in expected.items()}
+
+
+def test_counters_and_per_turn_metrics_are_right(make_trainer):
+    trainer = make_trainer(num_problems=8, max_steps=2)
+    seen = []
+    original = trainer._count
+
+    def counted(trajectories):
+        seen.extend(len(t.turns[-1].prompt_ids) + len(t.turns[-1].completion.token_ids) for t in trajectories)
+        original(trajectories)
+
+    trainer._count = counted
+    trainer.train()
+    logs = [log for log in trainer.state.log_history if "episodes" in log]
+    assert [log["episodes"] for log in logs] == [16, 32]
+    assert logs[-1]["num_tokens"] == sum(seen)
+    # 4 prompts an update out of 8: half an epoch each
+    assert [log["epoch"] for log in logs] == [0.5, 1.0]
+    for log in logs:
+        assert log["delta_t1_t2"] == pytest.approx(log["i2c_t1_t2"] - log["c2i_t1_t2"])
+        assert log["acc_t1"] + log["delta_t1_t2"] == pytest.approx(log["acc_t2"])
+        assert 0 <= log["reward_t1"] <= 1 and 0 <= log["frac_reward_zero_std_t2"] <= 1
+        assert log["infra_failures"] == 0 and log["peak_memory_mb"] > 100
+
+
+def test_zero_spread_is_counted_per_turn(make_trainer):
+    trainer = make_trainer(num_generations=2, global_batch_size=4, per_device_train_batch_size=4)
+    trainer._advantages([Score(r, [0.0, 0.0]) for r in ([1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0])])
+    # turn 2: returns (0, 0) and (1, 1); turn 1: (1, 1) and (1.5, 0.5)
+    assert trainer._metrics["train"]["frac_reward_zero_std_t2"] == [1.0]
+    assert trainer._metrics["train"]["frac_reward_zero_std_t1"] == [0.5]
+
+
+def test_dead_batches_are_warned_about(make_trainer, caplog):
+    trainer = make_trainer(num_generations=2, dead_batches=2)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            trainer._advantages([Score([1.0, 1.0], [0.0, 0.0])] * 2)
+    assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
+
+
+def test_a_run_whose_answers_are_all_cut_off_stops_and_says_what_to_do(make_trainer):
+    trainer = make_trainer(max_completion_length=2)
+    with pytest.raises(
+        ValueError, match=r"32 of 32 completions were cut off at 2 tokens.*raise --max_completion_length"
+    ):
+        trainer.train()
+
+
+def test_the_completions_table_shows_every_turn_with_raw_reward_and_advantage(make_trainer):
+    trainer = make_trainer(log_completions=True)
+    trainer.num_completions_to_print = 1
+    _, trajectories = rows_of_a_batch(trainer)
+    rewards_B_T = [fractions(t) for t in trajectories]
+    assert list(trainer._logs["rewards"]["reward_t1"]) == [r[0] for r in rewards_B_T]
+    assert list(trainer._logs["rewards"]["reward_t2"]) == [r[1] for r in rewards_B_T]
+    expected = by_hand(rewards_B_T, 4, lambda r: r[0] + 0.5 * r[1])
+    assert list(trainer._logs["extra"]["advantage_t1"]) == pytest.approx(expected)
+    for verdicts, trajectory in zip(trainer._logs["extra"]["verdicts_t2"], trajectories, strict=True):
+        result = trajectory.turns[1].result
+        assert verdicts.split()[0] == f"{result.num_passed}/{len(result.verdicts)}"
+        assert (len(verdicts.split()) == 1) == result.all_passed
+    for row, trajectory in zip(trainer._logs["completion"], trajectories, strict=True):
+        assert row == "\n".join(turn.completion.text for turn in trajectory.turns)
+
+
+def test_a_run_and_its_resumption_keep_counting(make_trainer, tmp_path):
+    first = make_trainer(max_steps=2, save_strategy="steps", save_steps=1)
+    first.train()
+    tokens = first.state.num_input_tokens_seen
+    second = make_trainer(max_steps=3, save_strategy="steps", save_steps=1)
+    second.train(resume_from_checkpoint=True)
+    state = json.loads((tmp_path / "out/checkpoint-3/trainer_state.json").read_text())
+    assert state["global_step"] == 3
+    assert state["num_input_tokens_seen"] > tokens > 0
+
+
+def test_a_weight_per_turn_and_a_kl_coefficient_per_turn_reach_the_advantages(make_trainer):
+    """SCoRe's stage I: G_1 = r_2 - 0.25 KL_1 - 0.01 KL_2, G_2 = r_2 - 0.01 KL_2; two siblings: A = G - G'."""
+    trainer = make_trainer(
+        num_generations=2, gamma=1.0, turn_weights=[0.0, 1.0], turn_betas=[0.25, 0.01], beta=0.5
+    )
+    assert trainer.ref_model is not None
+    found = trainer._advantages([Score([1.0, 0.5], [2.0, 4.0]), Score([0.0, 1.0], [0.0, 0.0])])
+    # G = (0.5 - 0.5 - 0.04, 0.5 - 0.04) and (1, 1)
+    assert found[0] == pytest.approx([-1.04, -0.54]) and found[1] == pytest.approx([1.04, 0.54])
+
+
+def test_continuous_batching_trains(make_trainer):
+    trainer = make_trainer(
+        max_steps=1,
+        use_transformers_continuous_batching=True,
+        transformers_continuous_batching_config={"max_memory_percent": 0.05},
+    )
+    before = trainer.model.model.norm.weight.detach().clone()
+    trainer.train()
+    assert not torch.equal(before, trainer.model.model.norm.weight)
+
+
+def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_trainer, tmp_path, monkeypatch):
+    """Real loggers, no network: events are read back with TensorBoard's reader, wandb's from its own file."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for name, value in {
+        "WANDB_MODE": "offline",
+        "WANDB_DIR": str(tmp_path),
+        "WANDB_SILENT": "true",
+        "TENSORBOARD_LOGGING_DIR": str(tmp_path / "board"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    trainer = make_trainer(
+        max_steps=1, report_to=["tensorboard", "wandb"], log_completions=True, num_completions_to_print=1
+    )
+    trainer.train()
+    trainer.end()
+    board = EventAccumulator(str(next((tmp_path / "board").rglob("events.*")).parent)).Reload()
+    [logged] = [log for log in trainer.state.log_history if "reward_t2" in log]
+    for name in ("reward_t2", "delta_t1_t2", "time/update_s", "executor/programs_per_s", "tokens_per_s"):
+        [event] = board.Scalars(f"train/{name}")
+        assert event.value == pytest.approx(logged[name], rel=1e-5)
+    [run] = (tmp_path / "wandb").glob("offline-run-*")
+    assert b"reward_t2" in next(run.glob("*.wandb")).read_bytes()
+    table = next(run.rglob("completions*.table.json"))
+    columns = json.loads(table.read_text())["columns"]
+    assert {"completion", "reward_t1", "reward_t2", "advantage_t1", "advantage_t2", "verdicts_t1"} <= set(
+        columns
+    )
+    assert len(json.loads(table.read_text())["data"]) == 16
