@@ -19,7 +19,7 @@ from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.config.command_line import parse, run
 from cocos.evaluation.generator import open_generator
 from cocos.evaluation.run import begun_trajectories, evaluate, finish, open_run
-from cocos.evaluation.sample_rows import save_json
+from cocos.files.durable import save_json
 from cocos.report import load_runs, save_report, show
 
 

@@ -13,10 +13,11 @@ from trl import ModelConfig, get_peft_config, get_quantization_config
 
 from cocos.config import CoCoSConfig, longest_wait_s, model_init_kwargs, open_executor, prompt_protocol
 from cocos.config.command_line import parse, run
-from cocos.evaluation.sample_rows import resolved, save_json
+from cocos.files.durable import save_json
+from cocos.files.run_record import run_record, sha256
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import report
-from cocos.problems import load_problems, sha256
+from cocos.problems import load_problems
 from cocos.training.checkpoints import StopOnSigterm, resume_point
 from cocos.training.trainer import CoCoSTrainer
 
@@ -53,7 +54,7 @@ def main() -> None:
             data = {
                 path: sha256(path) for path in (args.train_data, args.dev_data, args.few_shot_data) if path
             }
-            facts = resolved(
+            facts = run_record(
                 args, model_args, data_sha256=data, isolation=executor.isolation, feedback="none"
             )
             Path(args.output_dir).mkdir(parents=True, exist_ok=True)

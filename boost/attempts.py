@@ -16,7 +16,8 @@ from cocos.files.json_lines import read_rows
 from cocos.generation import Generator
 from cocos.problems import DataError, Problem
 from cocos.prompts import PromptProtocol
-from cocos.rollout import Trajectory, begin, check_executed, rollout
+from cocos.rollout import rollout
+from cocos.trajectories import Trajectory, begin, check_infra_failures
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def attempt(
 
     """
     first = rollout(begin(problems, num_samples), generator, executor, protocol, num_turns=1)
-    check_executed(first, max_infra_share)
+    check_infra_failures(first, max_infra_share)
     wrong = [number for number, trajectory in enumerate(first) if _is_right(trajectory) is False]
     again = [first[number] for number in wrong for _ in range(num_corrections)]
     second = rollout(again, generator, executor, protocol, num_turns=2)

@@ -21,9 +21,9 @@ from boost.boost_dry_run import report
 from boost.data import load_tokenized
 from cocos.config import BoostConfig, model_init_kwargs
 from cocos.config.command_line import parse, run
-from cocos.evaluation.sample_rows import resolved, save_json
+from cocos.files.durable import save_json
+from cocos.files.run_record import run_record, sha256
 from cocos.generation.tokenizer import encode, load_tokenizer
-from cocos.problems import sha256
 from cocos.training.checkpoints import ResumableTrainer, StopOnSigterm, resume_point
 from cocos.training.progress import show_lines
 
@@ -60,7 +60,7 @@ def main() -> None:
     if trainer.is_world_process_zero():
         Path(args.output_dir).mkdir(parents=True, exist_ok=True)
         data = {path: sha256(path) for path in (args.train_data, args.eval_data) if path}
-        save_json(resolved(args, model_args, data_sha256=data), Path(args.output_dir) / "run.json")
+        save_json(run_record(args, model_args, data_sha256=data), Path(args.output_dir) / "run.json")
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model()
     trainer.end()

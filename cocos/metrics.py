@@ -7,79 +7,14 @@ exactly. A trajectory in which the executor itself failed has no score: it is le
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from math import comb, sqrt
+from math import comb
 from typing import NamedTuple
 
+from cocos.estimates import Estimate, change, share
 from cocos.executor import ExecutionResult, Status
-from cocos.rollout import Trajectory
+from cocos.trajectories import Trajectory
 
-Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 NOTHING_SCORED = "no scored trajectories: every one met an executor failure"
-
-
-class Estimate(NamedTuple):
-    """A share or a difference of shares with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def wilson(successes: float, n: float) -> Estimate:
-    """A share with its Wilson score interval (Wilson 1927): honest near 0 and 1, and for small n.
-
-    Example: wilson(8, 10) -> 0.8 within (0.490, 0.943).
-    """
-    if n == 0:
-        raise ValueError(NOTHING_SCORED)
-    p, z2 = successes / n, Z_95**2
-    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    # All or nothing right: the bound is the share itself, whatever the rounding.
-    return Estimate(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
-
-
-def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
-    """The share of True among the samples of all problems, with a Wilson interval.
-
-    Samples of one problem are alike and count for less than as many problems: n is the effective sample size
-    p (1 - p) / variance of the mean (Kish 1965), between the number of problems and that of samples. With one
-    sample per problem it is their number. Example: two samples each of 100 problems, always equal, count as
-    100.
-
-    Args:
-        outcomes_P_K: For each problem, its samples.
-
-    """
-    num_samples = sum(map(len, outcomes_P_K))
-    if num_samples == 0:
-        raise ValueError(NOTHING_SCORED)
-    p, variance = _mean_and_variance(outcomes_P_K)
-    effective = p * (1 - p) / variance if variance > 0 else 0.0
-    n = min(num_samples, max(len(outcomes_P_K), effective))
-    return Estimate(p, *wilson(p * n, n)[1:])
-
-
-def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
-    """The mean of 1 (gained), -1 (lost) and 0 over the samples of all problems, with its Wald interval.
-
-    With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
-    lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
-
-    Args:
-        changes_P_K: For each problem, its samples.
-
-    """
-    delta, variance = _mean_and_variance(changes_P_K)
-    half = Z_95 * sqrt(variance)
-    return Estimate(delta, max(-1.0, delta - half), min(1.0, delta + half))
-
-
-def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Mean over all samples, and the variance of that mean with problems as clusters (Kish 1965)."""
-    n = sum(map(len, values_P_K))
-    mean = sum(map(sum, values_P_K)) / n
-    return mean, sum((sum(values) - mean * len(values)) ** 2 for values in values_P_K) / n**2
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

@@ -4,7 +4,6 @@ Knows what a well-formed row is, field by field. Does not know file encodings (`
 how a problem becomes a prompt.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ from pathlib import Path
 from cocos.files.json_lines import DataError, read_rows
 from cocos.syntax import parse
 
-__all__ = ["DataError", "Problem", "as_problem", "as_row", "load_problems", "save_problems", "sha256"]
+__all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def load_problems(path: str | Path) -> list[Problem]:
     path = Path(path)
     problems: dict[str, Problem] = {}
     for place, row in read_rows(path):
-        problem = as_problem(row, place)
+        problem = problem_from_row(row, place)
         if problem.task_id in problems:
             raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
         problems[problem.task_id] = problem
@@ -84,10 +83,12 @@ def load_problems(path: str | Path) -> list[Problem]:
 def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
     """Write problems as JSON lines that `load_problems` reads back unchanged."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(as_row(problem), ensure_ascii=False) + "\n" for problem in problems)
+        file.writelines(
+            json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n" for problem in problems
+        )
 
 
-def as_row(problem: Problem) -> dict[str, object]:
+def problem_to_row(problem: Problem) -> dict[str, object]:
     """The MBPP-format row of a problem; what is empty and optional is left out."""
     row: dict[str, object] = {
         "task_id": problem.task_id,
@@ -106,13 +107,7 @@ def as_row(problem: Problem) -> dict[str, object]:
     return row | {name: value for name, value in optional.items() if value}
 
 
-def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal: recorded beside every result."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def as_problem(row: object, place: str) -> Problem:
+def problem_from_row(row: object, place: str) -> Problem:
     """A row, held to the format field by field.
 
     Args:

@@ -8,12 +8,21 @@ out of baselines and of training. Nested lists carry their axes as a suffix: `re
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cocos.executor import ExecutionResult
 
 RewardKind = Literal["fraction", "binary", "count"]
 Credit = Literal["turn", "trajectory", "last"]
+
+
+class Score(NamedTuple):
+    """What one trajectory brought: r_t of all T turns, and the KL to the reference (k1, summed over tokens)
+    of each trained turn (K).
+    """
+
+    rewards_T: list[float | None]
+    kl_K: list[float]
 
 
 def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float | None:
@@ -161,3 +170,15 @@ def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> lis
         per_turn = [leave_one_out(returns_G) for returns_G in zip(*returns_G_K, strict=True)]  # (K, G)
         result.append([list(row) for row in zip(*per_turn, strict=True)])
     return result
+
+
+def zero_spread(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[float]:
+    """For each trained turn, the share of groups whose returns are all equal: they teach nothing.
+
+    Example: returns (1, 1) and (1.5, 0.5) of two groups at a turn -> 0.5.
+    """
+    equal_P_K = [
+        [len({g for g in returns_G if g is not None}) < 2 for returns_G in zip(*returns_G_K, strict=True)]
+        for returns_G_K in returns_P_G_K
+    ]
+    return [sum(equal_P) / len(equal_P) for equal_P in zip(*equal_P_K, strict=True)]

@@ -7,90 +7,15 @@ next turn is being generated. Knows nothing of rewards, models or files.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
-from cocos.feedback import REPEATED, Feedback, feedback, passes_shown
+from cocos.executor import ExecutionResult, Executor, Program
 from cocos.generation import Completion, Generator
-from cocos.problems import Problem
-from cocos.prompts import DONE, PromptProtocol, extract_code
-
-OnRepeat = Literal["keep", "resample", "tell"]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One attempt.
-
-    Attributes:
-        prompt_ids: The whole transcript before it.
-        completion: What was sampled.
-        code: The program found in it.
-        result: One verdict per test of the problem.
-        told: What the model was told about its program before, "" for nothing.
-        is_given: It was written elsewhere (`Trajectory.given`).
-        is_resampled: It was asked once more, since its first answer repeated the program before.
-        is_carried: The trajectory had stopped: the answer is that of the turn before, and nothing was asked.
-
-    """
-
-    prompt_ids: tuple[int, ...]
-    completion: Completion
-    code: str
-    result: ExecutionResult
-    told: str = ""
-    is_given: bool = False
-    is_resampled: bool = False
-    is_carried: bool = False
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """A problem and the turns taken on it so far.
-
-    Attributes:
-        problem: What is to be solved.
-        sample: Number among the independent trajectories of the problem, from 0.
-        turns: From the first on.
-        given: Answers that stand as the first turns' in place of the generator's.
-
-    """
-
-    problem: Problem
-    sample: int = 0
-    turns: tuple[Turn, ...] = ()
-    given: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What happens between turns. As it stands, and in training: nothing, every turn is taken.
-
-    Attributes:
-        feedback: What the model is told about its program.
-        feedback_chars: Of a test, and of what went wrong with it, at most.
-        early_stop: A trajectory whose program passes the shown tests ends; its answer is carried forward.
-        on_repeat: Where a program is that of the turn before: `keep` it, `resample` the turn once, or `tell`
-            the model so before its next turn.
-        temperatures: Of turn 1, 2, ...; the last holds from there on. (): the generator's own.
-        seed: With problem, sample and turn it decides what is sampled. None: the process's random state.
-
-    """
-
-    feedback: Feedback = "none"
-    feedback_chars: int = 300
-    early_stop: bool = False
-    on_repeat: OnRepeat = "keep"
-    temperatures: tuple[float, ...] = ()
-    seed: int | None = None
-
-
-def begin(problems: Iterable[Problem], num_samples: int = 1) -> list[Trajectory]:
-    """Empty trajectories, `num_samples` neighbours per problem."""
-    return [Trajectory(problem, sample) for problem in problems for sample in range(num_samples)]
+from cocos.prompts import DONE, REPEATED, PromptProtocol, extract_code, feedback_message, passes_visible_tests
+from cocos.trajectories import Rules, Trajectory, Turn, as_program
 
 
 def rollout(
@@ -138,27 +63,6 @@ def rollout(
     return [player.trajectory(num_turns) for player in players]
 
 
-def check_executed(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
-    """Stop rather than train or report on what the infrastructure could not decide.
-
-    Raises:
-        ExecutorError: More than `max_infra_share` of the answers met a failure of executor or endpoint.
-
-    """
-    results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
-    failed = [result for result in results if result.is_infra_failure]
-    if len(failed) > max_infra_share * len(results):
-        raise ExecutorError(
-            f"{len(failed)} of {len(results)} answers met a failure of the executor or the endpoint, more "
-            f"than --max_infra_share {max_infra_share}; the first: {failed[0].infra_error}"
-        )
-
-
-def program(problem: Problem, code: str) -> Program:
-    """The program that decides about a candidate: its code, the set-up, then each test, hidden ones too."""
-    return Program(code, problem.scored_tests, problem.setup)
-
-
 class _Step(NamedTuple):
     """A turn whose program may still be running."""
 
@@ -189,7 +93,7 @@ class _Player:
             return False
         last = self.steps[-1]
         return last.completion.error is not None or (
-            self.rules.early_stop and passes_shown(self.problem, last.result.result())
+            self.rules.early_stop and passes_visible_tests(self.problem, last.result.result())
         )
 
     def is_given(self) -> bool:
@@ -213,7 +117,9 @@ class _Player:
         told = []
         if self.rules.feedback != "none":
             result = last.result.result()
-            told.append(feedback(self.rules.feedback, self.problem, result, self.rules.feedback_chars))
+            told.append(
+                feedback_message(self.rules.feedback, self.problem, result, self.rules.feedback_chars)
+            )
         if self.rules.on_repeat == "tell" and len(self.steps) > 1 and last.code == self.steps[-2].code:
             told.append(REPEATED)
         return "\n\n".join(filter(None, told))
@@ -234,7 +140,7 @@ class _Player:
         if self.completion.error is not None:
             result = _done(ExecutionResult((), self.completion.error, executor.isolation))
         else:
-            candidate = program(self.problem, code)
+            candidate = as_program(self.problem, code)
             if candidate not in running:
                 running[candidate] = executor.submit(candidate)
             result = running[candidate]

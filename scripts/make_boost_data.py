@@ -28,11 +28,12 @@ from boost.turn_pairs import Corrections, Pair, balance, pair
 from cocos.config import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
 from cocos.config.command_line import parse, run
 from cocos.executor import Executor
+from cocos.files.run_record import sha256
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import encode, load_tokenizer
-from cocos.problems import Problem, load_problems, sha256
+from cocos.problems import Problem, load_problems
 from cocos.prompts import protocol
-from cocos.rollout import program
+from cocos.trajectories import as_program
 
 # Options that decide what is sampled: a log of attempts that were made otherwise is not continued.
 DECIDING = (
@@ -149,7 +150,7 @@ def sample(
 def verify(problems: Sequence[Problem], executor: Executor) -> set[str]:
     """Ids of the problems whose reference passes every test: no other reference is taught."""
     solved = [problem for problem in problems if problem.code.strip()]
-    results = executor.run([program(problem, problem.code) for problem in solved])
+    results = executor.run([as_program(problem, problem.code) for problem in solved])
     return {problem.task_id for problem, result in zip(solved, results, strict=True) if result.all_passed}
 
 

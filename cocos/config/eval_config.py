@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cocos.config.option_groups import ExecutorOptions, PromptOptions, check_prompt_options
-from cocos.feedback import Feedback
-from cocos.rollout import OnRepeat, Rules
+from cocos.prompts import Feedback
+from cocos.trajectories import OnRepeat, Rules
 
 
 @dataclass

@@ -10,8 +10,8 @@ from pathlib import Path
 from cocos.dataprep.checks import KINDS
 from cocos.dataprep.preparation import Ledger, Options
 from cocos.dataprep.sources import Source
-from cocos.evaluation.sample_rows import save_json
-from cocos.problems import sha256
+from cocos.files.durable import save_json
+from cocos.files.run_record import sha256
 
 CARD = """# {title}, in MBPP format
 

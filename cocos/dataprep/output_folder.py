@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from cocos.problems import Problem, as_row
+from cocos.problems import Problem, problem_to_row
 
 
 @contextmanager
@@ -53,7 +53,7 @@ class Splits:
             path = self.folder / f"{split}.jsonl"
             file = path.open("w", encoding="utf-8", newline="\n")
             self._files[split] = self._stack.enter_context(file)
-        self._files[split].write(json.dumps(as_row(problem), ensure_ascii=False) + "\n")
+        self._files[split].write(json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n")
         self.counts[split] += 1
 
     def __enter__(self) -> "Splits":

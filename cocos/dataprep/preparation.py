@@ -23,7 +23,7 @@ from cocos.dataprep.sources import PUBLIC, SPLITS, Source
 from cocos.dataprep.splits import deal
 from cocos.executor import Executor
 from cocos.files.json_lines import read_rows
-from cocos.problems import DataError, Problem, as_problem
+from cocos.problems import DataError, Problem, problem_from_row
 
 CHECKS = ("references", "overlap")
 
@@ -116,7 +116,7 @@ def finished(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
             seen: set[bytes] = set()
             stem = file.name.split(".")[0]
             for place, row in read_rows(file):
-                problem = as_problem(row, place)
+                problem = problem_from_row(row, place)
                 _once(problem, place, seen)
                 yield split or stem, problem
 

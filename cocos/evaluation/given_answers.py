@@ -12,7 +12,7 @@ from pathlib import Path
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rollout import Trajectory
+from cocos.trajectories import Trajectory
 
 FIELDS = {"references": "code", "buggy": "buggy_code"}  # what a problem itself can answer with
 Answers = dict[tuple[str, int], tuple[str, ...]]  # by task_id and sample: what each turn says

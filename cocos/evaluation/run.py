@@ -21,13 +21,16 @@ from tqdm import tqdm
 from cocos.config import EvalConfig
 from cocos.evaluation.given_answers import FIELDS, given_answers
 from cocos.evaluation.sample_files import Key, Lock, append, appending, files, is_scored, settle
-from cocos.evaluation.sample_rows import as_row, as_trajectory, resolved, save_json
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor
+from cocos.files.durable import save_json
+from cocos.files.run_record import run_record, sha256
 from cocos.generation import Generator
 from cocos.metrics import scored, summary
-from cocos.problems import DataError, Problem, load_problems, sha256
+from cocos.problems import DataError, Problem, load_problems
 from cocos.prompts import PromptProtocol
-from cocos.rollout import Trajectory, begin, check_executed, rollout
+from cocos.rollout import rollout
+from cocos.trajectories import Trajectory, begin, check_infra_failures
 
 # Options that a run may change when it is continued: its results do not depend on them.
 FREE = (
@@ -134,7 +137,7 @@ def _facts(args: EvalConfig, executor: Executor) -> dict[str, Any]:
     answers = [source for source in args.answers if source not in FIELDS]
     data = [path for path in (args.test_data, args.few_shot_data, *answers) if path]
     weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
-    return resolved(
+    return run_record(
         args,
         data_sha256={path: sha256(path) for path in (*data, *sorted(map(str, weights)))},
         isolation=executor.isolation,
@@ -197,9 +200,9 @@ def evaluate(run: Run, generator: Generator, protocol: PromptProtocol) -> None:
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             for _, of_problem in groupby(batch, key=lambda trajectory: trajectory.problem.task_id):
                 new = [t for t in of_problem if _key(t) in run.missing]
-                append(run.file, [as_row(trajectory, **args.conditions) for trajectory in new])
+                append(run.file, [trajectory_to_row(trajectory, **args.conditions) for trajectory in new])
             played += batch
-            check_executed(played, args.max_infra_share)
+            check_infra_failures(played, args.max_infra_share)
             bar.update(len(batch))
             usable = scored(played)
             for turn in dict.fromkeys((0, args.num_turns - 1)):
@@ -214,8 +217,8 @@ def finish(run: Run) -> dict[str, object] | None:
     if not run.state.is_main_process:
         return None
     rows = settle(Path(run.args.output_dir), _keys(run.trajectories))
-    trajectories = [as_trajectory(rows[_key(t)], t.problem) for t in run.trajectories]
-    check_executed(trajectories, run.args.max_infra_share)
+    trajectories = [trajectory_from_row(rows[_key(t)], t.problem) for t in run.trajectories]
+    check_infra_failures(trajectories, run.args.max_infra_share)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
     return summary(trajectories) | run.args.conditions | {"speed": speed(trajectories), "executor": total}
 

@@ -1,10 +1,6 @@
 """What is written beside and into results: a trajectory as a row of samples.jsonl, a run as run.json."""
 
-import importlib.metadata
-import json
-import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from cocos.executor import ExecutionResult, Status, Verdict
@@ -12,12 +8,10 @@ from cocos.generation import Completion
 from cocos.metrics import error_type
 from cocos.problems import Problem
 from cocos.rewards import turn_reward
-from cocos.rollout import Trajectory, Turn
-
-PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "deepspeed", "wandb")
+from cocos.trajectories import Trajectory, Turn
 
 
-def as_row(trajectory: Trajectory, **conditions: object) -> dict[str, Any]:
+def trajectory_to_row(trajectory: Trajectory, **conditions: object) -> dict[str, Any]:
     """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed.
 
     `tests` are the sources of the tests that the verdicts are about; those after the first
@@ -38,8 +32,8 @@ def as_row(trajectory: Trajectory, **conditions: object) -> dict[str, Any]:
     }
 
 
-def as_trajectory(row: dict[str, Any], problem: Problem) -> Trajectory:
-    """The trajectory of a row, but for its token ids: `as_row` makes the same row of it again."""
+def trajectory_from_row(row: dict[str, Any], problem: Problem) -> Trajectory:
+    """The trajectory of a row, but for its token ids: `trajectory_to_row` makes the same row of it again."""
     turns = []
     for turn in row["turns"]:
         verdicts = tuple(Verdict(**v | {"status": Status(v["status"])}) for v in turn["verdicts"])
@@ -83,25 +77,3 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "generation_s": round(completion.duration_s, 4),
         "execution_s": round(turn.result.duration_s, 4),
     }
-
-
-def resolved(*configs: Any, **facts: object) -> dict[str, object]:
-    """What a result was made with: options, versions, and further facts (data sha256, isolation level)."""
-    options: dict[str, object] = {}
-    for config in configs:
-        options |= config.to_dict() if hasattr(config, "to_dict") else asdict(config)
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES if _installed(name)}
-    return {"options": options, "versions": versions | {"python": sys.version.split()[0]}, **facts}
-
-
-def save_json(value: object, path: str | Path) -> None:
-    """Write JSON for people: indented, NaN refused, everything else as text."""
-    Path(path).write_text(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True

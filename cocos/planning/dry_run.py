@@ -32,7 +32,8 @@ from cocos.planning.schedule import (
 )
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, answer
-from cocos.rollout import Trajectory, begin, rollout
+from cocos.rollout import rollout
+from cocos.trajectories import Trajectory, begin
 
 PLACEHOLDER = "def solution(*args):\n    return None"  # stands for an answer where there is no reference
 

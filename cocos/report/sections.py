@@ -6,7 +6,7 @@ Whatever a model, a data set or a folder's name contributes is escaped.
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from cocos.metrics import change, wilson
+from cocos.estimates import change, wilson
 from cocos.report.charts import GRID, INK
 from cocos.report.comparison import Pair
 from cocos.report.finished_runs import Run, by_aids

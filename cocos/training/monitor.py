@@ -9,24 +9,15 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Executor
 from cocos.metrics import correction_metrics, error_type, scored
-from cocos.rollout import Trajectory
+from cocos.rewards import Score
+from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
 
 GAP_GROWTH = 0.05  # a visible/hidden gap this much above the first one is warned about
-
-
-class Score(NamedTuple):
-    """What one trajectory brought: r_t of all T turns, and the KL to the reference (k1, summed over tokens)
-    of each trained turn (K).
-    """
-
-    rewards_T: list[float | None]
-    kl_K: list[float]
 
 
 def mean(values: Sequence[float]) -> float:
@@ -67,18 +58,6 @@ def verdicts_in_words(result: ExecutionResult) -> str:
         return f"not executed: {result.infra_error}"
     share = f"{result.num_passed}/{len(result.verdicts)}"
     return f"{share} {kind}" if (kind := error_type(result)) else share
-
-
-def zero_spread(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[float]:
-    """For each trained turn, the share of groups whose returns are all equal: they teach nothing.
-
-    Example: returns (1, 1) and (1.5, 0.5) of two groups at a turn -> 0.5.
-    """
-    equal_P_K = [
-        [len({g for g in returns_G if g is not None}) < 2 for returns_G in zip(*returns_G_K, strict=True)]
-        for returns_G_K in returns_P_G_K
-    ]
-    return [mean(equal_P) for equal_P in zip(*equal_P_K, strict=True)]
 
 
 def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:

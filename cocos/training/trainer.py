@@ -38,19 +38,20 @@ from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rewards import advantages, kl_penalties, trained_turns, turn_returns, turn_reward
-from cocos.rollout import Trajectory, begin, check_executed, rollout
-from cocos.training.checkpoints import EpochSampler, LastStepCounts, ResumableTrainer
-from cocos.training.monitor import (
-    Clock,
+from cocos.rewards import (
     Score,
-    Warnings,
-    batch_metrics,
-    hidden_gap,
-    verdicts_in_words,
+    advantages,
+    kl_penalties,
+    trained_turns,
+    turn_returns,
+    turn_reward,
     zero_spread,
 )
+from cocos.rollout import rollout
+from cocos.training.checkpoints import EpochSampler, LastStepCounts, ResumableTrainer
+from cocos.training.monitor import Clock, Warnings, batch_metrics, hidden_gap, verdicts_in_words
 from cocos.training.progress import show_lines
+from cocos.trajectories import Trajectory, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         with self._generator(temperature=0.0) as generator:
             mine = rollout(share, generator, self.executor, self.protocol, self.args.num_turns)
         trajectories = gather_object(mine)[: len(self.dev_problems)]
-        check_executed(trajectories, self.args.max_infra_share)
+        check_infra_failures(trajectories, self.args.max_infra_share)
         metrics = {
             f"{metric_key_prefix}_{name}": e.value for name, e in correction_metrics(trajectories).items()
         }
@@ -184,7 +185,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                     replace(t, turns=shared[i // group].turns) for i, t in enumerate(trajectories)
                 ]
             trajectories = rollout(trajectories, generator, self.executor, self.protocol, num_turns)
-        check_executed(trajectories, self.args.max_infra_share)
+        check_infra_failures(trajectories, self.args.max_infra_share)
         self._check_truncated(trajectories)
         return trajectories
 

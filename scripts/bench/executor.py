@@ -33,7 +33,7 @@ SLOW_S = 0.5
 EMPTY_FORKS = f"""
 import gc, os, sys, time
 sys.path.insert(0, {str(INSIDE)!r})
-if {{preload}}: import candidate, confine, judge, zygote
+if {{preload}}: import candidate, confinement, judge, zygote
 gc.collect(); gc.freeze(); gc.disable()
 def forks(count):
     for _ in range(count):

@@ -12,7 +12,8 @@ from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import DataError
 from cocos.prompts import answer, protocol
-from cocos.rollout import begin, rollout
+from cocos.rollout import rollout
+from cocos.trajectories import begin
 
 COCOS = protocol("cocos")
 WRONG = "def double(x):\n    return x * x"

@@ -21,9 +21,9 @@ from cocos.dataprep.formats.pytest_files import file_as_tests
 from cocos.dataprep.hidden_tests import hide_tests
 from cocos.dataprep.splits import deal
 from cocos.executor import Program
-from cocos.problems import DataError, Problem, as_problem, as_row
+from cocos.problems import DataError, Problem, problem_from_row, problem_to_row
 from cocos.prompts import protocol
-from cocos.rollout import program
+from cocos.trajectories import as_program
 
 HUMANEVAL = {
     "task_id": "HumanEval/0",
@@ -321,7 +321,7 @@ def test_the_same_asserts_come_out_of_every_form_they_are_written_in(cases, word
     assert [p.test_list for p in converted] == [tuple(asserts)] * 4
     hidden = hide_tests(converted[0], amount, seed=0)
     assert hide_tests(hidden, amount, seed=0) == hidden
-    assert from_mbpp(as_row(hidden), "f:1").problem == as_problem(as_row(hidden), "f:1") == hidden
+    assert from_mbpp(problem_to_row(hidden), "f:1").problem == problem_from_row(problem_to_row(hidden), "f:1") == hidden
 
 
 @settings(max_examples=60, deadline=None, database=None)
@@ -339,7 +339,7 @@ def test_a_hidden_test_is_scored_and_never_shown(problem):
     shown = protocol("cocos").first_turn(hidden)
     assert [test in shown for test in hidden.test_list] == [True]
     assert [test in shown for test in hidden.hidden_test_list] == [False, False]
-    assert program(hidden, "x").test_list == hidden.test_list + hidden.hidden_test_list
+    assert as_program(hidden, "x").test_list == hidden.test_list + hidden.hidden_test_list
 
 
 def test_splits_follow_the_shares_and_keep_equal_texts_together():

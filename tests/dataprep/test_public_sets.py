@@ -10,7 +10,7 @@ from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC
 from cocos.executor import Limits
 from cocos.problems import Problem, load_problems
-from cocos.rollout import program
+from cocos.trajectories import as_program
 from tests.dataprep.test_prepare_data import contents, lines, prepare  # noqa: F401 - a fixture
 from tests.support.paths import ROOT
 
@@ -101,7 +101,7 @@ def test_every_reference_of_mbpp_passes_and_its_leaks_are_named(mbpp):
 )
 def test_every_reference_passes_that_passes_at_the_source(executor, name, failing):
     problems = [problem for _, problem in converted(name)]
-    results = executor.run([program(problem, problem.code) for problem in problems])
+    results = executor.run([as_program(problem, problem.code) for problem in problems])
     failed = [p.task_id for p, result in zip(problems, results, strict=True) if not result.all_passed]
     assert len(failed) <= failing, failed
 
@@ -109,7 +109,7 @@ def test_every_reference_passes_that_passes_at_the_source(executor, name, failin
 def test_no_buggy_program_of_humanevalfix_passes(executor):
     problems = [problem for _, problem in converted("humanevalfix", canonical_solution="buggy_solution")]
     limits = Limits(wall_s=3.0, cpu_s=1)  # three of them never end
-    results = executor.run([replace(program(problem, problem.code), limits=limits) for problem in problems])
+    results = executor.run([replace(as_program(problem, problem.code), limits=limits) for problem in problems])
     assert len(results) == 164 and not any(result.all_passed for result in results)
 
 

@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from cocos.evaluation.sample_rows import as_row, as_trajectory
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
-from cocos.rollout import Trajectory, Turn
+from cocos.trajectories import Trajectory, Turn
 
 
 def trajectory(problem):
@@ -29,7 +29,7 @@ def trajectory(problem):
 
 
 def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(problem):
-    row = json.loads(json.dumps(as_row(trajectory(problem)), allow_nan=False))
+    row = json.loads(json.dumps(trajectory_to_row(trajectory(problem)), allow_nan=False))
     wrong = {
         "status": "failed",
         "error_type": "AssertionError",
@@ -66,13 +66,13 @@ def test_a_row_carries_the_tests_that_its_verdicts_are_about_the_hidden_ones_las
     hidden = replace(
         trajectory(problem).problem, test_list=problem.test_list[:2], hidden_test_list=problem.test_list[2:]
     )
-    row = as_row(replace(trajectory(problem), problem=hidden))
+    row = trajectory_to_row(replace(trajectory(problem), problem=hidden))
     assert row["tests"] == ["assert double(2) == 4", "assert double(0) == 0", "assert double(-1) == -2"]
     assert row["num_visible_tests"] == 2 and len(row["turns"][0]["verdicts"]) == 3
 
 
 def test_a_failure_of_the_executor_is_null_and_not_0(problem):
-    turns = as_row(trajectory(problem))["turns"]
+    turns = trajectory_to_row(trajectory(problem))["turns"]
     assert [turn["reward"] for turn in turns] == [1 / 3, None, 1.0]
     assert [turn["is_right"] for turn in turns] == [False, False, True]
     assert turns[1]["infra_error"] == "the worker died" and turns[1]["verdicts"] == []
@@ -80,7 +80,7 @@ def test_a_failure_of_the_executor_is_null_and_not_0(problem):
 
 
 def test_tokens_are_counted_per_turn(problem):
-    turns = as_row(trajectory(problem))["turns"]
+    turns = trajectory_to_row(trajectory(problem))["turns"]
     assert [(t["num_prompt_tokens"], t["num_completion_tokens"]) for t in turns] == [
         (10, 1),
         (20, 2),
@@ -94,6 +94,6 @@ def test_a_row_becomes_a_trajectory_that_makes_the_same_row_again(problem):
         told, completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3), is_carried=True
     )
     played = replace(trajectory(problem), turns=(*trajectory(problem).turns, told, counted))
-    row = json.loads(json.dumps(as_row(played, feedback="error")))
+    row = json.loads(json.dumps(trajectory_to_row(played, feedback="error")))
     assert row["feedback"] == "error" and row["turns"][-1]["num_completion_tokens"] == 3
-    assert as_row(as_trajectory(row, problem), feedback="error") == row
+    assert trajectory_to_row(trajectory_from_row(row, problem), feedback="error") == row

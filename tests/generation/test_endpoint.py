@@ -16,7 +16,8 @@ from cocos.generation.api_keys import KeyRing, read_keys
 from cocos.generation.endpoint import EndpointGenerator, Retries
 from cocos.generation.retry import pause_asked_for, pause_until_reset
 from cocos.prompts import protocol
-from cocos.rollout import begin, rollout
+from cocos.rollout import rollout
+from cocos.trajectories import begin
 from tests.support.endpoint_server import hang_up, raw, serve, slow, status, text
 from tests.support.paths import ROOT
 

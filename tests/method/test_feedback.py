@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from cocos.executor import ExecutionResult
-from cocos.feedback import feedback, passes_shown
-from cocos.rollout import program
+from cocos.prompts import feedback_message, passes_visible_tests
+from cocos.trajectories import as_program
 
 HALF = "def double(x):\n    return x * x"  # right for 2 and 0, wrong for -1
 
 
 def told(mode, problem, executor, code, max_chars=300):
-    [result] = executor.run([program(problem, code)])
-    return feedback(mode, problem, result, max_chars)
+    [result] = executor.run([as_program(problem, code)])
+    return feedback_message(mode, problem, result, max_chars)
 
 
 def test_a_verdict_counts_the_tests_that_pass(problem, executor):
@@ -60,16 +60,16 @@ def test_what_is_long_is_cut_to_the_budget(problem, executor):
 
 def test_hidden_tests_are_never_told_of(problem, executor):
     hiding = replace(problem, test_list=problem.test_list[:2], hidden_test_list=problem.test_list[2:])
-    [half, right] = executor.run([program(hiding, HALF), program(hiding, problem.code)])
+    [half, right] = executor.run([as_program(hiding, HALF), as_program(hiding, problem.code)])
     assert not half.all_passed and right.all_passed
     for mode in ("verdict", "error"):  # what hidden tests alone refuse sounds like what is right
-        assert feedback(mode, hiding, half, 300) == feedback(mode, hiding, right, 300)
-    assert passes_shown(hiding, half) and not passes_shown(problem, half)
-    [wrong] = executor.run([program(hiding, "def double(x):\n    return 3 * x")])
-    assert "1 of the 2 tests" in feedback("error", hiding, wrong, 300)
-    assert "-1" not in feedback("error", hiding, wrong, 300)
+        assert feedback_message(mode, hiding, half, 300) == feedback_message(mode, hiding, right, 300)
+    assert passes_visible_tests(hiding, half) and not passes_visible_tests(problem, half)
+    [wrong] = executor.run([as_program(hiding, "def double(x):\n    return 3 * x")])
+    assert "1 of the 2 tests" in feedback_message("error", hiding, wrong, 300)
+    assert "-1" not in feedback_message("error", hiding, wrong, 300)
 
 
 def test_of_a_program_that_could_not_be_decided_nothing_is_told(problem):
     failed = ExecutionResult((), infra_error="the worker died")
-    assert feedback("error", problem, failed, 300) == "" and not passes_shown(problem, failed)
+    assert feedback_message("error", problem, failed, 300) == "" and not passes_visible_tests(problem, failed)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cocos.estimates import change, share, wilson
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.metrics import (
-    change,
     correction_metrics,
     error_counts,
     error_type,
@@ -19,12 +19,10 @@ from cocos.metrics import (
     pass_at_k,
     pass_at_k_metrics,
     scored,
-    share,
     summary,
-    wilson,
 )
 from cocos.problems import Problem
-from cocos.rollout import Trajectory, Turn
+from cocos.trajectories import Trajectory, Turn
 
 INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")
 quick = settings(max_examples=100, deadline=None, database=None)

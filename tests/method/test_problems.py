@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.problems import DataError, Problem, load_problems, save_problems, sha256
+from cocos.files.run_record import sha256
+from cocos.problems import DataError, Problem, load_problems, save_problems
 from tests.support.paths import DATASETS
 
 ROW = {"task_id": 7, "text": "Write f.", "code": "def f():\n    return 1", "test_list": ["assert f() == 1"]}

@@ -10,7 +10,8 @@ from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import answer, protocol
-from cocos.rollout import Rules, Trajectory, Turn, begin, check_executed, program, rollout
+from cocos.rollout import rollout
+from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin, check_infra_failures
 
 COCOS = protocol("cocos")
 RIGHT = "def double(x):\n    return 2 * x"
@@ -228,7 +229,7 @@ def test_identical_programs_are_executed_once(problem):
         generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT), answer(WRONG)))
         trajectories = rollout(begin([problem], num_samples=4), generator, executor, COCOS, num_turns=3)
         # 4 siblings x 3 turns are 12 answers, but 2 programs
-        assert executor.submitted == [program(problem, WRONG), program(problem, RIGHT)]
+        assert executor.submitted == [as_program(problem, WRONG), as_program(problem, RIGHT)]
     assert all([turn.result.num_passed for turn in t.turns] == [2, 3, 2] for t in trajectories)
 
 
@@ -280,7 +281,7 @@ def played(problem: Problem, num_failed: int, num_programs: int) -> list[Traject
 
 def test_more_executor_failures_than_allowed_stop_the_run(problem):
     with pytest.raises(ExecutorError) as caught:
-        check_executed(played(problem, 2, 10), max_infra_share=0.1)
+        check_infra_failures(played(problem, 2, 10), max_infra_share=0.1)
     assert str(caught.value) == (
         "2 of 10 answers met a failure of the executor or the endpoint, more than --max_infra_share 0.1; "
         "the first: the worker died"
@@ -288,11 +289,11 @@ def test_more_executor_failures_than_allowed_stop_the_run(problem):
 
 
 def test_as_many_executor_failures_as_allowed_do_not(problem):
-    check_executed(played(problem, 1, 10), max_infra_share=0.1)
-    check_executed(played(problem, 0, 10), max_infra_share=0.0)
-    check_executed([], max_infra_share=0.0)
+    check_infra_failures(played(problem, 1, 10), max_infra_share=0.1)
+    check_infra_failures(played(problem, 0, 10), max_infra_share=0.0)
+    check_infra_failures([], max_infra_share=0.0)
     with pytest.raises(ExecutorError):
-        check_executed(played(problem, 1, 10), max_infra_share=0.0)
+        check_infra_failures(played(problem, 1, 10), max_infra_share=0.0)
 
 
 # -- what happens between turns --
@@ -437,7 +438,7 @@ def test_an_answer_that_could_not_be_had_ends_its_trajectory_without_a_score(pro
     assert failed.turns[0].result.num_passed is None and len(whole.turns) == 3
     assert values([failed, whole])["acc_t1"] == 1.0  # of the one that has a score
     with pytest.raises(ExecutorError, match="503 five times"):
-        check_executed([failed, whole], max_infra_share=0.2)
+        check_infra_failures([failed, whole], max_infra_share=0.2)
 
 
 def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run_on(problem, executor):

@@ -17,7 +17,7 @@ from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.report import compare_runs, load_runs, save_report
 from cocos.report.html_report import save_page
-from cocos.rollout import Trajectory, Turn
+from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered, trajectory
 

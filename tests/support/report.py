@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cocos.evaluation.sample_rows import as_row, save_json
+from cocos.evaluation.sample_rows import trajectory_to_row
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.files.durable import save_json
 from cocos.generation import Completion
 from cocos.metrics import summary
 from cocos.problems import Problem
-from cocos.rollout import Trajectory, Turn
+from cocos.trajectories import Trajectory, Turn
 
 OPTIONS = {"model_name_or_path": "base", "test_data": "test.jsonl", "protocol": "cocos", "num_turns": 2}
 PASSED = ExecutionResult((Verdict(Status.PASSED),))
@@ -36,7 +37,7 @@ def evaluated(
     """Write samples.jsonl, metrics.json and run.json of an evaluation; return the folder."""
     conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
     folder.mkdir(parents=True)
-    lines = [json.dumps(as_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
+    lines = [json.dumps(trajectory_to_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
     (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
     save_json(summary(trajectories) | conditions, folder / "metrics.json")
     save_json({"options": OPTIONS, "versions": {"python": "3"}} | conditions, folder / "run.json")

@@ -9,8 +9,9 @@ import pytest
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
-from cocos.rollout import Trajectory, Turn
-from cocos.training.monitor import Clock, Score, Warnings, batch_metrics, hidden_gap, zero_spread
+from cocos.rewards import Score, zero_spread
+from cocos.training.monitor import Clock, Warnings, batch_metrics, hidden_gap
+from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 
 

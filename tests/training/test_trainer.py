@@ -15,8 +15,9 @@ from cocos.generation.tokenizer import load_tokenizer
 from cocos.metrics import correction_metrics
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
-from cocos.rollout import begin, rollout
-from cocos.training.monitor import Score
+from cocos.rewards import Score
+from cocos.rollout import rollout
+from cocos.trajectories import begin
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")

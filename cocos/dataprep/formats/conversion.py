@@ -12,7 +12,7 @@ from cocos.dataprep.formats.humaneval import Tests, check_as_tests, helpers_of_p
 from cocos.dataprep.formats.indentation import without_tabs
 from cocos.dataprep.formats.pytest_files import file_as_tests
 from cocos.dataprep.formats.source_edits import text_of
-from cocos.problems import DataError, Problem, as_problem
+from cocos.problems import DataError, Problem, problem_from_row
 from cocos.syntax import parse
 
 FIELDS = (
@@ -34,7 +34,7 @@ class Converted(NamedTuple):
 
 def from_mbpp(row: dict, place: str) -> Converted:
     """MBPP, sanitized MBPP, and what this package writes."""
-    problem = as_problem(row, place)
+    problem = problem_from_row(row, place)
     tidied = replace(
         problem,
         code=without_tabs(problem.code),
