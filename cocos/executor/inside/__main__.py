@@ -1,6 +1,6 @@
-"""The program inside a sandbox: starts the zygote. Spawned in a fresh interpreter, never imported.
+"""Entry point of the program inside a sandbox. Spawned in a fresh interpreter, never imported.
 
-python -I inside/ '{"scratch": ["/an/empty/folder"]}'        # see confine.Confinement for the settings
+python -I inside/ '{"scratch": ["/an/empty/folder"]}'    # the settings: fields of confinement.Confinement
 """
 
 import gc
@@ -8,30 +8,26 @@ import json
 import os
 import site
 import sys
-import traceback
 
 import candidate
 import judge
 import zygote
-from confine import Confinement
+from confinement import Confinement
 
 
 def main() -> None:
-    """Put the descriptors in their places, make everything that children share, and serve."""
-    sys.path.pop(0)
-    for provide in (site.setquit, site.setcopyright, site.sethelper):  # the builtins that -S leaves out
-        provide()
+    """Confine this process, prepare what children share by fork, and serve jobs."""
+    sys.path.pop(0)  # this folder: a candidate's imports find the standard library only
+    for add_builtins in (site.setquit, site.setcopyright, site.sethelper):  # left out by the option -S
+        add_builtins()
     os.closerange(3, 1 << 16)
-    errors = os.dup(2)
-    try:
-        server = zygote.Zygote(Confinement(**json.loads(sys.argv[1])))
-        gc.collect()
-        gc.freeze()  # what is imported stays where it is: children that collect garbage do not copy it
-        gc.disable()
-        server.serve(candidate.run_candidate, judge.run_judge)
-    except Exception:
-        os.write(errors, traceback.format_exc().encode())
-        raise
+    server = zygote.Zygote(Confinement(**json.loads(sys.argv[1])))
+    gc.collect()
+    # A collection writes to the header of every object it visits, and so copies the pages of a forked child.
+    # Frozen objects are never visited. Children enable collection again for the objects of the candidate.
+    gc.freeze()
+    gc.disable()
+    server.serve(candidate.run_candidate, judge.run_judge)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The child that runs one candidate: code, setup, then what each test needs of it. Ends the process; never
-returns.
+"""The child that runs one candidate: its code, the setup, then what each test needs of it.
 
-What the candidate could replace is bound to names of ours before its code runs. That is courtesy, not
-security: the candidate owns this process and may write what it likes to the evidence file, so nothing here
-knows what a right answer is. Whatever can be made before the fork is made at import, in the zygote: a page
-that a child need not touch is a page not copied.
+The candidate owns this process and may write to the evidence file itself. So this module knows no expected
+value, and nothing that it writes is trusted. It keeps its tools out of the candidate's reach only so that an
+honest program which redefines `len` or `json.dumps` is still reported correctly.
+
+Everything that can be made before the fork is made at import, in the zygote: a page of memory that a child
+does not write to is shared and need not be copied.
 """
 
 import gc
@@ -19,17 +20,19 @@ import types
 
 import codec
 import peer
+from wire import EVIDENCE_FD, MESSAGE_CHARS
 
-# What candidates import most: loaded once, here, and shared with every child by fork.
+# The modules that candidates import most. Imported once, here, and shared with every child by fork.
 COMMON_MODULES = (
     "array bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator "
     "re statistics string textwrap typing"
 )
-EVIDENCE_FD = 3  # as in zygote.py
-MESSAGE_CHARS = 300
+RESERVED_BYTES = 1000  # of the evidence, so that there is always room to report that it became too large
 
+# `random` registers a hook at import that reseeds it in every forked child, unless there is no `os.fork`.
+# Hide it, so that every child starts from the seed below: a verdict must not depend on luck.
 _fork = os.fork
-del os.fork  # or `random` would reseed itself in every child: a verdict must not depend on luck
+del os.fork
 import random  # noqa: E402
 
 os.fork = _fork
@@ -38,94 +41,110 @@ for _name in COMMON_MODULES.split():
 random.seed(0)
 
 
-def run_candidate(job: bytes, cap: int) -> None:
-    """Run one job, write at most `cap` bytes of evidence, and end the process.
+def run_candidate(job: bytes, max_bytes: int) -> None:
+    """Run one job, write at most `max_bytes` of evidence, and end the process.
 
-    The job is (code, setup, atoms, tests). `atoms` is the source of a tuple of tuples of functions; a test is
-    the index of one such tuple, or the source of a test that runs here, or None for one that the judge runs.
-    Evidence is JSON lines: "loaded" or ["program", error type, message], then per test
-    [number, seconds, outcome].
+    The job is marshalled (code, setup, atoms, tests). `atoms` is the source of a tuple with one tuple of
+    functions per split test. `tests` has one item per test:
+
+        int   index of the test's functions; call each and write its value
+        str   source of a test that runs in this process
+        None  a test that the judge runs; answer its calls until it says "next"
+
+    Evidence is JSON lines. The first is "loaded", or ["program", error type, message] if code or setup
+    raised. Then follows one line per test: [index, seconds, outcome]. An outcome is one of
+
+        [of each function, ...]      a split test; ["v", encoded value] or ["e", error type, message] each
+        ["passed"]                   a test that ran in this process
+        []                           a judged test; the judge's evidence has its outcome
+        ["e", error type, message]   the test raised
     """
-    _run(*marshal.loads(job), cap, _SPACE)
+    _run(*marshal.loads(job), max_bytes, _NAMESPACE)
 
 
-def _bind_everything():
-    """Make `_run`, whose tools are variables of its own: assigning to a module does not rebind them."""
-    clock, end, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
-    execute, make, evaluate, catch, loads = exec, compile, eval, BaseException, json.loads
-    encode, decode, hear, speak, enable = codec.encode, codec.decode, peer.receive, peer.send, gc.enable
-    describe, spare, as_list, number_of, type_of, text = _describe, _use_spare_memory, list, len, type, str
+def _make_run():
+    """Return the function that runs a job.
 
-    def run(code: str, setup: str, atoms: str, tests: tuple, cap: int, space: dict) -> None:
-        left = cap - 1000
+    Its tools are local variables of this closure, so a candidate that assigns to a module or to `builtins`
+    does not replace them.
+    """
+    clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
+    execute, make, evaluate, base_exception, loads = exec, compile, eval, BaseException, json.loads
+    encode, decode, receive, send, enable_gc = codec.encode, codec.decode, peer.receive, peer.send, gc.enable
+    describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
+    type_of, text = type, str
 
-        def say(row) -> None:
+    def run(code: str, setup: str, atoms: str, tests: tuple, max_bytes: int, namespace: dict) -> None:
+        left = max_bytes - RESERVED_BYTES
+
+        def report(row) -> None:
             nonlocal left
             data = dumps(row).encode() + b"\n"
-            if number_of(data) > left:
+            if length(data) > left:
                 data = (
                     dumps([row[0], 0.0, ["e", "OutputLimit", "more than output_kb came back"]]).encode()
                     + b"\n"
                 )
-            left -= number_of(data)
+            left -= length(data)
             while data:
                 data = data[write(EVIDENCE_FD, data) :]
 
-        enable()
+        enable_gc()
         try:
-            execute(make(code, "<code>", "exec", 0, True), space)
+            execute(make(code, "<code>", "exec", 0, True), namespace)
             if setup:
-                execute(make(setup, "<setup>", "exec", 0, True), space)
-        except catch as error:
-            spare()
-            say(["program", *describe(error)])
-            end(0)
-        functions = evaluate(make(atoms, "<test>", "eval", 0, True), space)
-        say("loaded")
+                execute(make(setup, "<setup>", "exec", 0, True), namespace)
+        except base_exception as error:
+            use_spare_memory()
+            report(["program", *describe(error)])
+            exit_process(0)
+        functions = evaluate(make(atoms, "<test>", "eval", 0, True), namespace)
+        report("loaded")
         for index, test in enumerate(tests):
-            began = clock()
+            start = clock()
             try:
                 if test is None:
-                    outcome = serve(space)
+                    outcome = serve(namespace)
                 elif type_of(test) is text:
-                    execute(make(test, "<test>", "exec", 0, True), space)
+                    execute(make(test, "<test>", "exec", 0, True), namespace)
                     outcome = ["passed"]
                 else:
-                    outcome = as_list(map(value_of, functions[test]))
-            except catch as error:
-                spare()
+                    outcome = as_list(map(outcome_of, functions[test]))
+            except base_exception as error:
+                use_spare_memory()
                 outcome = ["e", *describe(error)]
-            say([index, clock() - began, outcome])
-        end(0)
+            report([index, clock() - start, outcome])
+        exit_process(0)  # without the candidate's atexit handlers
 
-    def value_of(function) -> list:
+    def outcome_of(function) -> list:
         try:
             return ["v", encode(function())]
-        except catch as error:
+        except base_exception as error:
             return ["e", *describe(error)]
 
-    def serve(space: dict) -> list:
-        speak('["ready"]')
-        while (request := loads(hear()))[0] != "next":
-            speak(dumps(call(space, *request[1:])))
+    def serve(namespace: dict) -> list:
+        send('["ready"]')
+        while (request := loads(receive()))[0] != "next":
+            send(dumps(call(namespace, *request[1:])))
         return []
 
-    def call(space: dict, name: str, args: list, kwargs: dict) -> list:
+    def call(namespace: dict, name: str, args: list, kwargs: dict) -> list:
         try:
             values = [decode(arg) for arg in args]
-            if name not in space:
+            if name not in namespace:
                 raise NameError(f"name {name!r} is not defined")
-            result = encode(space[name](*values, **{key: decode(value) for key, value in kwargs.items()}))
+            result = encode(namespace[name](*values, **{key: decode(value) for key, value in kwargs.items()}))
+            # Arguments travel by value. The judge applies the changes made in place to its own objects.
             after = as_list(map(encode, values))
             return ["v", result, [[i, new] for i, new in enumerate(after) if args[i] != new]]
-        except catch as error:
+        except base_exception as error:
             return ["e", *describe(error)]
 
     return run
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    """Class name and text of an exception, whatever its __str__ does."""
+    """Return class name and text of an exception, even if its __str__ raises."""
     try:
         text = str(error)[:MESSAGE_CHARS]
     except BaseException as worse:
@@ -134,10 +153,11 @@ def _describe(error: BaseException) -> tuple[str, str]:
 
 
 def _use_spare_memory() -> None:
+    """Raise the memory limit to the hard limit, so that running out of memory can be reported."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 _MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program")
-_SPACE = _MODULE.__dict__
-_run = _bind_everything()
+_NAMESPACE = _MODULE.__dict__
+_run = _make_run()

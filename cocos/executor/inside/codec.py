@@ -1,57 +1,41 @@
-"""Plain values as JSON, in both directions: the only thing that crosses the border between a candidate and
-its judge.
+"""Codec for plain values: the only form in which a value crosses between a candidate's process and another.
 
-`encode` runs beside the candidate and is not trusted; `decode` is strict and builds nothing but values of the
-types below, so that a decoded value cannot carry an `__eq__` of the candidate's. What is none of them arrives
-as `Opaque`. Imports nothing of
-ours: the sandbox loads this file on its own.
+`encode` runs beside the candidate, so its output is not trusted. `decode` runs on the trusted side and in the
+judge. It is strict and builds only values of the types below, so that a decoded value cannot bring along an
+`__eq__` that the candidate wrote. A value of any other type arrives as `Opaque`.
 
-On the wire None, bool, str, float and short int are themselves; everything else is a list that begins with a
-tag.
+Encoded values are JSON. None, bool, str, float and short int stand for themselves; every other value is a
+list of a tag and its parts:
+
+    [1, (2, 3)]      ["l", 1, ["t", 2, 3]]
+    {"a": 2**70}     ["d", "a", ["i", "0x400000000000000000"]]
+    Stack()          ["o", "Stack", true]
+
+Imports the standard library only, because a sandbox loads this file as a top-level module.
 """
 
 import collections
 import datetime
 import decimal
 import fractions
-import json
 import types
 from typing import Any
 
 MAX_DEPTH = 100
-_SHORT = 1 << 63
+_SHORT = 1 << 63  # larger integers travel in hexadecimal: Python limits decimal ones to 4,300 digits
+_TYPE_NAME_CHARS = 80
+
+# Encoding: iterators and views have no public types, so take the types of examples.
 _VIEWS = {type({}.keys()): "k", type({}.values()): "v", type({}.items()): "m"}
 _ITERABLES: tuple[Any, ...] = ([], (), "", "é", b"", set(), range(0), {}, {}.values(), {}.items())
 _ITERATORS: tuple[Any, ...] = (
     *(types.GeneratorType, map, filter, zip, enumerate, reversed, type(reversed([]))),
     *(type(iter(iterable)) for iterable in _ITERABLES),
 )
-_TYPES: dict[str, type] = {
-    t.__name__: t
-    for t in (
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        bytearray,
-        list,
-        tuple,
-        set,
-        frozenset,
-        dict,
-        range,
-        object,
-        type(None),
-    )
-}
-_AT_THE_BASE: tuple[tuple[type, Any], ...] = (
-    (int, int.__index__),
-    (float, float.__float__),
-    (str, str.__str__),
-)
-_BUILD: dict[str, Any] = {
+_SCALARS: tuple[tuple[type, Any], ...] = ((int, int.__index__), (float, float.__float__), (str, str.__str__))
+
+# Decoding: the constructor of each tag. "y" is a type, by name.
+_SEQUENCES: dict[str, Any] = {
     "l": list,
     "t": tuple,
     "s": set,
@@ -59,20 +43,32 @@ _BUILD: dict[str, Any] = {
     "q": collections.deque,
     "g": iter,
 }
-_PAIRS: dict[str, Any] = {"d": dict, "C": collections.Counter, "O": collections.OrderedDict}
-_ISO: dict[str, Any] = {"dt": datetime.datetime, "da": datetime.date, "ti": datetime.time}
+_MAPPINGS: dict[str, Any] = {"d": dict, "C": collections.Counter, "O": collections.OrderedDict}
+_DATES: dict[str, Any] = {"dt": datetime.datetime, "da": datetime.date, "ti": datetime.time}
+_TYPES: dict[str, type] = {
+    plain_type.__name__: plain_type
+    for plain_type in (
+        *(bool, int, float, complex, str, bytes, bytearray, list, tuple),
+        *(set, frozenset, dict, range, object, type(None)),
+    )
+}
 
 
 class CodecError(ValueError):
-    """What came is not an encoded value."""
+    """Error for data that is not an encoded value."""
 
 
 class NotPlainValue(CodecError):
-    """More is asked of an opaque value than that it exists."""
+    """Error for an operation that an opaque value does not support."""
 
 
 class Opaque:
-    """A value that is not plain: it exists, is not None, may be known to be true, and that is all."""
+    """Stand-in for a value that is not plain.
+
+    It is not None and may be true; everything else raises. In particular `==` raises where other classes
+    answer False: `f(x) != 3`, and every test that wants a comparison to be false, must not pass because the
+    candidate returned a strange object.
+    """
 
     def __init__(self, type_name: str, is_true: bool) -> None:
         self.type_name = type_name
@@ -91,26 +87,12 @@ class Opaque:
     __hash__ = None  # type: ignore[assignment]
 
 
-def dumps(value: object) -> str:
-    """Encode one value; an instance of a subclass as the plain value that it is at its base."""
-    return json.dumps(encode(value))
-
-
-def loads(text: str | bytes) -> object:
-    """Decode one value.
-
-    Raises:
-        CodecError: The text is no encoded value, or one that is deeper than MAX_DEPTH.
-
-    """
-    try:
-        return decode(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise CodecError(str(error)) from None
-
-
 def encode(value: Any, depth: int = 0) -> Any:
-    """Turn a value into what `json.dumps` takes."""
+    """Encode a value as data for `json.dumps`.
+
+    An instance of a subclass becomes the plain value at its base. For this, methods are called on the base
+    class (`dict.items(value)`), which the subclass cannot override.
+    """
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
@@ -120,23 +102,18 @@ def encode(value: Any, depth: int = 0) -> Any:
         return ["o", "a value nested too deeply", False]
     deeper = depth + 1
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-        for tag, base in _BUILD.items():
+        for tag, base in _SEQUENCES.items():
             if isinstance(value, base):
                 return [tag, *[encode(item, deeper) for item in base.__iter__(value)]]
     if isinstance(value, dict):
-        tag = (
-            "C"
-            if isinstance(value, collections.Counter)
-            else "O"
-            if isinstance(value, collections.OrderedDict)
-            else "d"
-        )
-        items = (
-            collections.OrderedDict.items(value)
-            if isinstance(value, collections.OrderedDict)
-            else dict.items(value)
-        )
-        return [tag, *[encode(part, deeper) for item in items for part in item]]
+        tag = "d"
+        if isinstance(value, collections.Counter):
+            tag = "C"
+        elif isinstance(value, collections.OrderedDict):
+            tag = "O"
+        # dict.items would ignore the order that OrderedDict.move_to_end has made.
+        base = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+        return [tag, *[encode(part, deeper) for item in base.items(value) for part in item]]
     if kind in _VIEWS:
         return [_VIEWS[kind], *[encode(item, deeper) for item in value]]
     if isinstance(value, _ITERATORS):
@@ -145,7 +122,7 @@ def encode(value: Any, depth: int = 0) -> Any:
 
 
 def _encode_scalar(value: Any) -> Any:
-    for base, convert in _AT_THE_BASE:
+    for base, convert in _SCALARS:
         if isinstance(value, base):
             return encode(convert(value))
     if isinstance(value, (bytes, bytearray)):
@@ -158,21 +135,26 @@ def _encode_scalar(value: Any) -> Any:
         return ["D", decimal.Decimal.__str__(value)]
     if isinstance(value, fractions.Fraction):
         return ["F", encode(value.numerator), encode(value.denominator)]
-    for tag, date in _ISO.items():
+    for tag, date in _DATES.items():
         if isinstance(value, date):
             return [tag, date.isoformat(value)]
     if isinstance(value, datetime.timedelta):
         return ["td", value.days, value.seconds, value.microseconds]
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return ["y", value.__name__]
-    always_true = not (
-        hasattr(type(value), "__bool__") or hasattr(type(value), "__len__")
-    )  # a match, a function
-    return ["o", str(type(value).__name__)[:80], always_true]
+    # True of a function or a match object, for example. A class that defines its truth could lie about it.
+    always_true = not (hasattr(type(value), "__bool__") or hasattr(type(value), "__len__"))
+    return ["o", str(type(value).__name__)[:_TYPE_NAME_CHARS], always_true]
 
 
 def decode(node: object, depth: int = 0) -> Any:
-    """Build the value that `node` (parsed JSON) stands for; see `loads` for what it raises."""
+    """Build the value that `node`, which is parsed JSON, stands for.
+
+    Raises:
+        CodecError: `node` is not an encoded value, is nested deeper than MAX_DEPTH, or holds too many keys or
+            elements with equal hashes.
+
+    """
     if not isinstance(node, list):
         if isinstance(node, dict):
             raise CodecError("a JSON object stands for no value")
@@ -181,16 +163,16 @@ def decode(node: object, depth: int = 0) -> Any:
         raise CodecError("nested too deeply, or no tag")
     tag, *parts = node
     try:
-        if tag in _BUILD:
+        if tag in _SEQUENCES:
             items = [decode(part, depth + 1) for part in parts]
-            return _BUILD[tag](_hashable(items) if tag in "sz" else items)
-        if tag in _PAIRS:
+            return _SEQUENCES[tag](_hashable(items) if tag in "sz" else items)
+        if tag in _MAPPINGS:
             items = [decode(part, depth + 1) for part in parts]
             if len(items) % 2:
                 raise CodecError("a key without its value")
-            return _PAIRS[tag](dict(zip(_hashable(items[::2]), items[1::2], strict=True)))
-        if tag in "kvm" and tag:
-            return _view(tag, [decode(part, depth + 1) for part in parts])
+            return _MAPPINGS[tag](dict(zip(_hashable(items[::2]), items[1::2], strict=True)))
+        if tag in _VIEWS.values():
+            return _decode_view(tag, [decode(part, depth + 1) for part in parts])
         return _decode_scalar(tag, parts)
     except (TypeError, ValueError, KeyError, ArithmeticError, MemoryError) as error:
         raise CodecError(f"malformed {tag!r}: {error}") from None
@@ -198,9 +180,9 @@ def decode(node: object, depth: int = 0) -> Any:
 
 def _decode_scalar(tag: str, parts: list) -> Any:
     if tag == "i":
-        return int(_one(parts, str), 16)
+        return int(_only(parts, str), 16)
     if tag in ("b", "B"):
-        data = bytes.fromhex(_one(parts, str))
+        data = bytes.fromhex(_only(parts, str))
         return data if tag == "b" else bytearray(data)
     if tag == "c":
         real, imag = parts
@@ -209,31 +191,24 @@ def _decode_scalar(tag: str, parts: list) -> Any:
         start, stop, step = (decode(part) for part in parts)
         return range(start, stop, step)
     if tag == "D":
-        return decimal.Decimal(_one(parts, str))
+        return decimal.Decimal(_only(parts, str))
     if tag == "F":
         numerator, denominator = (decode(part) for part in parts)
         return fractions.Fraction(numerator, denominator)
-    if tag in _ISO:
-        return _ISO[tag].fromisoformat(_one(parts, str))
+    if tag in _DATES:
+        return _DATES[tag].fromisoformat(_only(parts, str))
     if tag == "td":
         days, seconds, microseconds = parts
         return datetime.timedelta(days, seconds, microseconds)
     if tag == "y":
-        return _TYPES[_one(parts, str)]
+        return _TYPES[_only(parts, str)]
     if tag == "o":
         type_name, is_true = parts
-        return Opaque(str(type_name)[:80], is_true is True)
+        return Opaque(str(type_name)[:_TYPE_NAME_CHARS], is_true is True)
     raise CodecError(f"unknown tag {tag!r}")
 
 
-def _one(parts: list, kind: type) -> Any:
-    [part] = parts
-    if not isinstance(part, kind):
-        raise CodecError("a part of the wrong type")
-    return part
-
-
-def _view(tag: str, items: list) -> object:
+def _decode_view(tag: str, items: list) -> object:
     if tag == "k":
         return dict.fromkeys(_hashable(items)).keys()
     if tag == "v":
@@ -242,8 +217,20 @@ def _view(tag: str, items: list) -> object:
     return dict(items).items()
 
 
+def _only(parts: list, kind: type) -> Any:
+    """Return the only part, which must be of type `kind`."""
+    [part] = parts
+    if not isinstance(part, kind):
+        raise CodecError("a part of the wrong type")
+    return part
+
+
 def _hashable(items: list) -> list:
-    """Refuse crafted collisions: a set of them would take the trusted side quadratic time."""
+    """Return `items`, or raise CodecError if more than seven of eight hashes are repeated.
+
+    A candidate can craft integers with equal hashes. A set of n of them takes n**2 comparisons to build, and
+    the trusted side has no time limit.
+    """
     if len(items) > 256 and len({hash(item) for item in items}) * 8 < len(items):
         raise CodecError("too many equal hashes")
     return items

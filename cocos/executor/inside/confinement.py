@@ -1,7 +1,10 @@
-"""How a child of the zygote shuts itself in before it runs a line of foreign code.
+"""Confinement of the zygote and of its children, with the kernel's own means.
 
-The order matters: what needs a privilege comes before the privileges go. A step that fails ends the child,
-and with it the job.
+`Confinement` confines the zygote when it is created. Each child confines itself further with `enter`, before
+it runs a line of foreign code. A step that fails ends the child, and the executor counts a dead worker.
+
+The order matters: a step that needs a privilege comes before the step that gives the privilege up. In a child
+the system-call filter comes last, because it refuses calls that the other steps make.
 """
 
 import contextlib
@@ -14,45 +17,53 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = (
-    1,
-    4,
-    22,
-    36,
-    38,
-)
+# prctl(2)
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
+# capset(2)
 CAPABILITY_VERSION_3 = 0x20080522
-LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = (
-    444,
-    445,
-    446,
-)  # the same on every architecture
-LANDLOCK_READ, LANDLOCK_READ_FILE = (
-    0b1101,
-    0b0101,
-)  # execute, read file, read directory; the same of a single file
-OUT_OF_THE_WAY_FD = 32  # beyond the descriptors that the zygote arranges
-SPARE_MB = 64  # kept back below the hard limit, so that running out of memory can still be reported
+# landlock(7). The C library has no functions for these calls; the numbers are the same on every architecture.
+LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_ADD_RULE = 445
+LANDLOCK_RESTRICT_SELF = 446
+LANDLOCK_CREATE_RULESET_VERSION = 1
+LANDLOCK_RULE_PATH_BENEATH = 1
+LANDLOCK_EXECUTE = 1 << 0
+LANDLOCK_WRITE_FILE = 1 << 1
+LANDLOCK_READ_FILE = 1 << 2
+LANDLOCK_READ_DIR = 1 << 3
+LANDLOCK_NUM_RIGHTS_V1 = 13  # version 2 adds one right on files, version 3 one, version 5 one
+LANDLOCK_NET_TCP = 0b11  # bind, connect; since version 4
+LANDLOCK_SCOPED = 0b11  # abstract sockets, signals; since version 6
+
+OUT_OF_THE_WAY_FD = 32  # above the descriptors that the zygote arranges
+SPARE_MB = 64  # between soft and hard limit of memory, so that a child out of memory can still report it
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Filter(ctypes.Structure):
+    """`struct sock_fprog`: a system-call filter as the kernel takes it."""
+
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
 @dataclass
 class Confinement:
-    """What the trusted side asks of this sandbox.
+    """Confinement that the trusted side asks of this sandbox.
 
     Attributes:
-        scratch: The folders that programs may write to. They are emptied after each program, so they must be
-            empty at the start: proof that they are this sandbox's own.
-        uids: User ids of candidate and judge, or none where they keep the zygote's.
-        processes_beside: Processes that others may have under the same user id; None: do not count any.
-        seccomp: A filter in the kernel's format, in hexadecimal, or "".
-        strict: The filter is for children only: it takes calls away that the zygote needs.
+        scratch: The folders that programs may write to. They are emptied after each program. They must be
+            empty at the start, which proves that they belong to this sandbox.
+        uids: User ids of candidate and judge, or () if both keep the zygote's.
+        processes_beside: Processes that others may run under the same user id, which the kernel counts
+            together with the program's; None: do not limit processes.
+        seccomp: A system-call filter in the kernel's format, in hexadecimal, or "".
+        strict: Load the filter in the children only, because it refuses calls that the zygote needs.
         landlock: Folders and files that may be read; None: no Landlock.
 
     """
@@ -66,17 +77,16 @@ class Confinement:
     _ruleset: int = field(default=-1, init=False)
     _filter: "_Filter | None" = field(default=None, init=False)
     _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
-    _prepared: list[int] = field(default_factory=list, init=False)
+    _prepared: tuple[int, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
-        """Confine the zygote itself, in whatever its children can inherit from it."""
+        """Confine the zygote itself, in everything that its children can inherit."""
         if any(os.listdir(folder) for folder in self.scratch):
             raise ValueError(
                 f"{self.scratch} is not empty: it belongs to somebody else, and would be emptied"
             )
-        with contextlib.suppress(
-            OSError
-        ):  # where memory runs out for everybody, this process and its children go first
+        # If the machine runs out of memory, the kernel should end this process and its children first.
+        with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")
         if self.seccomp:
             instructions = bytes.fromhex(self.seccomp)
@@ -84,11 +94,14 @@ class Confinement:
         if self.landlock is not None:
             self._ruleset = landlock_ruleset(self.landlock, self.scratch[0])
         if self.uids:
-            os.setgroups([])
+            os.setgroups([])  # the zygote keeps its capabilities: each child has to change its user id
         elif os.geteuid() == 0:
             drop_capabilities()
+        # Not dumpable: no process of the same user can trace us or read our memory under /proc.
         _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "become unreadable to other processes")
+        # Subreaper: a program's orphans become the zygote's children, so that it can find and kill them.
         _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become subreaper")
+        # Without new privileges no setuid program helps a candidate. Landlock and the filter demand it too.
         _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
         if self._filter and not self.strict:
             self._load_filter()
@@ -97,20 +110,26 @@ class Confinement:
         os.chdir(self.scratch[0])
         os.umask(0o077)
 
-    def prepare(self, limits: list[int]) -> None:
-        """Work out, before the fork, what the child will have to set."""
+    def prepare(self, limits) -> None:
+        """Compute the child's resource limits. Called before the fork, so that equal jobs share the result.
+
+        Args:
+            limits: The job's `wire.ChildLimits`.
+
+        """
         if limits == self._prepared:
             return
-        cpu_s, memory_mb, output_kb, file_mb, processes, open_files = limits
-        size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
+        memory = limits.memory_mb << 20
+        size = max(limits.file_mb << 20, limits.output_kb << 10)  # the evidence is a file too
         wanted = {
-            resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),
-            resource.RLIMIT_AS: (memory_mb << 20, (memory_mb + SPARE_MB) << 20),
+            resource.RLIMIT_CPU: (limits.cpu_s, limits.cpu_s + 1),
+            resource.RLIMIT_AS: (memory, memory + (SPARE_MB << 20)),
             resource.RLIMIT_FSIZE: (size, size),
-            resource.RLIMIT_NOFILE: (open_files, open_files),
+            resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
         }
         if self.processes_beside is not None:
-            wanted[resource.RLIMIT_NPROC] = (self.processes_beside + processes + 1,) * 2
+            num_processes = self.processes_beside + limits.processes + 1
+            wanted[resource.RLIMIT_NPROC] = (num_processes, num_processes)
         self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
         self._prepared = limits
 
@@ -120,9 +139,11 @@ class Confinement:
             resource.setrlimit(name, values)
         if self.uids:
             uid = self.uids[is_judge]
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-        if os.getppid() != 1:  # no PID namespace ends this process with the zygote
+            os.setresgid(uid, uid, uid)  # the group first: the new user may not change it
+            os.setresuid(uid, uid, uid)  # gives up every capability
+        # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to end this process
+        # with its parent. A change of user clears this setting, so it comes after.
+        if os.getppid() != 1:
             _check(_libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "end with the zygote")
         if self._ruleset >= 0:
             _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "enter Landlock")
@@ -138,40 +159,52 @@ class Confinement:
 
 
 def _below_ceiling(name: int, soft: int, hard: int) -> tuple[int, int]:
-    ceiling = resource.getrlimit(name)[1]
+    ceiling = resource.getrlimit(name)[1]  # a hard limit can only be lowered
     return (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
 
 
 def drop_capabilities() -> None:
-    """Give up every capability; with no_new_privs none comes back."""
+    """Give up every capability. With no_new_privs set, no program can regain one."""
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     _check(_libc.capset(header, bytes(24)), "drop capabilities")
 
 
 def landlock_version() -> int:
-    """The kernel's Landlock version, 0 where it has none."""
-    return max(0, _libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, 1))
+    """Return the kernel's Landlock version; 0 if it has no Landlock."""
+    return max(0, _libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION))
 
 
 def landlock_ruleset(readable: list[str], writable: str) -> int:
-    """A ruleset: `readable` may be read, all may be done below `writable`; no TCP, no signals out."""
+    """Create a Landlock ruleset and return its descriptor.
+
+    The paths in `readable` may be read and executed, and everything is allowed below `writable`. Where the
+    kernel's version knows it, TCP is refused, and signals and abstract sockets to processes outside.
+    """
     version = landlock_version()
-    files = (1 << (13 + min(version - 1, 2) + (version >= 5))) - 1
-    attributes = struct.pack("=QQQ", files, 0b11, 0b11)[: 8 if version < 4 else 16 if version < 6 else 24]
+    # A right that the kernel does not know is an error, and one that is not named here stays allowed. So name
+    # all that this version knows: one right more since version 2, 3 (truncate) and 5 (ioctl on devices).
+    num_rights = LANDLOCK_NUM_RIGHTS_V1 + min(version - 1, 2) + (version >= 5)
+    all_rights = (1 << num_rights) - 1
+    # The kernel also refuses a structure that is longer than its own, unless the rest is zero.
+    num_bytes = 8 if version < 4 else 16 if version < 6 else 24
+    attributes = struct.pack("=QQQ", all_rights, LANDLOCK_NET_TCP, LANDLOCK_SCOPED)[:num_bytes]
     ruleset = _check(
         _libc.syscall(LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "make a Landlock ruleset"
     )
     for path, rights in [
-        *((path, LANDLOCK_READ) for path in readable),
-        (writable, files),
-        (os.devnull, 0b0110),
+        *((path, LANDLOCK_EXECUTE | LANDLOCK_READ_FILE | LANDLOCK_READ_DIR) for path in readable),
+        (writable, all_rights),
+        (os.devnull, LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE),
     ]:
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            if not os.path.isdir(path):
-                rights &= LANDLOCK_READ_FILE | 0b0010
+            if not os.path.isdir(path):  # rights on folders are refused for a file
+                rights &= LANDLOCK_EXECUTE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE
             rule = struct.pack("=Qi", rights, fd)
-            _check(_libc.syscall(LANDLOCK_ADD_RULE, ruleset, 1, rule, 0), f"allow {path} in Landlock")
+            _check(
+                _libc.syscall(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0),
+                f"allow {path} in Landlock",
+            )
             os.close(fd)
     return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY_FD)
 

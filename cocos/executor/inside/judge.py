@@ -1,44 +1,56 @@
-"""The child that runs the tests of several statements, in a process that the candidate cannot reach. Never
-returns.
+"""The child that runs tests of several statements, in a process that the candidate cannot reach.
 
-A name that the test takes from the candidate is a stub here: its arguments go to the candidate's process by
-value, its result comes back through the strict codec. A list, dict or set that the candidate changed in place
-is changed here too.
+A name that a test takes from the candidate is a stub. A call of it sends the arguments to the candidate's
+process by value, and the result comes back through the strict codec. So the candidate never sees what is
+expected, and the comparisons of a test see plain values only. A list, dict or set that the candidate changed
+in place is changed here too.
 """
 
 import builtins
 import json
 import os
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 import codec
-from candidate import EVIDENCE_FD, MESSAGE_CHARS
 from peer import receive, send
+from wire import EVIDENCE_FD, MESSAGE_CHARS
 
 
 class CandidateError(Exception):
-    """An exception of a kind that only the candidate knows."""
+    """An exception that the candidate raised and whose class is not a builtin."""
 
 
-def run_judge(job: bytes, cap: int) -> None:
-    """Run the judged tests in order, write [number, seconds, outcome] as each ends, and end the process."""
-    tests = json.loads(job)
-    for test in tests:
-        if _ask(None) != ["ready"]:
+def run_judge(job: bytes, max_bytes: int) -> None:
+    """Run the judged tests in order, write evidence as each ends, and end the process.
+
+    The job is a JSON list of {"number", "source", "imports", "remote"}, one per test; `remote` lists the
+    names that become stubs. Evidence is one JSON line per test: [number, seconds, outcome], where the outcome
+    is ["passed"] or ["e", error type, message].
+
+    Messages per test, between the candidate's process (C) and the judge (J):
+
+        C  ["ready"]
+        J  ["call", name, args, kwargs]      any number of times, each answered by
+        C  ["v", result, [[index of a changed argument, its new value], ...]]  or  ["e", error type, message]
+        J  ["next"]
+    """
+    for test in json.loads(job):
+        if _receive() != ["ready"]:
             break
-        started = time.perf_counter()
-        outcome = _judge(test)
-        _say([test["number"], time.perf_counter() - started, outcome])
-        _tell(["next"])
+        start = time.perf_counter()
+        outcome = _run_test(test)
+        _report([test["number"], time.perf_counter() - start, outcome])
+        _send(["next"])
     os._exit(0)
 
 
-def _judge(test: dict) -> list:
-    space: dict = {"__name__": "test", **{name: _stub(name) for name in test["remote"]}}
+def _run_test(test: dict) -> list:
+    """Run one test and return its outcome."""
+    namespace: dict = {"__name__": "test", **{name: _stub(name) for name in test["remote"]}}
     try:
-        exec(test["imports"], space)
-        exec(compile(test["source"], "<test>", "exec", 0, True), space)
+        exec(test["imports"], namespace)
+        exec(compile(test["source"], "<test>", "exec", 0, True), namespace)
     except BaseException as error:
         name = error.args[0] if isinstance(error, CandidateError) else type(error).__name__
         return ["e", name, str(error.args[-1] if error.args else "")[:MESSAGE_CHARS]]
@@ -46,48 +58,61 @@ def _judge(test: dict) -> list:
 
 
 def _stub(name: str):
+    """Return a function that calls the candidate's function of this name in its own process."""
+
     def call(*args: object, **kwargs: object) -> object:
-        packed = {key: codec.encode(value) for key, value in kwargs.items()}
-        kind, *rest = _ask(["call", name, [codec.encode(value) for value in args], packed])
+        encoded_kwargs = {key: codec.encode(value) for key, value in kwargs.items()}
+        _send(["call", name, [codec.encode(value) for value in args], encoded_kwargs])
+        kind, *rest = _receive()
         if kind != "v":
             raise _exception(*map(str, rest))
-        value, changes = rest
-        for number, node in changes:
-            _replace(args[number], codec.decode(node))
-        return codec.decode(value)
+        result, changes = rest
+        for index, encoded in changes:
+            _change_in_place(args[index], codec.decode(encoded))
+        return codec.decode(result)
 
     call.__name__ = name
     return call
 
 
-def _tell(message: list) -> None:
+def _send(message: list) -> None:
     try:
         send(json.dumps(message))
     except OSError:
-        os._exit(0)  # the candidate has gone: not for the test to catch, and no evidence
+        _exit_without_candidate()
 
 
-def _ask(message: list | None) -> list:
-    if message:
-        _tell(message)
+def _receive() -> list:
     try:
         return json.loads(receive())
     except (OSError, EOFError, ValueError, RecursionError):
-        os._exit(0)
+        _exit_without_candidate()
+
+
+def _exit_without_candidate() -> NoReturn:
+    """Exit because the candidate's process has gone or sends no messages.
+
+    An exception would not do: a test that expects an exception would catch it and pass. Without a line of
+    evidence the test cannot pass.
+    """
+    os._exit(0)
 
 
 def _exception(type_name: str, message: str) -> Exception:
+    """Return the builtin exception of this name, or a CandidateError."""
     kind = getattr(builtins, type_name, None)
     if (
         isinstance(kind, type)
         and issubclass(kind, Exception)
+        # Errors of input and output would look like failures of our own connection, and a UnicodeDecodeError
+        # cannot be made from a message.
         and not issubclass(kind, (OSError, EOFError, UnicodeError))
     ):
         return kind(message)
     return CandidateError(type_name, message)
 
 
-def _replace(old: Any, new: Any) -> None:
+def _change_in_place(old: Any, new: Any) -> None:
     if type(old) is not type(new):
         return
     if isinstance(old, list):
@@ -97,5 +122,5 @@ def _replace(old: Any, new: Any) -> None:
         old.update(new)
 
 
-def _say(row: object) -> None:
+def _report(row: list) -> None:
     os.write(EVIDENCE_FD, json.dumps(row).encode() + b"\n")

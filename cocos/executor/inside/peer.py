@@ -1,12 +1,20 @@
-"""Messages between a candidate's process and its judge's: a length, then the bytes, through a socket."""
+"""Messages between a candidate's process and its judge's process.
+
+A message is its length (four bytes, big-endian) and then its bytes, through the socket at PEER_FD.
+"""
 
 import os
 
-PEER_FD = 4  # as in zygote.py
+from wire import PEER_FD
 
 
 def send(text: str) -> None:
-    """Write one message to the other end."""
+    """Write one message.
+
+    Raises:
+        OSError: The process at the other end has gone.
+
+    """
     data = text.encode()
     data = len(data).to_bytes(4, "big") + data
     while data:
@@ -14,7 +22,12 @@ def send(text: str) -> None:
 
 
 def receive() -> bytes:
-    """Read one message; EOFError where the other end has gone."""
+    """Read one message.
+
+    Raises:
+        EOFError: The process at the other end has gone.
+
+    """
     return _read(int.from_bytes(_read(4), "big"))
 
 
@@ -23,7 +36,7 @@ def _read(size: int) -> bytes:
     while size:
         part = os.read(PEER_FD, min(size, 1 << 16))
         if not part:
-            raise EOFError("the other end has gone")
+            raise EOFError("the process at the other end has gone")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

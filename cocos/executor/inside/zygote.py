@@ -1,117 +1,151 @@
-"""The zygote: answers jobs one at a time, each in a child that it forks and confines.
+"""The zygote: runs jobs one at a time, each in children that it forks and confines.
 
-It reads a fixed header from the job pipe; each child reads its own part of the job, so that nothing of a job
-stays here for the next child to find. Children leave their evidence in memory files, which the kernel sends
-on, with the way the candidate ended: the zygote can neither be impersonated nor be thrown out of step by what
-a candidate writes.
+It reads only the header of a job. Each child reads its own part, so that the zygote's memory, which every
+later child inherits, never contains a test or an expected value. A child writes its evidence to a memory file
+and the kernel sends the file on. The zygote parses nothing that a candidate wrote, so no candidate can
+confuse it or answer in its place.
 """
 
-import _signal  # the plain functions: those of `signal` build sets of enum members, in every child
+import _signal  # the functions of `signal` convert masks to sets of enum members, in every child
+import fcntl
 import os
 import socket
-import struct
 import time
 from signal import SIG_BLOCK, SIG_SETMASK, SIGCHLD, SIGKILL
 
-# Bytes for the judge and for the candidate; wall_s, cpu_s, memory_mb, output_kb, file_mb, processes,
-# open_files.
-HEADER = struct.Struct("!IIdIIIIII")
-# How the candidate ended, whether the sandbox is spent, wait status, wall_s, cpu_s, peak_mb; bytes of the two
-# evidences.
-ANSWER = struct.Struct("!c?idddII")
-EXITED, TIMED_OUT, FLOODED, NEVER_STARTED = b"E", b"T", b"F", b"N"
-# Where a child expects its descriptors; 0 to 2 are /dev/null, and what comes after these is the zygote's own.
-EVIDENCE_FD, PEER_FD, STARTED_FD, FIRST_OWN_FD = 3, 4, 5, 6
+from wire import (
+    EVIDENCE_FD,
+    EXITED,
+    FIRST_OWN_FD,
+    FLOODED,
+    JOB_HEADER_SIZE,
+    NEVER_STARTED,
+    PEER_FD,
+    READY,
+    STARTED_FD,
+    TIMED_OUT,
+    AnswerHeader,
+    ChildLimits,
+    JobHeader,
+)
+
+CHILD_FAILED = 99
+JUDGE_POLL_S = 0.0002
 
 
 class Zygote:
-    """Answers jobs until their pipe ends. Makes itself the owner of the process's descriptors."""
+    """The server of one sandbox. It rearranges the descriptors of its process, so there can be only one."""
 
     def __init__(self, confinement) -> None:
         self.confinement = confinement
         self.scratch_is_ours = not confinement.uids and os.stat(confinement.scratch[0]).st_uid == os.geteuid()
-        self.may_share_memory = os.getpid() == 1 and not confinement.seccomp  # in an IPC namespace of our own
-        own = [os.dup(0), os.dup(1), os.memfd_create("evidence"), os.memfd_create("judgement"), *os.pipe()]
-        own += [os.open(os.devnull, os.O_RDWR)]
-        self.jobs, self.answers, evidence, self.judgement, self.started, started_w, devnull = map(
-            _move_up, own
-        )
-        for fd, place in (
-            (devnull, 0),
-            (devnull, 1),
-            (devnull, 2),
-            (evidence, EVIDENCE_FD),
-            (devnull, PEER_FD),
-        ):
-            os.dup2(fd, place)
+        # As PID 1 we have an IPC namespace. Without the filter, programs can create System V objects in it.
+        self.may_share_memory = os.getpid() == 1 and not confinement.seccomp
+        self.jobs, self.answers = _move_up(os.dup(0)), _move_up(os.dup(1))
+        # Evidence goes to memory files, not pipes: a pipe blocks its writer when it is full, must be drained
+        # while the candidate runs, and may still be held open by a process that the candidate left behind.
+        evidence, self.judge_evidence = map(_move_up, map(os.memfd_create, ("evidence", "judgement")))
+        self.started, started_w = map(_move_up, os.pipe())
+        devnull = _move_up(os.open(os.devnull, os.O_RDWR))
+        for fd in (0, 1, 2, PEER_FD):
+            os.dup2(devnull, fd)
+        os.dup2(evidence, EVIDENCE_FD)
         os.dup2(started_w, STARTED_FD)
         os.set_blocking(self.started, False)
+        # A blocked SIGCHLD stays pending until `sigtimedwait` takes it. A child that ends between a check and
+        # the wait is therefore never missed, and nothing needs to poll.
         _signal.pthread_sigmask(SIG_BLOCK, [SIGCHLD])
 
     def serve(self, run_candidate, run_judge) -> None:
-        """Announce readiness, then run jobs one at a time."""
-        write_all(self.answers, b"ready\n")
-        while len(header := read_exactly(self.jobs, HEADER.size)) == HEADER.size:
-            judge_size, candidate_size, wall_s, *limits = HEADER.unpack(header)
-            began = time.monotonic()
+        """Send READY, then run jobs until their pipe ends.
+
+        Args:
+            run_candidate: Called in a child with the candidate's part of the job and the bytes of evidence
+                that it may write. Must end the process.
+            run_judge: The same for the judge's part.
+
+        """
+        write_all(self.answers, READY)
+        while len(data := read_exactly(self.jobs, JOB_HEADER_SIZE)) == JOB_HEADER_SIZE:
+            header = JobHeader.unpack(data)
+            start = time.monotonic()
             judge = peer = None
             num_started = 1
-            if judge_size:
-                ends = socket.socketpair()
-                peer = ends[1].fileno()
-                judge = self.fork(run_judge, judge_size, limits, self.judgement, ends[0].fileno())
-                while not (num_started := self.count_started()) and not exited(judge):
-                    time.sleep(
-                        0.0002
-                    )  # it takes its part of the job off the pipe before there is a candidate
-            child = self.fork(run_candidate, candidate_size, limits, EVIDENCE_FD, peer)
-            if judge_size:
-                for end in ends:
-                    end.close()
-            outcome, status, cpu_s, peak_mb = await_end(child, judge, began + wall_s)
-            spent_s = time.monotonic() - began
+            if header.judge_size:
+                sockets = socket.socketpair()
+                peer = sockets[1].fileno()
+                judge = self.fork(
+                    run_judge, header.judge_size, header.limits, self.judge_evidence, sockets[0].fileno()
+                )
+                # The judge's part holds what is expected and comes first in the pipe. It must be read before
+                # there is a candidate, which reads from the same pipe.
+                while not (num_started := self.count_started()) and not has_exited(judge):
+                    time.sleep(JUDGE_POLL_S)
+            child = self.fork(run_candidate, header.candidate_size, header.limits, EVIDENCE_FD, peer)
+            if header.judge_size:
+                for end_of_pair in sockets:
+                    end_of_pair.close()
+            end, status, cpu_s, peak_mb = await_end(child, judge, start + header.wall_s)
+            wall_s = time.monotonic() - start
             if num_started + self.count_started() < 2:
-                outcome = NEVER_STARTED
+                end = NEVER_STARTED
             is_spent = not self.clean()
-            sizes = [os.fstat(EVIDENCE_FD).st_size, os.fstat(self.judgement).st_size if judge_size else 0]
-            if max(sizes) > limits[2] << 10:
-                outcome, sizes = FLOODED, [0, 0]
-            write_all(self.answers, ANSWER.pack(outcome, is_spent, status, spent_s, cpu_s, peak_mb, *sizes))
-            self.send(EVIDENCE_FD, sizes[0])
-            if judge_size:
-                self.send(self.judgement, sizes[1])
+            # Every process of the job is dead by now, so neither file can grow between here and `send`.
+            candidate_size = os.fstat(EVIDENCE_FD).st_size
+            judge_size = os.fstat(self.judge_evidence).st_size if header.judge_size else 0
+            if max(candidate_size, judge_size) > header.limits.output_kb << 10:
+                end, candidate_size, judge_size = FLOODED, 0, 0
+            answer = AnswerHeader(end, is_spent, status, wall_s, cpu_s, peak_mb, candidate_size, judge_size)
+            write_all(self.answers, answer.pack())
+            self.send(EVIDENCE_FD, candidate_size)
+            if header.judge_size:
+                self.send(self.judge_evidence, judge_size)
 
-    def fork(self, run, size: int, limits: list[int], evidence: int, peer: int | None) -> int:
-        """Fork a child that takes its part of the job off the pipe, shuts itself in and runs it."""
+    def fork(self, run, size: int, limits: ChildLimits, evidence: int, peer: int | None) -> int:
+        """Fork a child that reads its part of the job, confines itself and runs it.
+
+        Args:
+            run: The function that runs the job and ends the process.
+            size: Bytes of the job to read.
+            limits: Limits to set.
+            evidence: Descriptor of the memory file for this child.
+            peer: Descriptor of this child's end of the socket, or None without a judge.
+
+        """
         self.confinement.prepare(limits)
         child = os.fork()
         if child:
             return child
         try:
-            os.setsid()
+            os.setsid()  # a signal to the process group must not reach the zygote
             job = read_exactly(self.jobs, size)
             if evidence != EVIDENCE_FD:
                 os.dup2(evidence, EVIDENCE_FD)
             if peer is not None:
                 os.dup2(peer, PEER_FD)
             self.confinement.enter(evidence != EVIDENCE_FD)
+            # Only now: confinement needs the Landlock ruleset's descriptor. This also closes the job pipe,
+            # the answer pipe and the other child's evidence.
             os.closerange(FIRST_OWN_FD, 1 << 16)
             _signal.pthread_sigmask(SIG_SETMASK, ())
             os.write(STARTED_FD, b".")
             os.close(STARTED_FD)
-            run(job, limits[2] << 10)
+            run(job, limits.output_kb << 10)
         finally:
-            os._exit(99)
+            os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 
     def count_started(self) -> int:
-        """How many children shut themselves in since the last call; in no other did foreign code run."""
+        """Return how many children were confined since the last call; no other child ran foreign code."""
         try:
             return len(os.read(self.started, 2))
         except BlockingIOError:
             return 0
 
     def send(self, fd: int, size: int) -> None:
-        """Have the kernel send a memory file on, and empty it: the next child could find the bytes here."""
+        """Have the kernel send `size` bytes of a memory file as part of the answer, then empty the file.
+
+        With `sendfile` the bytes never enter the zygote's memory, where the next child could find them.
+        """
         offset = 0
         while offset < size:
             offset += os.sendfile(self.answers, fd, offset, size - offset)
@@ -119,10 +153,10 @@ class Zygote:
         os.ftruncate(fd, 0)
 
     def clean(self) -> bool:
-        """Remove the files that a program left; False where that fails, and this sandbox is spent."""
+        """Remove all files that a program left. Return False if the sandbox must not be used again."""
         try:
             for folder in self.confinement.scratch:
-                if self.scratch_is_ours:  # and the program's, who may have locked it
+                if self.scratch_is_ours:  # then the program's too, which may have removed our permissions
                     os.chmod(folder, 0o700)
                 for entry in os.listdir(folder):
                     remove(os.path.join(folder, entry))
@@ -132,13 +166,13 @@ class Zygote:
 
 
 def has_segments(kind: str) -> bool:
-    """Whether a program left a System V segment, queue or semaphore: they outlive their makers."""
+    """Return whether a System V object of this kind exists; such objects outlive the program."""
     with open(f"/proc/sysvipc/{kind}") as listing:
-        return len(listing.readlines()) > 1
+        return len(listing.readlines()) > 1  # the first line is the heading
 
 
 def remove(path: str) -> None:
-    """Remove a file, or a folder with all that is in it, whatever their modes."""
+    """Remove a file, or a folder and its content, whatever the permissions are."""
     if not os.path.isdir(path) or os.path.islink(path):
         os.unlink(path)
         return
@@ -149,19 +183,24 @@ def remove(path: str) -> None:
 
 
 def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, int, float, float]:
-    """Wait for candidate and judge, or for the deadline; leave no process behind.
+    """Wait until candidate and judge have ended or the deadline is over. Kill and reap all that is left.
+
+    Args:
+        child: Process id of the candidate.
+        judge: Process id of the judge, or None.
+        deadline: Time on the monotonic clock.
 
     Returns:
-        EXITED or TIMED_OUT, the candidate's wait status, its CPU seconds and its largest resident size in
+        EXITED or TIMED_OUT; the candidate's wait status, its CPU seconds and its largest resident size in
         MiB.
 
     """
-    outcome = EXITED
+    end = EXITED
     ended, status, usage = os.wait4(child, os.WNOHANG)
-    while not (ended and (judge is None or exited(judge))):
+    while not (ended and (judge is None or has_exited(judge))):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
-            outcome = TIMED_OUT
+            end = TIMED_OUT
             if judge:
                 os.kill(judge, SIGKILL)
             if not ended:
@@ -171,24 +210,26 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
         _signal.sigtimedwait((SIGCHLD,), left_s)
         if not ended:
             ended, status, usage = os.wait4(child, os.WNOHANG)
-    while True:  # orphans come to us: we are PID 1 of our namespace, or subreaper
+    # Orphans become our children, because we are PID 1 of a namespace or a subreaper. A killed process can
+    # have children that reach us only after its death, so repeat until no child is left.
+    while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return outcome, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+            return end, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
         if not pid:
-            kill_strays()
+            kill_children()
 
 
-def exited(child: int) -> bool:
-    """Whether a child has ended; it stays waitable."""
+def has_exited(child: int) -> bool:
+    """Return whether a child has ended, without reaping it: until then its id cannot be reused."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def kill_strays() -> None:
-    """Kill every process that a program left running."""
+def kill_children() -> None:
+    """Kill every process that a program left running and that has become our child."""
     if os.getpid() == 1:
-        os.kill(-1, SIGKILL)  # everybody in this PID namespace but ourselves
+        os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
         return
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         for pid in file.read().split():
@@ -196,7 +237,7 @@ def kill_strays() -> None:
 
 
 def read_exactly(fd: int, size: int) -> bytes:
-    """Read `size` bytes; fewer only where the stream ends."""
+    """Read `size` bytes; fewer only if the stream ends."""
     data = os.read(fd, size)
     while len(data) < size and (part := os.read(fd, min(size - len(data), 1 << 20))):
         data += part
@@ -210,9 +251,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def _move_up(fd: int) -> int:
-    """Give a descriptor a number beyond those that children use."""
-    import fcntl
-
+    """Move a descriptor above the numbers that children use, so that no `dup2` overwrites it."""
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD + 16)
     os.close(fd)
     return moved

@@ -14,12 +14,12 @@ from types import CodeType
 from typing import Any, TypeGuard
 
 from cocos.executor.inside import codec
+from cocos.executor.inside.wire import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import SAFE_NAMES, Split
 from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
 
-EXITED, TIMED_OUT, FLOODED = b"E", b"T", b"F"
 REPR_CHARS = 200
 _STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 

@@ -1,0 +1,36 @@
+"""The codec: plain values survive it, and nothing else comes out of it."""
+
+import json
+
+import pytest
+
+from cocos.executor.inside import codec
+
+
+def roundtrip(value: object) -> object:
+    return codec.decode(json.loads(json.dumps(codec.encode(value))))
+
+
+def test_decoding_builds_plain_values_only():
+    for text in (
+        '["y", "open"]',
+        '["l", {}]',
+        '["i", 5]',
+        '["d", 1]',
+        '["s", ["l"]]',
+        '["r", 1, 2, 0]',
+        '["kv"]',
+        '[""]',
+        "[]",
+        '["D", "x"]',
+    ):
+        with pytest.raises(codec.CodecError):
+            codec.decode(json.loads(text))
+
+    class Liar(int):
+        __eq__ = lambda *_: True  # noqa: E731
+        __hash__ = int.__hash__
+
+    assert type(roundtrip(Liar(7))) is int and roundtrip(Liar(7)) == 7
+    values = [1, -(2**70), 1.5, "\ud800", (1, [2]), {1: {2}}, frozenset([3]), b"x", 1j, range(3), None]
+    assert roundtrip(values) == values
