@@ -17,7 +17,7 @@ from cocos.generation import Generator
 from cocos.problems import DataError, Problem
 from cocos.prompts import PromptProtocol
 from cocos.rollout import rollout
-from cocos.trajectories import Trajectory, begin, check_infra_failures
+from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ def attempt(
     protocol: PromptProtocol,
     num_samples: int,
     num_corrections: int,
+    temperature: float,
     max_infra_share: float,
 ) -> list[Attempt]:
     """Sample first attempts at problems, and second turns after the wrong ones (rejection sampling).
@@ -52,14 +53,16 @@ def attempt(
     Args:
         num_samples: First attempts per problem.
         num_corrections: Second turns per wrong attempt; 0: none.
-        max_infra_share: As in `check_executed`.
+        temperature: Of every sample; 0 decodes greedily.
+        max_infra_share: As in `check_infra_failures`.
 
     """
-    first = rollout(begin(problems, num_samples), generator, executor, protocol, num_turns=1)
+    rules = Rules(temperatures=(temperature,))
+    first = rollout(begin(problems, num_samples), generator, executor, protocol, 1, rules)
     check_infra_failures(first, max_infra_share)
     wrong = [number for number, trajectory in enumerate(first) if _is_right(trajectory) is False]
     again = [first[number] for number in wrong for _ in range(num_corrections)]
-    second = rollout(again, generator, executor, protocol, num_turns=2)
+    second = rollout(again, generator, executor, protocol, 2, rules)
     corrections: dict[int, dict[str, None]] = {number: {} for number in wrong}
     for number, trajectory in zip((n for n in wrong for _ in range(num_corrections)), second, strict=True):
         if trajectory.turns[1].result.all_passed:

@@ -136,13 +136,13 @@ def sample(
     starts = range(0, len(problems), args.batch_size)
     if len(log.batches) < len(starts):
         model = load_model(args.model_name_or_path)
-        generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.temperature)
+        generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
         asked_in = prompt_protocol(args)
         done = len(log.batches)
         for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
             set_seed(args.seed + start)  # so that a continued run samples what an unbroken one does
             batch = problems[start : start + args.batch_size]
-            counts = (args.num_samples, args.num_corrections)
+            counts = (args.num_samples, args.num_corrections, args.temperature)
             log.append(attempt(batch, generator, executor, asked_in, *counts, args.max_infra_share))
     return [one for batch in log.batches for one in batch]
 

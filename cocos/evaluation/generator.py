@@ -25,12 +25,12 @@ def open_generator(args: EvalConfig) -> Generator:
         from cocos.generation.vllm_offline import VLLMGenerator
 
         eos_ids = end_ids(_generation_config(args.model_name_or_path), tokenizer)
-        sizes = (args.dtype, args.max_completion_length, args.temperature[0])
+        sizes = (args.dtype, args.max_completion_length)
         return VLLMGenerator(args.model_name_or_path, tokenizer, eos_ids, *sizes)
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
     print(f"model on {model.device} in {model.dtype}, attention {model.config._attn_implementation}")
     return HuggingFaceGenerator(
-        model, tokenizer, args.max_completion_length, args.temperature[0], args.batch_size
+        model, tokenizer, args.max_completion_length, args.batch_size
     )
 
 
@@ -51,7 +51,6 @@ def _open_endpoint(args: EvalConfig) -> Generator:
         args.base_url,
         keys or ["none"],  # a server of one's own often asks for none
         args.max_completion_length,
-        args.temperature[0],
         args.concurrency,
         args.request_timeout_s,
         Retries(args.max_retries),

@@ -74,14 +74,14 @@ class Generator(Protocol):
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
         """One completion per prompt, in the same order.
 
         Args:
             prompts: From `start` or `extend`.
-            temperature: 0 decodes greedily; None is the generator's own.
+            temperature: 0 decodes greedily.
             seeds: One per prompt: what is sampled depends on prompt and seed alone, however prompts are
                 batched. None draws from the process's random state.
 

@@ -54,7 +54,6 @@ class EndpointGenerator:
         base_url: Up to and including /v1; None is OpenAI's.
         keys: In rotation.
         max_completion_length: Tokens per completion at most.
-        temperature: 0 decodes greedily.
         concurrency: Requests under way at most.
         timeout_s: For one request.
         retries: See Retries.
@@ -69,14 +68,12 @@ class EndpointGenerator:
         base_url: str | None,
         keys: Sequence[str],
         max_completion_length: int = 512,
-        temperature: float = 0.0,
         concurrency: int = 8,
         timeout_s: float = 120.0,
         retries: Retries = Retries(),
     ):
         self.model = model
         self.max_completion_length = max_completion_length
-        self.temperature = temperature
         self.concurrency = concurrency
         self.retries = retries
         self.ring = KeyRing(keys)
@@ -97,17 +94,16 @@ class EndpointGenerator:
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        heat = self.temperature if temperature is None else temperature
         sampling: dict[str, Any] = {
             "model": self.model,
             "max_tokens": self.max_completion_length,
-            "temperature": heat,
+            "temperature": temperature,
         }
         requests = [_request(prompt) | sampling for prompt in prompts]
-        if seeds is not None and heat > 0:
+        if seeds is not None and temperature > 0:
             # The endpoint's promise, not ours; 31 bits are what every endpoint takes.
             requests = [r | {"seed": seed % 2**31} for r, seed in zip(requests, seeds, strict=True)]
         pool = ThreadPoolExecutor(self.concurrency)

@@ -33,7 +33,6 @@ class HuggingFaceGenerator(TokenTranscripts):
             up. Where its weights are sharded over ranks, each must call `generate` equally often.
         tokenizer: With a pad token, which may be the end-of-sequence token: lengths decide, never pad ids.
         max_completion_length: New tokens per completion at most.
-        temperature: 0 decodes greedily.
         batch_size: Prompts per forward pass; None puts all into one.
 
     Raises:
@@ -46,7 +45,6 @@ class HuggingFaceGenerator(TokenTranscripts):
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         max_completion_length: int = 512,
-        temperature: float = 0.0,
         batch_size: int | None = None,
     ):
         super().__init__(tokenizer, eos_token_ids(model, tokenizer))
@@ -58,17 +56,15 @@ class HuggingFaceGenerator(TokenTranscripts):
             raise ValueError(f"{base.__name__} takes no past_key_values: it cannot be sampled here")
         self.is_sharded = is_sharded(self.model)
         self.max_completion_length = max_completion_length
-        self.temperature = temperature
         self.batch_size = batch_size
         self.kept = KeptTranscripts(self.model.config)
 
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        temperature = self.temperature if temperature is None else temperature
         if seeds is None:
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
         # Neighbours in length share a batch, so that little of it is padding.

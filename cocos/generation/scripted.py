@@ -39,7 +39,7 @@ class ScriptedGenerator:
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
         return [self._complete("".join(map(chr, prompt))) for prompt in prompts]

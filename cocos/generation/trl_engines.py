@@ -25,7 +25,6 @@ class VLLMRollouts(TokenTranscripts):
         engine: The trainer's; its `generation_kwargs` stop it at [DONE] (`CoCoSConfig`).
         tokenizer: Of the policy.
         eos_ids: Every id that ends an answer.
-        temperature: 0 decodes greedily.
 
     """
 
@@ -34,21 +33,19 @@ class VLLMRollouts(TokenTranscripts):
         engine: VLLMGeneration,
         tokenizer: PreTrainedTokenizerBase,
         eos_ids: Sequence[int],
-        temperature: float,
     ):
         super().__init__(tokenizer, eos_ids)
         self.engine = engine
-        self.temperature = temperature
 
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
         assert seeds is None, "training draws from the engine's own random state"
         began = time.perf_counter()
-        self.engine.temperature = self.temperature if temperature is None else temperature
+        self.engine.temperature = temperature
         # One sample per prompt: from turn 2 on the siblings' prompts differ.
         _, sampled, _, _ = self.engine.generate(list(map(list, prompts)), images=None, num_generations=1)
         share = (time.perf_counter() - began) / len(prompts)
@@ -66,7 +63,6 @@ class ContinuousBatches(TokenTranscripts):
         tokenizer: Of the policy.
         config: TRL's, from `--transformers_continuous_batching_config`.
         max_completion_length: New tokens per completion at most.
-        temperature: 0 decodes greedily.
 
     """
 
@@ -76,29 +72,26 @@ class ContinuousBatches(TokenTranscripts):
         tokenizer: PreTrainedTokenizerBase,
         config: ContinuousBatchingConfig,
         max_completion_length: int,
-        temperature: float,
     ):
         super().__init__(tokenizer, eos_token_ids(model, tokenizer))
         self.model = model
         self.config = config
         self.max_completion_length = max_completion_length
-        self.temperature = temperature
 
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
         assert seeds is None, "training draws from the process's random state"
         began = time.perf_counter()
-        heat = self.temperature if temperature is None else temperature
-        sampling = {"temperature": heat, "top_k": 0, "top_p": 1.0} if heat > 0 else {}
+        sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
         outputs = self.model.generate_batch(
             list(map(list, prompts)),
             generation_config=GenerationConfig(
                 max_new_tokens=self.max_completion_length,
-                do_sample=heat > 0,
+                do_sample=temperature > 0,
                 eos_token_id=sorted(self.eos_ids),
                 pad_token_id=self.tokenizer.pad_token_id,
                 **sampling,

@@ -28,7 +28,6 @@ class VLLMGenerator(TokenTranscripts):
         eos_ids: Every id that ends an answer.
         dtype: Weights' type; `auto` is the checkpoint's.
         max_completion_length: New tokens per completion at most.
-        temperature: 0 decodes greedily.
 
     Raises:
         ValueError: vLLM is not installed.
@@ -42,7 +41,6 @@ class VLLMGenerator(TokenTranscripts):
         eos_ids: Iterable[int],
         dtype: str = "auto",
         max_completion_length: int = 512,
-        temperature: float = 0.0,
     ):
         super().__init__(tokenizer, eos_ids)
         try:
@@ -52,17 +50,16 @@ class VLLMGenerator(TokenTranscripts):
         self.sampling_params = vllm.SamplingParams
         self.engine = vllm.LLM(model=name_or_path, dtype=dtype, enable_prefix_caching=True)
         self.max_completion_length = max_completion_length
-        self.temperature = temperature
 
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
         began = time.perf_counter()
         sampling: dict[str, Any] = {
-            "temperature": self.temperature if temperature is None else temperature,
+            "temperature": temperature,
             "max_tokens": self.max_completion_length,
             **STOP_AT_DONE,
             "stop_token_ids": sorted(self.eos_ids),

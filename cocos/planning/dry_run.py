@@ -101,7 +101,7 @@ class Reciter(TokenTranscripts):
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
-        temperature: float | None = None,
+        temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
         ids = encode(self.tokenizer, answer(self.code), is_start=False)

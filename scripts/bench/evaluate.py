@@ -45,7 +45,7 @@ class PlainGenerator(TokenTranscripts):
             stop_strings=[DONE],
         )
 
-    def generate(self, prompts: Sequence[Sequence[int]], temperature=None, seeds=None) -> list[Completion]:
+    def generate(self, prompts: Sequence[Sequence[int]], temperature, seeds=None) -> list[Completion]:
         batch = self.tokenizer.pad({"input_ids": [list(p) for p in prompts]}, return_tensors="pt")
         ids = self.model.generate(
             **batch.to(self.model.device), generation_config=self.config, tokenizer=self.tokenizer
@@ -62,7 +62,7 @@ def play(
         prompts = [generator.start(words.first_turn(p), False) for p in problems[start : start + batch_size]]
         turns = []
         for turn in range(num_turns):
-            turns.append(generator.generate(prompts))
+            turns.append(generator.generate(prompts, temperature=0.0))
             if turn + 1 < num_turns:
                 message = [words.later_turn(DONE in c.text) for c in turns[-1]]
                 prompts = [
@@ -93,7 +93,7 @@ def main() -> None:
         answers = {}
         for name in seconds:
             generator = (
-                HuggingFaceGenerator(model, tokenizer, args.max_completion_length, 0.0, args.batch_size)
+                HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)
                 if name == "ours"
                 else PlainGenerator(model, tokenizer, args.max_completion_length)
             )

@@ -51,7 +51,7 @@ class MergingGenerator(ScriptedGenerator):
         tokens = list(self.vocabulary)
         return "".join(tokens[i] for i in ids if i != BOS)
 
-    def generate(self, prompts, temperature=None, seeds=None):
+    def generate(self, prompts, temperature, seeds=None):
         answers = [self.script(self.decode(prompt)) for prompt in prompts]
         return [Completion(tuple(self.encode(text, is_start=False)), text) for text in answers]
 

@@ -38,8 +38,9 @@ def generator(endpoint, keys=KEYS[:1], retries=3, first_pause_s=0.01, timeout_s=
     )
 
 
-def ask(generator, count=1, **kwargs):
-    return generator.generate([generator.start(f"prompt {i}", False) for i in range(count)], **kwargs)
+def ask(generator, count=1, temperature=0.0, seeds=None):
+    prompts = [generator.start(f"prompt {i}", False) for i in range(count)]
+    return generator.generate(prompts, temperature, seeds)
 
 
 def test_two_plain_turns_are_one_text_that_is_continued(endpoint, problem, executor):
@@ -87,8 +88,8 @@ def test_an_answer_that_stopped_within_a_line_met_the_end_of_sequence_and_one_cu
 
 def test_temperature_length_and_seed_reach_the_endpoint(endpoint):
     endpoint.behaviours = [text(RIGHT)]
-    asked = generator(endpoint, temperature=0.7, max_completion_length=33, concurrency=1)
-    ask(asked, 2, seeds=[5, 2**40 + 1])
+    asked = generator(endpoint, max_completion_length=33, concurrency=1)
+    ask(asked, 2, temperature=0.7, seeds=[5, 2**40 + 1])
     ask(asked, temperature=0.0, seeds=[5])
     names = ("temperature", "max_tokens", "seed", "model")
     assert [tuple(body.get(name) for name in names) for body in endpoint.bodies] == [
@@ -303,12 +304,11 @@ def test_the_options_of_an_endpoint_reach_it(monkeypatch):
             output_dir="y",
             generator="api",
             max_completion_length=9,
-            temperature=[0.5],
             **options,
         )
     )
     assert (generator.concurrency, generator.retries.count, generator.ring.keys) == (3, 2, ["a", "b"])
-    assert (generator.max_completion_length, generator.temperature) == (9, 0.5)
+    assert generator.max_completion_length == 9
     assert [client.timeout for client in generator.clients] == [7.0, 7.0]
 
 

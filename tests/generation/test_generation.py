@@ -49,21 +49,21 @@ def test_batched_greedy_answers_equal_those_given_one_by_one(model, tokenizer, p
     assert len({len(prompt) for prompt in prompts}) > 1, (
         "prompts of one length would prove nothing about padding"
     )
-    batched = HuggingFaceGenerator(model, tokenizer, 32).generate(prompts)
-    split = HuggingFaceGenerator(model, tokenizer, 32, batch_size=3).generate(prompts)
-    alone = [HuggingFaceGenerator(model, tokenizer, 32).generate([prompt])[0] for prompt in prompts]
+    batched = HuggingFaceGenerator(model, tokenizer, 32).generate(prompts, 0.0)
+    split = HuggingFaceGenerator(model, tokenizer, 32, batch_size=3).generate(prompts, 0.0)
+    alone = [HuggingFaceGenerator(model, tokenizer, 32).generate([prompt], 0.0)[0] for prompt in prompts]
     assert [c.token_ids for c in batched] == [c.token_ids for c in alone] == [c.token_ids for c in split]
 
 
 def test_an_answer_ends_with_done_and_nothing_after_it(model, tokenizer, prompts):
-    for completion in HuggingFaceGenerator(model, tokenizer, 48).generate(prompts):
+    for completion in HuggingFaceGenerator(model, tokenizer, 48).generate(prompts, 0.0):
         assert completion.text.count(DONE) == 1 and completion.text.endswith(DONE)
         assert tokenizer.decode(list(completion.token_ids)) == completion.text
         assert not completion.is_truncated and not completion.is_eos
 
 
 def test_an_answer_without_end_is_cut_at_the_limit_and_says_so(model, tokenizer, prompts):
-    for completion in HuggingFaceGenerator(model, tokenizer, 4).generate(prompts):
+    for completion in HuggingFaceGenerator(model, tokenizer, 4).generate(prompts, 0.0):
         assert len(completion.token_ids) == 4
         assert completion.is_truncated
 
@@ -71,14 +71,14 @@ def test_an_answer_without_end_is_cut_at_the_limit_and_says_so(model, tokenizer,
 @pytest.mark.parametrize("pad_is_eos", [False, True])
 def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts, pad_is_eos):
     """The third token of a greedy answer is declared a further end-of-sequence id: the answer must end there."""
-    greedy = HuggingFaceGenerator(model, tokenizer, 16).generate(prompts[:1])[0].token_ids
+    greedy = HuggingFaceGenerator(model, tokenizer, 16).generate(prompts[:1], 0.0)[0].token_ids
     stop = greedy[2]
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
     other = load_tokenizer(TOY)
     if pad_is_eos:
         other.pad_token = other.eos_token
     assert eos_token_ids(model, other) == {tokenizer.eos_token_id, stop}
-    completion = HuggingFaceGenerator(model, other, 16).generate(prompts[:1])[0]
+    completion = HuggingFaceGenerator(model, other, 16).generate(prompts[:1], 0.0)[0]
     assert completion.token_ids == greedy[: greedy.index(stop) + 1]
     assert completion.is_eos and not completion.is_truncated
 
@@ -92,20 +92,20 @@ def test_a_sampled_pad_id_inside_an_answer_is_kept_because_lengths_decide(model,
 
 
 def test_the_checkpoints_own_sampling_defaults_do_not_leak_into_evaluation(model, tokenizer, prompts):
-    plain = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts)
+    plain = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts, 0.0)
     biased = load_model(TOY)
     biased.generation_config.repetition_penalty = 5.0
     biased.generation_config.no_repeat_ngram_size = 1
     biased.generation_config.do_sample = True
-    leaked = HuggingFaceGenerator(biased, tokenizer, 24).generate(prompts)
+    leaked = HuggingFaceGenerator(biased, tokenizer, 24).generate(prompts, 0.0)
     assert [c.token_ids for c in leaked] == [c.token_ids for c in plain]
 
 
 def test_sampling_covers_the_whole_distribution(model, tokenizer, prompts):
     """Top-k and nucleus truncation are off: over 400 draws of one token, more than 50 different ones come at T = 3."""
-    generator = HuggingFaceGenerator(model, tokenizer, 1, temperature=3.0)
+    generator = HuggingFaceGenerator(model, tokenizer, 1)
     torch.manual_seed(0)
-    drawn = {completion.token_ids for completion in generator.generate([prompts[0]] * 400)}
+    drawn = {completion.token_ids for completion in generator.generate([prompts[0]] * 400, temperature=3.0)}
     assert len(drawn) > 50
 
 
@@ -132,14 +132,14 @@ def test_a_tokenizer_with_neither_pad_nor_eos_token_is_refused_with_the_remedy(t
         load_tokenizer(str(tmp_path))
 
 
-def play(generator, prompts, messages, batch_size=None, **sampling):
+def play(generator, prompts, messages, batch_size=None):
     """Three turns of every prompt, `batch_size` trajectories at a time; the completions of each."""
     played = []
     for start in range(0, len(prompts), batch_size or len(prompts)):
         part = slice(start, start + (batch_size or len(prompts)))
         transcripts, turns = [list(prompt) for prompt in prompts[part]], []
         for turn in range(3):
-            turns.append(generator.generate(transcripts, **{k: v[part] for k, v in sampling.items()}))
+            turns.append(generator.generate(transcripts, 0.0))
             transcripts = [
                 [*transcript, *completion.kept_ids, *message[turn]]
                 for transcript, completion, message in zip(
@@ -199,7 +199,7 @@ def test_three_turns_in_batches_equal_those_of_plain_generate_one_by_one(tokeniz
     length = 12
 
     class Alone(HuggingFaceGenerator):
-        def generate(self, prompts, **sampling):
+        def generate(self, prompts, temperature, seeds=None):
             config = GenerationConfig(
                 max_new_tokens=length, eos_token_id=sorted(self.eos_ids), pad_token_id=0
             )
@@ -236,73 +236,73 @@ def continued(prompts, completions, message):
 def test_a_turn_computes_only_its_new_ids(model, tokenizer, prompts, computed):
     """The id sampled last and the message of 3 are new, whatever the lengths of prompts and answers."""
     generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
-    first = generator.generate(prompts)
+    first = generator.generate(prompts, 0.0)
     assert len({len(c.token_ids) for c in first}) > 1
     assert not any(c.is_eos for c in first)
     computed.clear()
-    second = generator.generate(continued(prompts, first, [7, 8, 9]))
+    second = generator.generate(continued(prompts, first, [7, 8, 9]), 0.0)
     assert computed[0] == 10 * (1 + 3)
-    fresh = HuggingFaceGenerator(model, tokenizer, 24).generate(continued(prompts, first, [7, 8, 9]))
+    fresh = HuggingFaceGenerator(model, tokenizer, 24).generate(continued(prompts, first, [7, 8, 9]), 0.0)
     assert [c.token_ids for c in second] == [c.token_ids for c in fresh]
 
 
 def test_a_turn_taken_again_computes_one_id_and_costs_the_others_nothing(model, tokenizer, prompts, computed):
     generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
-    first = generator.generate(prompts)
+    first = generator.generate(prompts, 0.0)
     computed.clear()
-    again = generator.generate(prompts[4:6])
+    again = generator.generate(prompts[4:6], 0.0)
     assert computed[0] == 2 and [c.token_ids for c in again] == [c.token_ids for c in first[4:6]]
     computed.clear()
-    generator.generate(continued(prompts, first, [7, 8, 9]))
+    generator.generate(continued(prompts, first, [7, 8, 9]), 0.0)
     assert computed[0] == 10 * (1 + 3)
 
 
 def test_no_more_transcripts_than_a_batch_are_kept_and_those_before_give_way(model, tokenizer, prompts):
     generator = HuggingFaceGenerator(model, tokenizer, 4, batch_size=3)
     for part in (prompts, prompts[:2], prompts[5:6], prompts):
-        generator.generate(part)
+        generator.generate(part, 0.0)
         assert len(generator.kept.rows) <= 3
         kept = {tuple(row.ids[: len(p)]) for row in generator.kept.rows for p in part}
         assert kept & {tuple(p) for p in part}
 
 
 def test_siblings_share_the_computation_of_their_prompt(model, tokenizer, prompts, computed):
-    generator = HuggingFaceGenerator(model, tokenizer, 12, temperature=1.0)
-    siblings = generator.generate([prompts[0]] * 6 + [prompts[1]] * 2)
+    generator = HuggingFaceGenerator(model, tokenizer, 12)
+    siblings = generator.generate([prompts[0]] * 6 + [prompts[1]] * 2, temperature=1.0)
     assert computed[0] == 2 * max(map(len, prompts[:2]))
     assert len({c.token_ids for c in siblings[:6]}) > 1
-    alone = HuggingFaceGenerator(model, tokenizer, 12, temperature=1.0)
-    apart = [alone.generate([prompts[0]], seeds=[seed])[0].token_ids for seed in range(6)]
-    together = alone.generate([prompts[0]] * 6, seeds=range(6))
+    alone = HuggingFaceGenerator(model, tokenizer, 12)
+    apart = [alone.generate([prompts[0]], 1.0, [seed])[0].token_ids for seed in range(6)]
+    together = alone.generate([prompts[0]] * 6, 1.0, range(6))
     assert [c.token_ids for c in together] == apart
 
 
 def test_what_is_sampled_depends_on_prompt_and_seed_alone(model, tokenizer, prompts):
     sampled = {
-        size: HuggingFaceGenerator(model, tokenizer, 24, 1.0, size).generate(prompts, seeds=range(10))
+        size: HuggingFaceGenerator(model, tokenizer, 24, size).generate(prompts, 1.0, range(10))
         for size in (None, 1, 4)
     }
     assert len({tuple(c.token_ids for c in completions) for completions in sampled.values()}) == 1
-    generator = HuggingFaceGenerator(model, tokenizer, 24, 1.0, 4)
-    backwards = generator.generate(prompts[::-1], seeds=range(10)[::-1])
+    generator = HuggingFaceGenerator(model, tokenizer, 24, 4)
+    backwards = generator.generate(prompts[::-1], 1.0, range(10)[::-1])
     assert [c.token_ids for c in backwards[::-1]] == [c.token_ids for c in sampled[None]]
-    assert generator.generate(prompts, seeds=range(1, 11)) != sampled[None]
+    assert generator.generate(prompts, 1.0, range(1, 11)) != sampled[None]
 
 
 def test_without_seeds_the_process_decides_and_every_call_differs(model, tokenizer, prompts):
-    generator = HuggingFaceGenerator(model, tokenizer, 24, 1.0)
+    generator = HuggingFaceGenerator(model, tokenizer, 24)
     torch.manual_seed(3)
-    first, second = generator.generate(prompts), generator.generate(prompts)
+    first, second = generator.generate(prompts, 1.0), generator.generate(prompts, 1.0)
     torch.manual_seed(3)
-    assert [c.token_ids for c in generator.generate(prompts)] == [c.token_ids for c in first]
+    assert [c.token_ids for c in generator.generate(prompts, 1.0)] == [c.token_ids for c in first]
     assert [c.token_ids for c in second] != [c.token_ids for c in first]
 
 
-def test_a_temperature_given_with_the_prompts_wins(model, tokenizer, prompts):
-    greedy = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts)
-    hot = HuggingFaceGenerator(model, tokenizer, 24, temperature=2.0)
-    assert [c.token_ids for c in hot.generate(prompts, temperature=0.0)] == [c.token_ids for c in greedy]
-    assert [c.token_ids for c in hot.generate(prompts)] != [c.token_ids for c in greedy]
+def test_a_temperature_holds_for_its_call_alone(model, tokenizer, prompts):
+    generator = HuggingFaceGenerator(model, tokenizer, 24)
+    greedy, sampled, again = (generator.generate(prompts, temperature) for temperature in (0.0, 2.0, 0.0))
+    assert [c.token_ids for c in again] == [c.token_ids for c in greedy]
+    assert [c.token_ids for c in sampled] != [c.token_ids for c in greedy]
 
 
 def test_ids_are_drawn_with_their_probability():
@@ -396,8 +396,8 @@ fully_shard(sharded)
 generator = HuggingFaceGenerator(sharded, tokenizer, 9 + 4 * rank, batch_size=3)
 assert generator.is_sharded and not whole.is_sharded
 for part in (prompts, prompts[:1]):
-    expected = [c.token_ids for c in whole.generate(part)]
-    assert [c.token_ids for c in generator.generate(part)] == expected
+    expected = [c.token_ids for c in whole.generate(part, 0.0)]
+    assert [c.token_ids for c in generator.generate(part, 0.0)] == expected
 print("equal")
 """
 

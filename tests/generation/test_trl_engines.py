@@ -31,22 +31,22 @@ class Engine:
 def test_continuous_batching_answers_as_generate_does():
     model, tokenizer = load_model(TOY), load_tokenizer(TOY)
     plain = HuggingFaceGenerator(model, tokenizer, 24)
-    batches = ContinuousBatches(model, tokenizer, ContinuousBatchingConfig(max_memory_percent=0.05), 24, 0.0)
+    batches = ContinuousBatches(model, tokenizer, ContinuousBatchingConfig(max_memory_percent=0.05), 24)
     words = protocol("cocos")
     problems = load_problems(ROOT / "data/toy/dev.jsonl")[:6]
     prompts = [plain.start(words.first_turn(problem), is_chat=False) for problem in problems]
     assert len(set(map(len, prompts))) > 1
-    expected = [completion.token_ids for completion in plain.generate(prompts)]
-    assert [completion.token_ids for completion in batches.generate(prompts)] == expected
+    expected = [completion.token_ids for completion in plain.generate(prompts, temperature=0.0)]
+    assert [completion.token_ids for completion in batches.generate(prompts, temperature=0.0)] == expected
 
 
-def test_what_vllm_samples_is_cut_where_the_answer_ends_and_asked_for_at_the_generators_temperature():
+def test_what_vllm_samples_is_cut_where_the_answer_ends_and_sampled_at_the_temperature_given():
     tokenizer = load_tokenizer(TOY)
     eos = eos_token_ids(load_model(TOY), tokenizer)
     done = tokenizer("x = 1\n[DONE]", add_special_tokens=False)["input_ids"]
     more = tokenizer(" and on", add_special_tokens=False)["input_ids"]
     engine = Engine([[*done, *more], more])
-    first, second = VLLMRollouts(engine, tokenizer, eos, temperature=0.0).generate([[5, 6], [7]])
+    first, second = VLLMRollouts(engine, tokenizer, eos).generate([[5, 6], [7]], temperature=0.0)
     assert (list(first.token_ids), first.is_truncated) == (done, False)
     assert (list(second.token_ids), second.is_truncated) == (more, True)
     assert engine.asked == [([[5, 6], [7]], None, 1, 0.0)]

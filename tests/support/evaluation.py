@@ -23,7 +23,7 @@ class Drawing(ScriptedGenerator):
     def __init__(self):
         super().__init__(lambda prompt: "")
 
-    def generate(self, prompts, temperature=None, seeds=None):
+    def generate(self, prompts, temperature, seeds=None):
         texts = []
         for prompt, seed in zip(prompts, seeds, strict=True):
             n = "".join(map(chr, prompt)).split("adds ")[1].split(".")[0]

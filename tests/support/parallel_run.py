@@ -29,7 +29,7 @@ class SeededGenerator:
         self.batch_size = generator.batch_size
         self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
 
-    def generate(self, prompts, temperature=None, seeds=None):
+    def generate(self, prompts, temperature, seeds=None):
         seen = Counter()
         seeds = []
         for prompt in map(tuple, prompts):
