@@ -1,14 +1,16 @@
 """Shared fixtures: a tiny random model with a real tokenizer, built afresh, never downloaded."""
 
+import importlib.util
+
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cocos.executor import Executor
-from cocos.problems import Problem, load_problems
+from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, TOY
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +27,23 @@ def problem():
         test_list=("assert double(2) == 4", "assert double(0) == 0", "assert double(-1) == -2"),
         code="def double(x):\n    return 2 * x",
     )
+
+
+@pytest.fixture(scope="session")
+def problems_file(tmp_path_factory):
+    """A file of six problems of the laboratory, with references."""
+    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
+    save_problems(load_problems(TOY / "boost.jsonl")[:6], path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def prepare():
+    """scripts/prepare_data.py in this process: prepare("jsonl", "--input", ...) returns the exit status."""
+    spec = importlib.util.spec_from_file_location("prepare_data", ROOT / "scripts/prepare_data.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return lambda *words: module.run([str(word) for word in words])
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,8 @@ from boost.turn_pairs import balance, pair
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import DataError, Problem
 from cocos.prompts import answer, protocol
-from tests.project.test_entry_points import TOY, complaint, problems_file, succeed  # noqa: F401 - a fixture
+from tests.support.commands import complaint, succeed
+from tests.support.paths import TOY
 
 RIGHT, WRONG = "def double(x):\n    return 2 * x", "def double(x):\n    return x * x"
 COCOS = protocol("cocos")
@@ -24,13 +25,13 @@ def test_wrong_attempts_are_tried_again_and_only_what_passes_is_a_correction(pro
     def script(prompt: str) -> str:
         return answer(RIGHT if "Easy" in prompt or "There might be an error" in prompt else WRONG)
 
-    made = attempt([problem, easy], ScriptedGenerator(script), executor, COCOS, 2, 3, 0.0)
+    made = attempt([problem, easy], ScriptedGenerator(script), executor, COCOS, 2, 3, 1.0, 0.0)
     assert made == [Attempt("1", WRONG, False, (RIGHT,))] * 2 + [Attempt("easy", RIGHT, True)] * 2
 
 
 def test_a_hidden_test_decides_too(problem, executor):
     hiding = replace(problem, test_list=problem.test_list[:1], hidden_test_list=problem.test_list[1:])
-    [made] = attempt([hiding], ScriptedGenerator(lambda _: answer(WRONG)), executor, COCOS, 1, 0, 0.0)
+    [made] = attempt([hiding], ScriptedGenerator(lambda _: answer(WRONG)), executor, COCOS, 1, 0, 1.0, 0.0)
     assert made.is_right is False  # 2 * 2 == 2 ** 2, so the visible test alone would pass
 
 
@@ -117,7 +118,7 @@ def make(problems, output, *words):
     )
 
 
-def test_a_continued_run_writes_what_an_unbroken_one_writes(problems_file, tmp_path):  # noqa: F811
+def test_a_continued_run_writes_what_an_unbroken_one_writes(problems_file, tmp_path):
     words = ("--batch_size", 2, "--corrections", "any", "--num_corrections", 2, "--pairs_per_problem", 1)
     done = succeed(*make(problems_file, tmp_path / "rows.json", *words))
     assert "tokens per row: median" in done.stdout and "keep a right attempt" in done.stdout
@@ -136,7 +137,7 @@ def test_a_continued_run_writes_what_an_unbroken_one_writes(problems_file, tmp_p
     assert (tmp_path / "rows.json").read_bytes() == whole and log.read_bytes() == attempts
 
 
-def test_settings_without_effect_and_out_of_range_are_refused(problems_file, tmp_path):  # noqa: F811
+def test_settings_without_effect_and_out_of_range_are_refused(problems_file, tmp_path):
     line = complaint(
         *make(problems_file, tmp_path / "r", "--corrections", "reference", "--num_corrections", 1)
     )

@@ -12,7 +12,6 @@ from cocos.dataprep.checks import check_references, constant_programs
 from cocos.dataprep.duplicates import meaning, overlaps
 from cocos.executor import Executor
 from cocos.problems import Problem, save_problems
-from tests.dataprep.test_prepare_data import prepare  # noqa: F401 - a fixture
 from tests.support.paths import ROOT
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
@@ -131,7 +130,7 @@ def test_two_programs_mean_the_same_whatever_their_layout_and_docstrings():
     assert meaning("def f(") == meaning("") == ""
 
 
-def test_check_reports_what_it_finds_and_says_so_by_its_status(prepare, tmp_path, capsys):  # noqa: F811
+def test_check_reports_what_it_finds_and_says_so_by_its_status(prepare, tmp_path, capsys):
     save_problems([GOOD], tmp_path / "good.jsonl")
     assert prepare("check", tmp_path / "good.jsonl") == 0
     assert "nothing found" in capsys.readouterr().out

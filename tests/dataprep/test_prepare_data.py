@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import importlib.util
 import json
 import os
 import resource
@@ -17,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from cocos.problems import load_problems
+from tests.support.data import contents, lines
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts/prepare_data.py"
@@ -28,19 +28,6 @@ ROW = {
 }
 
 
-@pytest.fixture(scope="session")
-def prepare():
-    """The command, called in this process: prepare("jsonl", "--input", ...) -> exit status."""
-    spec = importlib.util.spec_from_file_location("prepare_data", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return lambda *words: module.run([str(word) for word in words])
-
-
-def lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def written(path: Path, *rows: object) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -48,10 +35,6 @@ def written(path: Path, *rows: object) -> Path:
 
 def rows(count: int) -> list[dict]:
     return [ROW | {"task_id": i, "text": f"Task {i}."} for i in range(count)]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_split(prepare, tmp_path):
@@ -111,14 +94,14 @@ def test_the_manifest_accounts_for_every_row_and_byte(prepare, tmp_path):
 
 
 BAD = [
-    ("truncated", json.dumps(ROW)[:-9].encode(), ":1: not valid JSON", "the file ends within it: fetch it again"),
+    ("truncated", json.dumps(ROW)[:-9].encode(), ":1: not valid JSON", "the file ends within this line: download it again"),
     ("wrong type", {"text": 3}, ":1: field 'text' is int", "expected a string"),
     ("empty tests", {"test_list": []}, ":1: field 'test_list' is missing or empty", "needs one test or more"),
     ("broken test", {"test_list": ["assert f( =="]}, ":1: field 'test_list': a test does not parse", "repair or remove"),
     ("a long line", {"text": "x" * (5 << 20)}, ":1: the line has more than 4 MiB", "or remove it"),
     ("a NUL", {"code": "a\0"}, ":1: field 'code' holds a NUL character at character 2", "remove it"),
     ("a surrogate", {"text": "\ud83d"}, ":1: field 'text' holds the lone surrogate U+D83D", "remove it"),
-    ("latin-1", b'{"text": "Gr\xfc\xdfe"}\n', ":1: byte 0xfc is no UTF-8", "iconv -f latin1"),
+    ("latin-1", b'{"text": "Gr\xfc\xdfe"}\n', ":1: byte 0xfc is not UTF-8", "iconv -f latin1"),
     ("cut gzip", gzip.compress(json.dumps(ROW).encode() * 99)[:80], "cannot be read", "optionally gzipped"),
     ("an array", b"[[1]]", ": row 1: expected a JSON object, found list", ""),
     ("a number", b"7", ":1: expected a JSON object, found int", ""),

@@ -1,4 +1,4 @@
-"""The public sets through prepare_data.py, held to their known facts; skipped where they are not beside the repository."""
+"""The public sets through prepare_data.py, compared with known facts about them; skipped where they are missing."""
 
 import json
 from dataclasses import replace
@@ -6,22 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC
 from cocos.executor import Limits
-from cocos.problems import Problem, load_problems
+from cocos.files.json_lines import Place
+from cocos.problems import load_problems
 from cocos.trajectories import as_program
-from tests.dataprep.test_prepare_data import contents, lines, prepare  # noqa: F401 - a fixture
-from tests.support.paths import ROOT
+from tests.support.data import contents, converted, lines, public
 
-DATASETS = ROOT.parent / "shared/datasets"
-FILES = {
-    "mbpp": "mbpp.jsonl",
-    "mbpp-sanitized": "sanitized-mbpp.json",
-    "humaneval": "HumanEval.jsonl.gz",
-    "humanevalfix": "humanevalpack_python.jsonl",
-    "kodcode": "kodcode_demo_232.jsonl",
-}
 SPLITS = {
     "mbpp": {"prompt": 10, "test": 500, "validation": 90, "train": 374},
     "mbpp-sanitized": {"prompt": 7, "test": 257, "validation": 43, "train": 120},
@@ -30,28 +21,13 @@ SPLITS = {
 }
 
 
-def public(name: str) -> Path:
-    path = DATASETS / FILES[name]
-    if not path.exists():
-        pytest.skip(f"{path.name}: this test needs the benchmark data in ../shared/datasets")
-    return path
-
-
-def converted(name: str, **changes: str) -> list[tuple[dict, Problem]]:
-    rows = [raw.row for raw in read_file(public(name))]
-    return [
-        (row, PUBLIC[name].convert(row | {k: row[v] for k, v in changes.items()}, "row").problem)
-        for row in rows
-    ]
-
-
-def prepared(prepare, name: str, folder: Path, *words: object) -> Path:  # noqa: F811
+def prepared(prepare, name: str, folder: Path, *words: object) -> Path:
     assert prepare(name, "--input", public(name), "--output_dir", folder / name, *words) == 0
     return folder / name
 
 
 @pytest.fixture(scope="module")
-def mbpp(prepare, tmp_path_factory):  # noqa: F811
+def mbpp(prepare, tmp_path_factory):
     """MBPP with every check, once for this file; one seed, since its slowest reference takes seconds."""
     folder = tmp_path_factory.mktemp("sets")
     return prepared(
@@ -60,7 +36,7 @@ def mbpp(prepare, tmp_path_factory):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_a_set_comes_out_in_its_standard_splits_and_comes_out_the_same_again(prepare, tmp_path, name):  # noqa: F811
+def test_a_set_comes_out_in_its_standard_splits_and_comes_out_the_same_again(prepare, tmp_path, name):
     once = prepared(prepare, name, tmp_path, "--checks")
     files = {
         path.stem: len(load_problems(path)) for path in once.glob("*.jsonl") if path.stem in SPLITS["mbpp"]
@@ -109,7 +85,9 @@ def test_every_reference_passes_that_passes_at_the_source(executor, name, failin
 def test_no_buggy_program_of_humanevalfix_passes(executor):
     problems = [problem for _, problem in converted("humanevalfix", canonical_solution="buggy_solution")]
     limits = Limits(wall_s=3.0, cpu_s=1)  # three of them never end
-    results = executor.run([replace(as_program(problem, problem.code), limits=limits) for problem in problems])
+    results = executor.run(
+        [replace(as_program(problem, problem.code), limits=limits) for problem in problems]
+    )
     assert len(results) == 164 and not any(result.all_passed for result in results)
 
 
@@ -118,7 +96,7 @@ def test_each_test_function_of_kodcode_becomes_a_test():
     functions = sum(row["test"].count("def test_") for row, _ in problems)
     assert sum(len(problem.test_list) for _, problem in problems) == functions == 818
     assert not any("from solution" in test or "pytest" in test for _, p in problems for test in p.test_list)
-    assert len({PUBLIC["kodcode"].convert(row, "row").group for row, _ in problems}) == 123
+    assert len({PUBLIC["kodcode"].convert(row, Place("row", 1)).group for row, _ in problems}) == 123
 
 
 def test_tabs_and_crlf_are_gone_and_setup_imports_and_challenges_are_there():

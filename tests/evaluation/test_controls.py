@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from cocos.problems import save_problems
-from tests.dataprep.test_public_sets import converted
-from tests.project.test_entry_points import succeed
+from tests.support.commands import succeed
+from tests.support.data import converted
 from tests.support.evaluation import evaluated
 from tests.support.paths import ROOT
 

@@ -15,9 +15,9 @@ from cocos.evaluation.sample_files import Lock
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import load_problems, save_problems
-from tests.project.test_entry_points import TOY, free_port, succeed
+from tests.support.commands import free_port, succeed
 from tests.support.evaluation import Drawing, adding, evaluated, rows
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, TOY
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ class Flaky(Drawing):
         super().__init__()
         self.is_down, self.asked = is_down, 0
 
-    def generate(self, prompts, temperature=None, seeds=None):
+    def generate(self, prompts, temperature, seeds=None):
         self.asked += len(prompts)
         completions = super().generate(prompts, temperature, seeds)
         if not self.is_down:
@@ -240,7 +240,7 @@ def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
     class Listening(Drawing):
         heard = ""
 
-        def generate(self, prompts, temperature=None, seeds=None):
+        def generate(self, prompts, temperature, seeds=None):
             Listening.heard += "".join(chr(one) for prompt in prompts for one in prompt)
             return [self.quote("def add(x):\n    return 2\n[DONE]") for _ in prompts]
 

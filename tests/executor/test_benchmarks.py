@@ -8,7 +8,8 @@ import pytest
 from cocos.executor import Executor, Limits, Program
 from cocos.executor.judging.plans import InChild, plan_test
 from cocos.problems import load_problems
-from tests.support.executor import dataset, level_or_skip
+from tests.support.executor import level_or_skip
+from tests.support.paths import dataset
 
 # Generous, since these runs share the processors with other tests: what they must show is not speed.
 LIMITS = Limits(wall_s=60, cpu_s=50)

@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from cocos.files.run_record import sha256
 from cocos.problems import DataError, Problem, load_problems, save_problems
-from tests.support.paths import DATASETS
+from tests.support.paths import dataset
 
 ROW = {"task_id": 7, "text": "Write f.", "code": "def f():\n    return 1", "test_list": ["assert f() == 1"]}
-
-
-def dataset(name: str) -> Path:
-    path = DATASETS / name
-    if not path.exists():
-        pytest.skip(f"{name}: this test needs the benchmark data in ../shared/datasets")
-    return path
 
 
 def written(path: Path, *rows: object) -> Path:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cocos.problems import Problem, load_problems
 from cocos.prompts import answer, extract_code, protocol
-from tests.support.paths import DATASETS
+from tests.support.paths import dataset
 
 CODE = "def double(x):\n    return 2 * x"
 
@@ -196,9 +196,7 @@ def test_backticks_inside_a_string_are_no_fence():
 
 @pytest.mark.parametrize("name", ["mbpp.jsonl", "sanitized-mbpp.json"])
 def test_every_reference_solution_survives_answer_and_extraction(name):
-    if not (DATASETS / name).exists():
-        pytest.skip(f"{name}: this test needs the benchmark data in ../shared/datasets")
-    problems = load_problems(DATASETS / name)
+    problems = load_problems(dataset(name))
     for wrap in (
         answer,
         "[BEGIN]\n{}\n[DONE]".format,

@@ -18,8 +18,8 @@ from cocos.planning.memory import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
 from cocos.planning.run_sizes import run_setting
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import protocol
-from tests.project.test_entry_points import TOY, command, free_port
-from tests.support.paths import ROOT
+from tests.support.commands import command, free_port
+from tests.support.paths import ROOT, TOY
 
 PROBLEMS = load_problems(TOY / "boost.jsonl")[:20]
 FEW = ("--max_completion_length", "24", "--rloo_k", "4", "--per_device_train_batch_size", "4")

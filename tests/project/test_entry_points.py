@@ -2,69 +2,14 @@
 
 import importlib.util
 import json
-import os
 import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 
 import pytest
 
-from cocos.problems import load_problems, save_problems
-from tests.support.paths import ROOT
-
-BIN = os.path.dirname(sys.executable)
-TOY = ROOT / "data/toy"
-ENVIRONMENT = os.environ | {
-    "PATH": f"{BIN}:{os.environ['PATH']}",
-    "OMP_NUM_THREADS": "1",
-    "WANDB_MODE": "offline",
-    "HF_HUB_OFFLINE": "1",
-    "WANDB_DIR": tempfile.gettempdir(),
-    "DS_ACCELERATOR": "cpu",
-}
-
-
-def command(*words, timeout_s=240):
-    """Run a command in the repository, one thread, no network, wandb offline; return the finished process."""
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-    )
-
-
-def succeed(*words):
-    done = command(*words)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done
-
-
-def complaint(*words):
-    """The one line that a refused command prints, and nothing like a traceback."""
-    done = command(*words)
-    assert done.returncode == 2, done.stderr[-2000:]
-    assert "Traceback" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1, done.stderr[-2000:]
-    return lines[0]
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-@pytest.fixture(scope="module")
-def problems_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "problems.jsonl"
-    save_problems(load_problems(TOY / "boost.jsonl")[:6], path)
-    return path
+from cocos.problems import load_problems
+from tests.support.commands import command, complaint, free_port, succeed
+from tests.support.paths import TOY
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What the executor's test files share: the data beside the repository, the levels of this machine, and small queries."""
+"""Isolation levels that this machine offers, and queries on results and processes, for tests of the executor."""
 
 import os
 from pathlib import Path
@@ -7,30 +7,21 @@ import pytest
 
 from cocos.executor import ExecutionResult, Program, Status
 from cocos.executor.sandboxes.levels import LEVELS
-from tests.support.paths import DATASETS
 
 GOOD = Program("def f(x):\n    return x + 1", ("assert f(1) == 2", "assert f(2) == 3"))
 
 
 def offered(*names: str) -> str | None:
-    """The first of these levels that this machine offers."""
-    return next((level.name for level in LEVELS if level.name in names and level.why_missing() is None), None)
+    """Return the first of these levels that this machine offers."""
+    return next((level.name for level in LEVELS if level.name in names and level.missing_reason() is None), None)
 
 
 def level_or_skip(name: str) -> str:
-    """Skip, saying why, where this machine does not offer a level."""
+    """Return the level's name; skip the test, with the reason, if this machine does not offer the level."""
     [level] = [level for level in LEVELS if level.name == name]
-    if reason := level.why_missing():
+    if reason := level.missing_reason():
         pytest.skip(f"level {name} is not offered here: {reason}")
     return name
-
-
-def dataset(name: str) -> Path:
-    """A file of the benchmark data beside the repository, or skip."""
-    path = DATASETS / name
-    if not path.exists():
-        pytest.skip(f"{path} is not there: this test needs the benchmark data beside the repository")
-    return path
 
 
 def statuses(result: ExecutionResult) -> list[Status]:
@@ -38,7 +29,7 @@ def statuses(result: ExecutionResult) -> list[Status]:
 
 
 def zombies() -> int:
-    """Children of this process that nobody waited for."""
+    """Return how many children of this process have ended without a wait."""
     return sum(state == "Z" and parent == os.getpid() for state, parent in _processes().values())
 
 
@@ -47,7 +38,7 @@ def is_zombie(pid: int) -> bool:
 
 
 def processes_below(pid: int) -> list[int]:
-    """A process and everything that descends from it."""
+    """Return the ids of a process and of all its descendants."""
     parents = {child: parent for child, (_, parent) in _processes().items()}
     found = [pid]
     for ancestor in found:
@@ -56,7 +47,7 @@ def processes_below(pid: int) -> list[int]:
 
 
 def _processes() -> dict[int, tuple[str, int]]:
-    """State and parent of every process, by id."""
+    """Return state and parent of every process, by id."""
     table = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -10,7 +10,7 @@ from trl import RLOOConfig, RLOOTrainer
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.prompts import protocol
 from tests.support.paths import ROOT
-from tests.training.test_trainer import fractions, play
+from tests.support.training import fractions, play
 
 TOY = str(ROOT / "data/toy/base")
 WORDS = protocol("cocos")

@@ -14,10 +14,10 @@ from contextlib import suppress
 import pytest
 
 from cocos.executor import Executor, ExecutorError
-from tests.project.test_entry_points import BIN, free_port
+from tests.support.commands import BIN, free_port
 from tests.support.executor import is_zombie, processes_below
-from tests.support.paths import ROOT
-from tests.training.test_resume import SIGNAL_IN_UPDATE, TOY, process
+from tests.support.paths import ROOT, TOY
+from tests.support.training import SIGNAL_IN_UPDATE, process
 
 RUN = """
 import os, runpy, sys

@@ -14,10 +14,9 @@ from transformers import AutoModelForCausalLM
 
 from cocos.distributed import connect_deepspeed, equal_share, num_processors
 from cocos.problems import load_problems, save_problems
-from tests.project.test_entry_points import ENVIRONMENT, free_port
-from tests.support.paths import ROOT
+from tests.support.commands import ENVIRONMENT, free_port
+from tests.support.paths import ROOT, TOY
 
-TOY = ROOT / "data/toy"
 UPDATES = 4
 COMMON = {
     "model_name_or_path": "data/toy/base",

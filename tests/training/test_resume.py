@@ -1,11 +1,8 @@
 """A run that is interrupted, however and however often, ends as if it had not been."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,23 +11,13 @@ from safetensors.torch import load_file
 
 from cocos.executor import Executor
 from cocos.training.checkpoints import STOPPED, resume_point
-from tests.support.paths import ROOT
+from tests.support.paths import TOY
+from tests.support.training import SIGNAL_IN_UPDATE, process
 
-TOY = ROOT / "data/toy"
 UPDATES = 6
 SECONDS = ("train_runtime", "peak_memory_mb", "step_time")
 
-# Statements that a run executes before train.py: its real self, killed at a known place.
-SIGNAL_IN_UPDATE = """
-import os, signal
-from cocos.training.trainer import CoCoSTrainer
-rows = CoCoSTrainer._rows
-def signalled(trainer, trajectories):  # the programs of update {update} have run, its gradients are to come
-    if trainer.state.global_step == {update} - 1:
-        os.kill(os.getpid(), signal.{signal})
-    return rows(trainer, trajectories)
-CoCoSTrainer._rows = signalled
-"""
+# Source that a run executes before train.py: it is killed at a known place.
 SIGTERM_IN_BOOST = """
 import os, signal
 from trl import SFTTrainer
@@ -62,18 +49,6 @@ def start(*words, before=""):
         *("--beta", 0.01, "--lr_scheduler_type", "cosine", "--learning_rate", 1e-3),
     )
     return process("train.py", *options, *words, before=before)
-
-
-def process(script, *words, before=""):
-    source = f"import runpy\n{before}\nrunpy.run_path({script!r}, run_name='__main__')"
-    return subprocess.Popen(
-        [sys.executable, "-c", source, *(str(word) for word in words)],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def end(running, status=0):

@@ -19,16 +19,10 @@ from cocos.rewards import Score
 from cocos.rollout import rollout
 from cocos.trajectories import begin
 from tests.support.paths import ROOT
+from tests.support.training import fractions, play
 
 TOY = str(ROOT / "data/toy/base")
 WORDS = protocol("cocos")
-
-
-def play(trainer, num_problems=4):
-    """Trajectories of the first problems, group by group, and the inputs that ask for them."""
-    group = trainer.args.num_generations
-    inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
-    return inputs, trainer._train_rollout([trainer.problems[i["index"]] for i in inputs])
 
 
 def rows_of_a_batch(trainer, num_problems=4):
@@ -37,10 +31,6 @@ def rows_of_a_batch(trainer, num_problems=4):
     inputs, trajectories = play(trainer, num_problems)
     set_seed(7)
     return trainer._generate_and_score_completions(inputs), trajectories
-
-
-def fractions(trajectory):
-    return [turn.result.num_passed / len(turn.result.verdicts) for turn in trajectory.turns]
 
 
 def by_hand(rewards_B_T, group, return_of):

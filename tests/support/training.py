@@ -1,0 +1,44 @@
+"""Training for tests: single rollouts in this process, and whole runs as processes that can be interrupted."""
+
+import os
+import subprocess
+import sys
+
+from tests.support.paths import ROOT
+
+# Source that a process runs before train.py: it sends itself a signal at a known place in an update.
+SIGNAL_IN_UPDATE = """
+import os, signal
+from cocos.training.trainer import CoCoSTrainer
+rows = CoCoSTrainer._rows
+def signalled(trainer, trajectories):  # the programs of update {update} have run, its gradients are to come
+    if trainer.state.global_step == {update} - 1:
+        os.kill(os.getpid(), signal.{signal})
+    return rows(trainer, trajectories)
+CoCoSTrainer._rows = signalled
+"""
+
+
+def play(trainer, num_problems=4):
+    """Return the trajectories of the first problems, group by group, and the inputs that request them."""
+    group = trainer.args.num_generations
+    inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
+    return inputs, trainer._train_rollout([trainer.problems[i["index"]] for i in inputs])
+
+
+def fractions(trajectory):
+    """Return the share of passed tests of every turn."""
+    return [turn.result.num_passed / len(turn.result.verdicts) for turn in trajectory.turns]
+
+
+def process(script, *words, before=""):
+    """Start a script in a new process, after the source in `before`; return the running process."""
+    source = f"import runpy\n{before}\nrunpy.run_path({script!r}, run_name='__main__')"
+    return subprocess.Popen(
+        [sys.executable, "-c", source, *(str(word) for word in words)],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
