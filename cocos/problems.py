@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cocos.files.json_lines import DataError, read_rows
+from cocos.files.json_lines import DataError, Place, read_rows
 from cocos.syntax import parse
 
 __all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
@@ -107,12 +107,12 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
     return row | {name: value for name, value in optional.items() if value}
 
 
-def problem_from_row(row: object, place: str) -> Problem:
+def problem_from_row(row: object, place: Place) -> Problem:
     """A row, held to the format field by field.
 
     Args:
         row: What JSON made of it.
-        place: File and line, for the message; its last number is the id of a row without one.
+        place: Named in error messages; its number is the task_id of a row without one.
 
     Raises:
         DataError: A field is missing, of the wrong type, or cannot be used.
@@ -120,8 +120,7 @@ def problem_from_row(row: object, place: str) -> Problem:
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
-    number = place.rsplit(" ", 1)[-1].rsplit(":", 1)[-1]
-    task_id = row.get("task_id", number)
+    task_id = row.get("task_id", place.number)
     if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
         raise DataError(
             f"{place}: field 'task_id' is {type(task_id).__name__}; expected a string or a whole number"
@@ -150,7 +149,7 @@ def problem_from_row(row: object, place: str) -> Problem:
     return problem
 
 
-def _check_test(test: str, field: str, place: str) -> None:
+def _check_test(test: str, field: str, place: Place) -> None:
     try:
         does_something = bool(parse(test).body)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -161,7 +160,7 @@ def _check_test(test: str, field: str, place: str) -> None:
         raise DataError(f"{place}: field {field!r}: the test {test[:200]!r} checks nothing; remove it")
 
 
-def _string(row: dict, field: str, place: str, required: bool = False) -> str:
+def _string(row: dict, field: str, place: Place, required: bool = False) -> str:
     value = row.get(field, "")
     if not isinstance(value, str):
         raise DataError(f"{place}: field {field!r} is {type(value).__name__}; expected a string")
@@ -170,7 +169,7 @@ def _string(row: dict, field: str, place: str, required: bool = False) -> str:
     return _clean(value, field, place)
 
 
-def _strings(row: dict, field: str, place: str) -> tuple[str, ...]:
+def _strings(row: dict, field: str, place: Place) -> tuple[str, ...]:
     values = row.get(field, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise DataError(f"{place}: field {field!r} must be a list of strings")
@@ -180,7 +179,7 @@ def _strings(row: dict, field: str, place: str) -> tuple[str, ...]:
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # neither a program nor a UTF-8 file can hold them
 
 
-def _clean(text: str, field: str, place: str) -> str:
+def _clean(text: str, field: str, place: Place) -> str:
     """The text with line ends as LF."""
     if found := _UNUSABLE.search(text):
         name = "a NUL character" if found[0] == "\0" else f"the lone surrogate U+{ord(found[0]):04X}"

@@ -22,7 +22,7 @@ from cocos.dataprep.readers import RawRow, input_files, read_file
 from cocos.dataprep.sources import PUBLIC, SPLITS, Source
 from cocos.dataprep.splits import deal
 from cocos.executor import Executor
-from cocos.files.json_lines import read_rows
+from cocos.files.json_lines import Place, read_rows
 from cocos.problems import DataError, Problem, problem_from_row
 
 CHECKS = ("references", "overlap")
@@ -135,7 +135,8 @@ def _convert(rows: Iterable[RawRow], source: Source, options: Options, ledger: L
             except DataError as error:
                 if "malformed" not in options.drop:
                     raise
-                ledger.drop("malformed", place=Path(place).name, detail=str(error).removeprefix(f"{place}: "))
+                detail = str(error).removeprefix(f"{place}: ")
+                ledger.drop("malformed", place=Path(str(place)).name, detail=detail)
                 continue
             for reason in converted.left_out:
                 ledger.note(Finding("test_left_out", split, converted.problem.task_id, reason[:300]))
@@ -143,13 +144,13 @@ def _convert(rows: Iterable[RawRow], source: Source, options: Options, ledger: L
     ledger.counts = splits.counts
 
 
-def _split(converted: Converted, split: str | None, source: Source, options: Options, place: str) -> str:
+def _split(converted: Converted, split: str | None, source: Source, options: Options, place: Place) -> str:
     if source.split_of:
         return source.split_of(converted.problem, place)
     return split or deal(converted, options.splits, options.seed)
 
 
-def _once(problem: Problem, place: str, seen: set[bytes]) -> None:
+def _once(problem: Problem, place: Place, seen: set[bytes]) -> None:
     digest = hashlib.blake2b(problem.task_id.encode(), digest_size=12).digest()
     if digest in seen:
         raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")

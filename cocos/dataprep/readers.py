@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cocos.dataprep.sources import SPLITS
-from cocos.files.json_lines import MAX_LINE_BYTES, DataError, open_bytes, read_rows_leniently
+from cocos.files.json_lines import MAX_LINE_BYTES, DataError, Place, open_bytes, read_rows_leniently
 
 SUFFIXES = ("jsonl", "json", "csv", "parquet")
 
@@ -23,7 +23,7 @@ class RawRow(NamedTuple):
     unreadable.
     """
 
-    place: str
+    place: Place
     split: str | None
     row: dict | DataError
 
@@ -78,7 +78,7 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
         for name, rows in splits.items():
             split = name if name in SPLITS else None
             for number, row in enumerate(rows, start=1):
-                yield RawRow(f"{repository}/{name}: row {number}", split, row)
+                yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
     except (OSError, ValueError, RuntimeError) as error:  # what datasets raises without network, id or right
         reason = " ".join(str(error).split())[:300]
         raise DataError(
@@ -87,7 +87,7 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
         ) from None
 
 
-def _csv(path: Path) -> Iterator[tuple[str, dict | DataError]]:
+def _csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
     csv.field_size_limit(MAX_LINE_BYTES)
     try:
         with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
@@ -96,7 +96,7 @@ def _csv(path: Path) -> Iterator[tuple[str, dict | DataError]]:
                 raise DataError(f"{path}: empty; the first line of a CSV file names its columns")
             try:
                 for row in reader:
-                    place = f"{path}:{reader.line_num}"
+                    place = Place(path, reader.line_num)
                     if None in row or None in row.values():
                         yield (
                             place,
@@ -119,7 +119,7 @@ def _csv(path: Path) -> Iterator[tuple[str, dict | DataError]]:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, dict]]:
+def _parquet(path: Path) -> Iterator[tuple[Place, dict]]:
     import pyarrow
     import pyarrow.parquet
 
@@ -129,6 +129,6 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict]]:
             for batch in file.iter_batches(batch_size=256):
                 for row in batch.to_pylist():
                     number += 1
-                    yield f"{path}: row {number}", row
+                    yield Place(path, number, is_line=False), row
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: cannot be read as Parquet ({error}); fetch it again") from None

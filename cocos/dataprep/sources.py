@@ -14,6 +14,7 @@ from cocos.dataprep.formats.conversion import (
     from_kodcode,
     from_mbpp,
 )
+from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
 SPLITS = ("train", "validation", "test", "prompt")
@@ -35,15 +36,15 @@ class Source:
     """
 
     name: str
-    convert: Callable[[dict, str], Converted]
+    convert: Callable[[dict, Place], Converted]
     title: str
     licence: str
     url: str
     hub: tuple[str, str | None] | None = None
-    split_of: Callable[[Problem, str], str] | None = None
+    split_of: Callable[[Problem, Place], str] | None = None
 
 
-def mbpp_split(problem: Problem, place: str) -> str:
+def mbpp_split(problem: Problem, place: Place) -> str:
     """MBPP's splits are ranges of ids (arXiv 2108.07732, appendix)."""
     number = int(problem.task_id) if problem.task_id.isdecimal() else 0
     for split, ids in (
@@ -59,7 +60,7 @@ def mbpp_split(problem: Problem, place: str) -> str:
     )
 
 
-def _test_only(problem: Problem, place: str) -> str:
+def _test_only(problem: Problem, place: Place) -> str:
     return "test"
 
 

@@ -1,9 +1,72 @@
-"""Files that are written whole or not at all."""
+"""File writes that a kill or a power failure cannot leave half done."""
 
 import json
+import os
 from pathlib import Path
+from typing import BinaryIO
+
+
+def write_atomically(path: str | Path, data: bytes | str) -> None:
+    """Replace a file so that a kill at any moment leaves either the old or the new content, complete.
+
+    Args:
+        path: The file to write; its folder must exist. A file `PATH.new` beside it is overwritten.
+        data: The new content; text is encoded as UTF-8.
+
+    """
+    path = Path(path)
+    new = path.with_name(f"{path.name}.new")
+    with open(new, "wb") as file:
+        append_durably(file, data.encode("utf-8") if isinstance(data, str) else data)
+    # The content must be on the disk before the rename: otherwise a power failure can leave an empty file.
+    new.replace(path)
+    sync(path.parent)
+
+
+def append_durably(file: BinaryIO, data: bytes) -> None:
+    """Write bytes to an open file and return when they are on the disk.
+
+    Args:
+        file: A binary file, opened for writing or appending, buffered or not.
+        data: The bytes to add.
+
+    """
+    while data:  # an unbuffered file may write only a part
+        data = data[file.write(data) :]
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync(path: str | Path) -> None:
+    """Flush a file to the disk, or the entries of a folder (new, renamed and removed files)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def drop_torn_line(path: str | Path) -> int:
+    """Cut off what follows the last line end of a file, which an interrupted append left.
+
+    Returns:
+        How many bytes were removed.
+
+    """
+    data = Path(path).read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end < len(data):
+        os.truncate(path, end)
+    return len(data) - end
 
 
 def save_json(value: object, path: str | Path) -> None:
-    """Write JSON for people: indented, NaN refused, everything else as text."""
-    Path(path).write_text(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n", encoding="utf-8")
+    """Write a value as indented JSON, atomically.
+
+    Values that JSON does not know are written as `str(value)`.
+
+    Raises:
+        ValueError: The value contains NaN or an infinity.
+
+    """
+    write_atomically(path, json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")

@@ -1,28 +1,49 @@
-"""Rows out of JSON files, one at a time: JSON lines or a JSON list, either of them gzipped.
+"""Streaming reader for rows in JSON files: JSON lines or one JSON list, either of them gzipped.
 
-Knows encodings, line ends and what a cut-off file looks like; a row that cannot be read is named by file and
-line. Does not know what a row means. JSON lines are streamed; a list is held in memory whole.
+Handles encodings, line ends and truncated files. A row that cannot be read is reported with its file and
+line. JSON lines are streamed; a list is loaded into memory as a whole. Does not know what a row means.
 """
 
 import gzip
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-MAX_LINE_BYTES = 4 << 20  # no problem is that long: it is a list without its bracket, or another format
+# No problem is that long. A longer line is a list without its bracket or another format.
+MAX_LINE_BYTES = 4 << 20
 
 
 class DataError(ValueError):
     """A data file cannot be used; the message names the file, the line or row, and the remedy."""
 
 
-def read_rows(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield (place for error messages, parsed row) of a JSON list or JSON-lines file.
+@dataclass(frozen=True)
+class Place:
+    """Position of a row in a file, for error messages.
+
+    Attributes:
+        path: The file, or the name of a data set.
+        number: Number of the line or row, from 1.
+        is_line: The number counts lines ("FILE:3"). False: it counts rows ("FILE: row 3").
+
+    """
+
+    path: str | Path
+    number: int
+    is_line: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.number}" if self.is_line else f"{self.path}: row {self.number}"
+
+
+def read_rows(path: Path) -> Iterator[tuple[Place, object]]:
+    """Yield each row of a JSON list or a JSON-lines file with its place.
 
     Raises:
-        DataError: The file is missing or unreadable, or a line is no JSON, not UTF-8 or longer than 4 MiB.
+        DataError: The file is missing or unreadable, or a line is not JSON, not UTF-8 or longer than 4 MiB.
 
     """
     for place, row in read_rows_leniently(path):
@@ -31,18 +52,22 @@ def read_rows(path: Path) -> Iterator[tuple[str, object]]:
         yield place, row
 
 
-def read_rows_leniently(path: Path) -> Iterator[tuple[str, object]]:
-    """The same, with the DataError of a line in place of its row: for callers that can do without the
-    line.
+def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
+    """Yield rows as `read_rows` does, with a DataError in the place of each line that cannot be read.
+
+    Raises:
+        DataError: The file as a whole is missing or unreadable.
+
     """
     try:
         with open_bytes(path) as file:
+            # The first byte that is neither byte order mark nor white space says whether the file is a list.
             start = file.read(3)
             while start.strip(b"\xef\xbb\xbf \t\r\n") == b"" and (byte := file.read(1)):
                 start = byte
             is_list = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
         with open_bytes(path) as file:
-            yield from _list(path, file) if is_list else _lines(path, file)
+            yield from _read_list(path, file) if is_list else _read_lines(path, file)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file of problems") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -52,57 +77,53 @@ def read_rows_leniently(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The file's bytes, unzipped where they begin as gzip does, whatever the file is called."""
+    """Open a file for reading; decompress it if its first bytes are gzip's, whatever its name is."""
     with open(path, "rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else open(path, "rb")
 
 
-def _list(path: Path, file: BinaryIO) -> Iterator[tuple[str, object]]:
+def _read_list(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
     try:
         rows = json.loads(file.read().decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); repair the list") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: {_not_utf8(error)}") from None
+        raise DataError(f"{path}: {_encoding_message(error)}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); repair the list") from None
-    yield from ((f"{path}: row {number}", row) for number, row in enumerate(rows, start=1))
+    yield from ((Place(path, number, is_line=False), row) for number, row in enumerate(rows, start=1))
 
 
-def _lines(path: Path, file: BinaryIO) -> Iterator[tuple[str, object]]:
+def _read_lines(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
-        place = f"{path}:{number}"
+        place = Place(path, number)
         if len(line) > MAX_LINE_BYTES:
             while line and not line.endswith(b"\n"):
                 line = file.readline(MAX_LINE_BYTES)
-            yield (
-                place,
-                DataError(
-                    f"{place}: the line has more than {MAX_LINE_BYTES >> 20} MiB; one row per line, "
-                    "or remove it"
-                ),
-            )
+            size = f"more than {MAX_LINE_BYTES >> 20} MiB"
+            yield place, DataError(f"{place}: the line has {size}; one row per line, or remove it")
         elif line.strip(b"\xef\xbb\xbf \t\r\n"):
-            yield place, _parsed(line, place)
+            yield place, _parse_line(line, place)
 
 
-def _parsed(line: bytes, place: str) -> object:
+def _parse_line(line: bytes, place: Place) -> object:
     try:
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return DataError(f"{place}: {_not_utf8(error)}")
+        return DataError(f"{place}: {_encoding_message(error)}")
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
-        is_open = not line.endswith(b"\n")
-        remedy = "the file ends within it: fetch it again" if is_open else "one object per line"
+        is_cut_off = not line.endswith(b"\n")
+        remedy = "the file ends within this line: download it again" if is_cut_off else "one object per line"
         return DataError(f"{place}: not valid JSON ({reason}); {remedy}")
 
 
-def _not_utf8(error: UnicodeDecodeError) -> str:
+def _encoding_message(error: UnicodeDecodeError) -> str:
+    byte = error.object[error.start]
     return (
-        f"byte {error.object[error.start]:#04x} is no UTF-8; expected UTF-8 JSON or JSONL, optionally "
-        "gzipped: convert it with iconv -f latin1 -t utf-8"
+        f"byte {byte:#04x} is not UTF-8; expected UTF-8 JSON or JSONL, optionally gzipped: convert it with "
+        "iconv -f latin1 -t utf-8"
     )

@@ -1,4 +1,4 @@
-"""What a run was made with, as it stands in run.json: options, versions, data files, and further facts."""
+"""The contents of run.json: options, package versions, checksums and further facts of a run."""
 
 import hashlib
 import importlib.metadata
@@ -11,21 +11,28 @@ PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "d
 
 
 def run_record(*configs: Any, **facts: object) -> dict[str, object]:
-    """What a result was made with: options, versions, and further facts (data sha256, isolation level)."""
+    """Return the record of a run: `options`, `versions`, and the further facts under their own names.
+
+    Args:
+        configs: Dataclasses or transformers' TrainingArguments; of two values of one option
+            the later one is kept.
+        facts: Further entries, such as `data_sha256` and `isolation`.
+
+    """
     options: dict[str, object] = {}
     for config in configs:
         options |= config.to_dict() if hasattr(config, "to_dict") else asdict(config)
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES if _installed(name)}
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES if _is_installed(name)}
     return {"options": options, "versions": versions | {"python": sys.version.split()[0]}, **facts}
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal: recorded beside every result."""
+    """Return the SHA-256 of a file's bytes in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -21,10 +21,12 @@ from cocos.dataprep.formats.pytest_files import file_as_tests
 from cocos.dataprep.hidden_tests import hide_tests
 from cocos.dataprep.splits import deal
 from cocos.executor import Program
+from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row, problem_to_row
 from cocos.prompts import protocol
 from cocos.trajectories import as_program
 
+PLACE = Place("f", 1)
 HUMANEVAL = {
     "task_id": "HumanEval/0",
     "prompt": 'def add(a, b):\n    """Add."""\n',
@@ -39,7 +41,7 @@ HUMANEVAL = {
 
 
 def test_each_assert_of_check_is_a_test_with_what_it_needs_and_nothing_else():
-    problem, left_out, _ = from_humaneval(HUMANEVAL, "f:1")
+    problem, left_out, _ = from_humaneval(HUMANEVAL, PLACE)
     assert problem.test_list == (
         "assert add(1, 2) == 3, 'small'",
         "for n in range(3):\n        assert add(n, n) == 2 * n",
@@ -72,7 +74,7 @@ def test_a_helper_of_the_prompt_is_set_up_for_the_candidate_and_carried_by_the_t
         "canonical_solution": "    return half(half(x))",
         "test": "def check(candidate):\n    assert candidate(9) == half(4)\n",
     }
-    problem = from_humaneval(row, "f:1").problem
+    problem = from_humaneval(row, PLACE).problem
     helper = "import math\ndef half(x):\n    return math.floor(x / 2)"
     assert problem.test_setup_code == helper == helpers_of_prompt(prompt, "f")
     assert problem.test_list == (f"{helper}\nassert f(9) == half(4)",)
@@ -80,10 +82,10 @@ def test_a_helper_of_the_prompt_is_set_up_for_the_candidate_and_carried_by_the_t
 
 def test_humanevalfix_shows_the_buggy_program_and_keeps_the_right_one():
     row = HUMANEVAL | {"declaration": "def add(a, b):\n", "buggy_solution": "    return a - b\n"}
-    problem = from_humanevalfix(row, "f:1").problem
+    problem = from_humanevalfix(row, PLACE).problem
     assert problem.text == "Fix the bugs in this function.\n\ndef add(a, b):\n    return a - b"
     assert "return a + b" in problem.code and problem.buggy_code == "def add(a, b):\n    return a - b"
-    with_docs = from_humanevalfix(row, "f:1", field="prompt").problem
+    with_docs = from_humanevalfix(row, PLACE, field="prompt").problem
     assert '"""Add."""' in with_docs.text and with_docs.text.endswith("    return a - b")
     assert with_docs.test_list == problem.test_list
 
@@ -218,27 +220,27 @@ UNSUPPORTED = [
 def test_a_test_that_cannot_stand_by_itself_is_refused_with_the_reason(source, words):
     row = {"question_id": "1_I", "question": "q", "solution": "", "test": source}
     with pytest.raises(DataError, match="f:1: field 'test' ") as caught:
-        from_kodcode(row, "f:1")
+        from_kodcode(row, PLACE)
     assert words in str(caught.value)
 
 
 def test_kodcode_names_its_column_either_way_and_its_variants_share_a_group():
     row = {"question_id": "A_7_C", "question": "q", "solution": "def f(): return 1"}
     tests = "def test_f():\n    assert f() == 1"
-    one, other = (from_kodcode(row | {name: tests}, "f:1") for name in ("test", "test_code"))
+    one, other = (from_kodcode(row | {name: tests}, PLACE) for name in ("test", "test_code"))
     assert one == other and one.group == "A_7"
 
 
 def test_columns_of_ones_own_are_read_by_their_names_and_csv_lists_as_json():
     row = {"q": "Add.", "tests": '["assert f() == 1"]', "code": "", "task_id": "7"}
-    problem = from_columns(row, "f:2", {"text": "q", "test_list": "tests"}, "list").problem
+    problem = from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "list").problem
     assert problem == Problem("7", "Add.", ("assert f() == 1",))
     row["tests"] = "assert f() == 1\nassert f() != 2"
-    assert len(from_columns(row, "f:2", {"text": "q", "test_list": "tests"}, "lines").problem.test_list) == 2
-    with pytest.raises(DataError, match="f:2: field 'test_list' is text and no JSON list"):
-        from_columns(row, "f:2", {"text": "q", "test_list": "tests"}, "list")
-    with pytest.raises(DataError, match="f:2: has no column 'query'; it has q, tests"):
-        from_columns(row, "f:2", {"text": "query"}, "list")
+    assert len(from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "lines").problem.test_list) == 2
+    with pytest.raises(DataError, match="f:1: field 'test_list' is text and no JSON list"):
+        from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "list")
+    with pytest.raises(DataError, match="f:1: has no column 'query'; it has q, tests"):
+        from_columns(row, PLACE, {"text": "query"}, "list")
 
 
 def outcome(code: str) -> object:
@@ -317,11 +319,15 @@ def test_the_same_asserts_come_out_of_every_form_they_are_written_in(cases, word
     )
     base = {"task_id": "1", "text": words, "code": "", "entry_point": "f"}
     forms = {"list": asserts, "lines": lines, "check": check, "pytest": functions}
-    converted = [from_columns(base | {"test_list": t}, "f:1", {}, form).problem for form, t in forms.items()]
+    converted = [from_columns(base | {"test_list": t}, PLACE, {}, form).problem for form, t in forms.items()]
     assert [p.test_list for p in converted] == [tuple(asserts)] * 4
     hidden = hide_tests(converted[0], amount, seed=0)
     assert hide_tests(hidden, amount, seed=0) == hidden
-    assert from_mbpp(problem_to_row(hidden), "f:1").problem == problem_from_row(problem_to_row(hidden), "f:1") == hidden
+    assert (
+        from_mbpp(problem_to_row(hidden), PLACE).problem
+        == problem_from_row(problem_to_row(hidden), PLACE)
+        == hidden
+    )
 
 
 @settings(max_examples=60, deadline=None, database=None)
@@ -344,14 +350,14 @@ def test_a_hidden_test_is_scored_and_never_shown(problem):
 
 def test_splits_follow_the_shares_and_keep_equal_texts_together():
     converted = [
-        from_mbpp({"task_id": i, "text": f"Task {i}.", "test_list": ["assert f()"]}, "f:1")
+        from_mbpp({"task_id": i, "text": f"Task {i}.", "test_list": ["assert f()"]}, PLACE)
         for i in range(2000)
     ]
     dealt = [deal(one, (0.8, 0.1, 0.1), seed=0) for one in converted]
     assert 1540 < dealt.count("train") < 1660 and 150 < dealt.count("test") < 250  # 1600 and 200, five sigma
     assert dealt != [deal(one, (0.8, 0.1, 0.1), seed=1) for one in converted]
     shouted = [
-        from_mbpp({"task_id": f"{i}!", "text": f"TASK  {i}", "test_list": ["assert f()"]}, "f:1")
+        from_mbpp({"task_id": f"{i}!", "text": f"TASK  {i}", "test_list": ["assert f()"]}, PLACE)
         for i in range(2000)
     ]
     assert [deal(one, (0.8, 0.1, 0.1), seed=0) for one in shouted] == dealt

@@ -12,6 +12,7 @@ from cocos.dataprep.formats.humaneval import Tests, check_as_tests, helpers_of_p
 from cocos.dataprep.formats.indentation import without_tabs
 from cocos.dataprep.formats.pytest_files import file_as_tests
 from cocos.dataprep.formats.source_edits import text_of
+from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row
 from cocos.syntax import parse
 
@@ -32,7 +33,7 @@ class Converted(NamedTuple):
     group: str = ""
 
 
-def from_mbpp(row: dict, place: str) -> Converted:
+def from_mbpp(row: dict, place: Place) -> Converted:
     """MBPP, sanitized MBPP, and what this package writes."""
     problem = problem_from_row(row, place)
     tidied = replace(
@@ -46,13 +47,13 @@ def from_mbpp(row: dict, place: str) -> Converted:
     return Converted(tidied)
 
 
-def from_humaneval(row: dict, place: str) -> Converted:
+def from_humaneval(row: dict, place: Place) -> Converted:
     """HumanEval: the text is the prompt, the reference is the prompt with its canonical solution."""
     prompt = _string(row, "prompt", place)
     return _with_check(row, place, f"Complete this function.\n\n{prompt.strip(chr(10))}")
 
 
-def from_humanevalfix(row: dict, place: str, field: str = "declaration") -> Converted:
+def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Converted:
     """HumanEvalFix: the text is the buggy program, as the benchmark puts it, without the docstring.
 
     Args:
@@ -64,7 +65,7 @@ def from_humanevalfix(row: dict, place: str, field: str = "declaration") -> Conv
     return converted._replace(problem=replace(converted.problem, buggy_code=buggy.strip("\n").rstrip()))
 
 
-def from_kodcode(row: dict, place: str) -> Converted:
+def from_kodcode(row: dict, place: Place) -> Converted:
     """KodCode: pytest files over a module `solution`; a question and its variants stay in one split."""
     tests = _tests(row, "test" if "test" in row else "test_code", place, "pytest")
     task_id = _string(row, "question_id", place)
@@ -81,7 +82,7 @@ def from_kodcode(row: dict, place: str) -> Converted:
     return Converted(problem, tests.left_out, task_id.rpartition("_")[0])
 
 
-def from_columns(row: dict, place: str, columns: dict[str, str], form: str) -> Converted:
+def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) -> Converted:
     """Any row whose columns are named by their MBPP field.
 
     Args:
@@ -108,7 +109,7 @@ def from_columns(row: dict, place: str, columns: dict[str, str], form: str) -> C
     return from_mbpp(given, place)._replace(left_out=left_out)
 
 
-def _with_check(row: dict, place: str, text: str) -> Converted:
+def _with_check(row: dict, place: Place, text: str) -> Converted:
     prompt, name = _string(row, "prompt", place), _string(row, "entry_point", place)
     try:
         helpers = helpers_of_prompt(prompt, name)
@@ -127,12 +128,12 @@ def _with_check(row: dict, place: str, text: str) -> Converted:
     return Converted(problem, tests.left_out)
 
 
-def _problem(place: str, **fields: object) -> Problem:
+def _problem(place: Place, **fields: object) -> Problem:
     given = {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items() if v is not None}
     return from_mbpp(given, place).problem
 
 
-def _tests(row: dict, field: str, place: str, form: str, entry_point: str = "", helpers: str = "") -> Tests:
+def _tests(row: dict, field: str, place: Place, form: str, entry_point: str = "", helpers: str = "") -> Tests:
     source = _string(row, field, place).replace("\r\n", "\n").replace("\r", "\n")
     try:
         if form == "check":
@@ -155,7 +156,7 @@ def _lines(source: str) -> Tests:
     return Tests(tuple(text_of(source, node) for node in tree.body))
 
 
-def _listed(value: object, field: str, place: str) -> object:
+def _listed(value: object, field: str, place: Place) -> object:
     """A list, also where CSV has it as JSON text; None where the cell is empty."""
     if isinstance(value, str):
         if not value.strip():
@@ -170,7 +171,7 @@ def _listed(value: object, field: str, place: str) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _string(row: dict, field: str, place: str) -> str:
+def _string(row: dict, field: str, place: Place) -> str:
     value = row.get(field)
     if not isinstance(value, str):
         found = "missing" if field not in row else type(value).__name__
