@@ -1,40 +1,51 @@
-# Every target makes what it needs; `make test` and `make demo` want only Python >= 3.11 and git.
+# Every target installs what it needs into .venv. The only requirements are Python >= 3.11, git and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: help hooks check test demo study bench clean
+.PHONY: help hooks fix check fast test data demo study bench clean
 
-help:  ## this list
+help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python >= 3.11 is needed; make PYTHON=python3.11")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python >= 3.11 is required: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-hooks: $(VENV)/.installed  ## check before every commit
+hooks: $(VENV)/.installed  ## install the Git hook that fixes and checks every commit
 	$(BIN)/pre-commit install
 
-check: $(VENV)/.installed  ## style and types
+fix: $(VENV)/.installed  ## fix style where ruff can, and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check: $(VENV)/.installed  ## check style, types and imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
-test: $(VENV)/.installed  ## the tests; under 15 minutes on 2 cores
+fast: $(VENV)/.installed  ## run the tests that start no further processes (2 minutes on 2 cores)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not processes"
+
+test: $(VENV)/.installed  ## run all tests (15 minutes on 2 cores)
 	$(BIN)/python -m pytest
 
-demo: $(VENV)/.installed  ## train the laboratory's model to correct itself, and show it; SEED=0 by default
+data: $(VENV)/.installed  ## write the public data sets to data/public; DATA=folder reads them from there, not from the hub
+	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
+
+demo: $(VENV)/.installed  ## train and evaluate the laboratory's model, base to CoCoS (3 minutes on 2 cores); SEED=0
 	PATH="$(abspath $(BIN)):$$PATH" SEED=$(SEED) scripts/demo.sh
 
-study: $(VENV)/.installed  ## every objective with three seeds; about two hours, continues where it stopped
+study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues an interrupted study
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
-bench: $(VENV)/.installed  ## how fast the executor decides and turns are generated, as ratios
+bench: $(VENV)/.installed  ## measure the executor and the generation of later turns, as ratios
 	$(BIN)/python scripts/bench/executor.py
 	$(BIN)/python scripts/bench/evaluate.py
 
-clean:  ## remove what the targets made
-	rm -rf $(VENV) outputs build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+clean:  ## remove everything that the targets made, except data/public
+	rm -rf $(VENV) outputs build *.egg-info .*_cache

@@ -1,0 +1,65 @@
+"""Check YAML, TOML, JSON and Markdown files: they parse, code fences end, and relative links lead to files.
+
+    python scripts/check_text_files.py README.md configs/cocos.yaml ...
+
+Prints one line per fault and exits with status 1 if there are any. The Git hooks call it with the files of a commit.
+"""
+
+import argparse
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")  # a colon marks an address on the network
+
+
+def faults(path: Path) -> list[str]:
+    """Return what is wrong with a file; nothing if its kind is unknown."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        match path.suffix:
+            case ".yaml" | ".yml" | ".cff":
+                yaml.safe_load(text)
+            case ".toml":
+                tomllib.loads(text)
+            case ".json":
+                json.loads(text)
+            case ".md":
+                return markdown_faults(text, path.parent)
+    except (yaml.YAMLError, ValueError) as error:
+        return [" ".join(str(error).split())]
+    return []
+
+
+def markdown_faults(text: str, folder: Path) -> list[str]:
+    """Return the faults of a Markdown page; its links are relative to `folder`."""
+    found = []
+    prose, is_code = [], False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line != line.rstrip():
+            found.append(f"line {number} ends with blanks")
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code:
+            prose.append(line)
+    if is_code:
+        found.append("the last code fence (```) does not end")
+    targets = LINK.findall("\n".join(prose))
+    return found + [f"link to {target}: no such file" for target in targets if not (folder / target).exists()]
+
+
+def main() -> int:
+    """Check the files of the command line; return the exit status."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("files", nargs="*", type=Path, help="files to check")
+    lines = [f"{path}: {fault}" for path in parser.parse_args().files for fault in faults(path)]
+    print(*lines, sep="\n", end="\n" if lines else "")
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
