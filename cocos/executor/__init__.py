@@ -1,11 +1,11 @@
-"""Untrusted code in, one verdict per test out.
+"""Execution of untrusted programs: a program and its tests go in, one verdict per test comes out.
 
     with Executor() as executor:
         [result] = executor.run([Program(code="def f(x): return x + 1", test_list=("assert f(1) == 2",))])
         assert result.all_passed
 
-Standard library only; knows nothing of models. `docs/executor.md` says what each isolation level stops and
-does not stop.
+Needs the standard library only, and pyseccomp for the system-call filter. Knows nothing of models.
+`docs/executor.md` says what each isolation level stops and what it does not.
 """
 
 from cocos.executor.limits import Limits

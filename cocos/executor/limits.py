@@ -1,7 +1,7 @@
-"""Limits of one program.
+"""Resource limits of one program.
 
-Knows units, defaults and what this container leaves to give. Does not know how a limit is enforced: that is
-`inside/confine.py`.
+Knows units, defaults and how much memory the container has. Does not know how a limit is enforced: that is
+`inside/confinement.py` and, for the wall limit, `inside/zygote.py`.
 """
 
 import os
@@ -10,23 +10,35 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-CGROUP_MEMORY = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+CGROUP_MEMORY = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # version 2, 1
+# With less than this an interpreter cannot even start, or report why it failed.
+LEAST_MEMORY_MB, LEAST_OPEN_FILES = 64, 16
+LEAST = {
+    "wall_s": 0.01,
+    "cpu_s": 1,
+    "memory_mb": LEAST_MEMORY_MB,
+    "output_kb": 4,
+    "open_files": LEAST_OPEN_FILES,
+}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use, all its tests together. 0 means none is allowed, not that no limit applies.
+    """Resources that one program may use for all its tests together.
+
+    0 means that nothing is allowed; no value means "unlimited".
 
     Attributes:
-        wall_s: Seconds on the clock.
-        cpu_s: Seconds of processor time. Below `wall_s`, a busy machine does not turn into a wrong verdict.
-        memory_mb: Address space of a process, MiB.
-        output_kb: KiB that may come back as values and messages; stdout and stderr are discarded by the
-            kernel.
+        wall_s: Elapsed seconds.
+        cpu_s: Processor seconds. Keep it below `wall_s`: an endless computation then reaches this limit
+            first, and processor time does not depend on the load of the machine as elapsed time does.
+        memory_mb: Address space of each process, MiB.
+        output_kb: KiB of values and messages that may come back. stdout and stderr do not count: they are
+            discarded.
         file_mb: Largest single file, MiB.
-        processes: Further processes and threads; enforced where the level can count them (see
-            docs/executor.md).
-        open_files: Open descriptors.
+        processes: Further processes and threads. Not every isolation level can enforce it; see
+            docs/executor.md.
+        open_files: Open file descriptors.
 
     """
 
@@ -40,40 +52,29 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not 0 <= getattr(self, field.name) < 1 << 31:
-                raise ValueError(
-                    f"limit {field.name} is {getattr(self, field.name)!r}; expected a number from 0 to 2**31"
-                )
-        lowest = {"wall_s": 0.01, "cpu_s": 1, "memory_mb": 64, "output_kb": 4, "open_files": 16}
-        for name, least in lowest.items():
+            value = getattr(self, field.name)
+            if not 0 <= value < 1 << 31:  # what a 32-bit field of the wire format can hold; refuses nan too
+                raise ValueError(f"limit {field.name} is {value!r}; expected a number from 0 to 2**31")
+        for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(
                     f"limit {name} is {getattr(self, name)!r}; no program can run with less than {least}"
                 )
 
     def clamped(self) -> "Limits":
-        """These limits, lowered to what this container or machine has itself."""
-        memory_mb = max(64, min(self.memory_mb, available_memory_mb()))
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        open_files = (
-            self.open_files if hard == resource.RLIM_INFINITY else max(16, min(self.open_files, hard))
-        )
+        """Return these limits, lowered to what this container or machine itself has."""
+        memory_mb = max(LEAST_MEMORY_MB, min(self.memory_mb, available_memory_mb()))
+        open_files = self.open_files
+        hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if hard_limit != resource.RLIM_INFINITY:
+            open_files = max(LEAST_OPEN_FILES, min(open_files, hard_limit))
         return replace(self, memory_mb=memory_mb, open_files=open_files)
-
-    def calibrated(self, reference_s: float, factor: float = 10.0, least_s: float = 2.0) -> "Limits":
-        """These limits with the times that a reference solution justifies: `factor` times its own, at least
-        `least_s`.
-
-        Never above the limits they are derived from, so a slow reference cannot lift them.
-        """
-        wall_s = min(self.wall_s, max(least_s, factor * reference_s))
-        return replace(self, wall_s=wall_s, cpu_s=max(1, min(self.cpu_s, round(wall_s))))
 
 
 def available_memory_mb() -> int:
-    """Memory of the container, or of the machine where that is less, MiB."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Return the memory of the container, or of the machine where that is less, in MiB."""
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in CGROUP_MEMORY:
-        with suppress(OSError, ValueError):  # "max", or not this kind of cgroup
-            pages = min(pages, int(Path(path).read_text()))
-    return pages >> 20
+        with suppress(OSError, ValueError):  # the file says "max", or this cgroup version is not in use
+            size = min(size, int(Path(path).read_text()))
+    return size >> 20

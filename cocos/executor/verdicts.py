@@ -1,6 +1,6 @@
-"""What goes into the executor and what comes out of it.
+"""Input and output of the executor: programs, verdicts and results, as frozen data.
 
-Plain frozen data: it knows neither processes nor isolation levels.
+Knows nothing of processes or isolation levels.
 """
 
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from cocos.executor.limits import Limits
 
 
 class ExecutorError(RuntimeError):
-    """The executor itself cannot work; the message says what to do. Never caused by a candidate's code."""
+    """The executor itself cannot work. Never caused by the code of a program."""
 
 
 class Status(StrEnum):
-    """How one test ended."""
+    """Outcome of one test."""
 
     PASSED = "passed"  # positive evidence that the test held
     FAILED = "failed"  # the assertion is false
-    ERROR = "error"  # an exception, or the process ended before the test was through
-    TIMEOUT = "timeout"  # the wall or the CPU limit
-    MEMORY = "memory"  # the memory limit
+    ERROR = "error"  # an exception, or the process ended before the test did
+    TIMEOUT = "timeout"  # the wall limit or the CPU limit was reached
+    MEMORY = "memory"  # the memory limit was reached
     NOT_RUN = "not_run"  # an earlier test ended the process
 
 
 @dataclass(frozen=True)
 class Program:
-    """One untrusted program and its tests; executed in the order code, setup, then each test, in one process.
+    """An untrusted program and its tests, executed in one process: the code, the setup, then each test.
 
-    Hashable: identical programs within one call of `Executor.run` are run once.
+    Hashable, so that one call of `Executor.run` can run identical programs once.
 
     Raises:
         ValueError: There are no tests, or a part is not a string.
@@ -38,11 +38,11 @@ class Program:
     code: str
     test_list: tuple[str, ...]
     setup: str = ""
-    limits: Limits | None = None  # None: the executor's own
+    limits: Limits | None = None  # None: those of the executor
 
     def __post_init__(self) -> None:
         if not self.test_list:
-            raise ValueError("a Program needs one test or more; zero tests would pass vacuously")
+            raise ValueError("a Program needs one test or more; with none, any code would pass")
         if not isinstance(self.test_list, tuple):
             raise ValueError(f"test_list is {type(self.test_list).__name__}; give a tuple of strings")
         if not all(isinstance(part, str) for part in (self.code, self.setup, *self.test_list)):
@@ -51,17 +51,18 @@ class Program:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one test.
+    """Outcome of one test, with the reason.
 
     Attributes:
         status: How the test ended.
         error_type: Class name of the exception ("AssertionError" for a false assertion), or None.
-        message: The exception's text, cut to a few hundred characters, or None.
-        expected: Source-like form of what the assertion demands, where it shows it.
-        actual: Source-like form of what the program gave instead, where the assertion shows it.
-        duration_s: Wall time of this test alone; 0 where it did not run to its end.
-        in_child: The test could not be judged outside the process that ran the candidate: its evidence could
-            be forged.
+        message: Text of the exception, truncated to a few hundred characters, or None.
+        expected: `repr` of the value that a false comparison expects; None where the assertion is no
+            comparison.
+        actual: `repr` of the value that the program returned instead, or None in the same way.
+        duration_s: Wall time of this test alone; 0 if it did not finish.
+        in_child: The test was judged in the process that ran the candidate, so the candidate could have
+            forged this outcome.
 
     """
 
@@ -80,16 +81,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """What became of one Program.
+    """Result of executing one program.
 
     Attributes:
         verdicts: One per test, in order; empty if and only if the executor itself failed.
-        infra_error: Why the executor failed, or None. Such a result is no evidence about the program: leave
-            it out.
+        infra_error: Reason why the executor failed, or None. A result with a reason says nothing about the
+            program: do not score it.
         isolation: Name of the isolation level in force.
-        duration_s: Wall time inside the worker; 0 where the executor failed.
+        duration_s: Wall time inside the worker; 0 if the executor failed.
         error_type: Class name of the exception that code or setup raised before any test ran, or None.
-        message: That exception's text, or None.
+        message: Text of that exception, or None.
 
     """
 
@@ -111,15 +112,10 @@ class ExecutionResult:
 
     @property
     def num_passed(self) -> int | None:
-        """Tests that passed; None, never 0, where the executor failed."""
+        """Number of tests that passed; None, never 0, if the executor failed."""
         return None if self.is_infra_failure else sum(verdict.passed for verdict in self.verdicts)
 
     @property
-    def fraction(self) -> float | None:
-        """Share of tests that passed, in [0, 1]; None where the executor failed."""
-        return None if self.is_infra_failure else sum(v.passed for v in self.verdicts) / len(self.verdicts)
-
-    @property
     def all_passed(self) -> bool:
-        """True only with positive evidence for every test; False after an executor failure too."""
+        """True only with positive evidence for every test; False if the executor failed."""
         return bool(self.verdicts) and all(verdict.passed for verdict in self.verdicts)

@@ -124,7 +124,7 @@ def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict
 
 def main() -> None:
     """Parse the arguments, measure, print a table and write the JSON."""
-    offered = [level.name for level in LEVELS if level.why_missing() is None]
+    offered = [level.name for level in LEVELS if level.missing_reason() is None]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

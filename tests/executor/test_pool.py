@@ -1,6 +1,5 @@
 """The executor's contract: one adversarial property per test."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -12,17 +11,13 @@ from dataclasses import replace
 import pytest
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status
-from cocos.executor.inside import codec
-from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import InChild, Judged, plan_test
+from cocos.executor.judging.plans import InChild, plan_test
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
 from cocos.executor.sandboxes.interpreter import INSIDE
 from cocos.problems import load_problems
 from tests.support.executor import (
     GOOD,
-    dataset,
     is_zombie,
     level_or_skip,
     offered,
@@ -30,6 +25,7 @@ from tests.support.executor import (
     statuses,
     zombies,
 )
+from tests.support.paths import dataset
 
 LEVEL = offered("namespaces", "seccomp") or "rlimits"
 
@@ -42,12 +38,7 @@ def executor():
 
 def test_a_right_program_passes_every_test(executor):
     [result] = executor.run([GOOD])
-    assert (
-        result.all_passed
-        and result.num_passed == 2
-        and result.fraction == 1.0
-        and not result.is_infra_failure
-    )
+    assert result.all_passed and result.num_passed == 2 and not result.is_infra_failure
 
 
 def test_each_test_has_its_own_verdict(executor):
@@ -88,12 +79,11 @@ def test_no_tests_is_an_error_and_never_a_pass():
 
 
 def test_a_loop_is_killed_at_the_wall_limit(executor):
-    started = time.monotonic()
-    program = Program(
-        "def f():\n    while True: pass", ("assert f()", "assert 1 == 1"), limits=Limits(wall_s=1)
-    )
+    limits = Limits(wall_s=1, cpu_s=60)
+    program = Program("def f():\n    while True: pass", ("assert f()", "assert 1 == 1"), limits=limits)
     [result] = executor.run([program])
-    assert statuses(result) == [Status.TIMEOUT, Status.NOT_RUN] and time.monotonic() - started < 8
+    assert statuses(result) == [Status.TIMEOUT, Status.NOT_RUN]
+    assert result.verdicts[0].error_type == "WallLimit"
 
 
 def test_verdicts_before_a_timeout_are_kept(executor):
@@ -203,7 +193,7 @@ def test_a_program_whose_turn_comes_too_late_is_an_infrastructure_failure():
         first, *late = executor.run(slow)
         assert first.all_passed
         assert all(
-            result.is_infra_failure and "not begun within 3 s" in result.infra_error for result in late
+            result.is_infra_failure and "not started within 3 s" in result.infra_error for result in late
         )
         assert executor.stats.infra_failures == 2 and executor.stats.worker_restarts == 0
         assert executor.run(slow[:1])[0].all_passed
@@ -219,17 +209,24 @@ def test_two_dead_workers_are_an_infrastructure_failure_and_no_score():
                 os.kill(worker, 9)
                 killed.add(worker)
         result = future.result()
-        assert result.is_infra_failure and result.num_passed is None and result.fraction is None
+        assert result.is_infra_failure and result.num_passed is None
         assert not result.all_passed and result.verdicts == ()
         assert executor.run([GOOD])[0].all_passed
 
 
-def test_too_many_infrastructure_failures_stop_the_run():
-    executor = Executor(num_workers=2, sandbox=LEVEL, max_infra_failures=3)
-    broken = replace(
-        executor._level, launch=lambda limits: (_ for _ in ()).throw(OSError("no more processes"))
-    )
-    executor._level = broken
+def test_too_many_infrastructure_failures_stop_the_run(monkeypatch):
+    is_broken = threading.Event()
+    [level] = [level for level in levels.LEVELS if level.name == LEVEL]
+
+    def launch(limits):
+        if is_broken.is_set():
+            raise OSError("no more processes")
+        return level.launch(limits)
+
+    monkeypatch.setattr(levels, "LEVELS", (replace(level, launch=launch),))
+    monkeypatch.setattr(levels, "NAMES", (LEVEL,))
+    executor = Executor(num_workers=2, sandbox=LEVEL, min_isolation=LEVEL, max_infra_failures=3)
+    is_broken.set()
     for pid in executor.worker_pids:
         os.kill(pid, 9)
     with pytest.raises(ExecutorError, match="stopped: more than 3 of the last 200"):
@@ -242,14 +239,16 @@ def test_too_many_infrastructure_failures_stop_the_run():
 def test_an_executor_whose_self_test_fails_refuses_to_start(monkeypatch):
     leaky = [replace(level, launch=levels.LEVELS[-1].launch) for level in levels.LEVELS]
     monkeypatch.setattr(levels, "LEVELS", tuple(leaky))
-    with pytest.raises(ExecutorError, match="self-test: not so that the network is out of reach"):
+    with pytest.raises(
+        ExecutorError, match=r"self-test .*: expected that the network is out of reach, but got failed"
+    ):
         Executor(num_workers=1, sandbox=LEVEL)
 
 
 def test_below_the_demanded_minimum_it_refuses_and_names_the_remedy(monkeypatch):
-    with pytest.raises(ExecutorError, match="below the demanded minimum"):
+    with pytest.raises(ExecutorError, match="below the minimum isolation"):
         Executor(sandbox="rlimits", min_isolation="namespaces")
-    poor = [replace(level, why_missing=lambda: "install this") for level in levels.LEVELS[:-1]]
+    poor = [replace(level, missing_reason=lambda: "install this") for level in levels.LEVELS[:-1]]
     monkeypatch.setattr(levels, "LEVELS", (*poor, levels.LEVELS[-1]))
     with pytest.raises(ExecutorError, match="namespaces: install this"):
         Executor(sandbox="auto")
@@ -257,23 +256,32 @@ def test_below_the_demanded_minimum_it_refuses_and_names_the_remedy(monkeypatch)
         Executor(sandbox="jail")
 
 
-def test_a_batch_that_is_late_is_cut_off_without_scores():
-    with Executor(num_workers=1, sandbox=LEVEL) as executor:
-        slow = [Program(f"import time\ntime.sleep(1)\nn = {n}", ("assert n == 1",)) for n in range(4)]
-        started = time.monotonic()
-        results = executor.run([GOOD, *slow], batch_s=1.5)
-        assert time.monotonic() - started < 2.5
-        assert results[0].all_passed and results[-1].is_infra_failure and "batch" in results[-1].infra_error
+def test_a_starved_timeout_gets_a_second_attempt_with_nothing_beside_it(tmp_path):
+    # Level rlimits lets programs write here: each one notes its start and its end. The first attempt never ends.
+    log = tmp_path / "log"
+    note = f"import time\ndef note(text): open({str(log)!r}, 'a').write(text + '\\n')\n"
+    attempts = f"open({str(log)!r}).read().count('starved starts')"
+    starved = f"{note}note('starved starts')\nif {attempts} == 1: time.sleep(60)\nnote('starved ends')"
+    busy = [f"{note}note('{n} starts')\ntime.sleep(0.5)\nnote('{n} ends')" for n in range(5)]
+    programs = [Program(code, ("assert 1 == 1",), limits=Limits(wall_s=60)) for code in busy]
+    programs.insert(0, Program(starved, ("assert 1 == 1",), limits=Limits(wall_s=2)))
+    with Executor(num_workers=2, sandbox="rlimits") as executor:
+        results = executor.run(programs)
+        assert all(result.all_passed for result in results) and executor.stats.retried_timeouts == 1
+        assert executor.stats.timeouts == 0
+    lines = log.read_text().splitlines()
+    second_start = len(lines) - 1 - lines[::-1].index("starved starts")
+    assert lines[second_start + 1] == "starved ends" and lines.count("starved starts") == 2
+    running = {line.split()[0] for line in lines[:second_start] if line.endswith("starts")}
+    running -= {line.split()[0] for line in lines[:second_start] if line.endswith("ends")}
+    assert running == {"starved"}  # only its own first attempt, which was killed
 
 
-def test_a_starved_timeout_gets_one_lone_second_chance():
-    # It sleeps through its first attempt: a folder of the sandbox cannot tell it which attempt it is, but the clock can.
-    until = time.time() + 1.2
-    code = f"import time\nif time.time() < {until}: time.sleep(60)\ndef f(): return 1"
+def test_a_second_starved_timeout_counts():
     with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=1)) as executor:
-        busy = [Program(f"import time\ntime.sleep(0.5)\nn = {n}", ("assert n == n + 0",)) for n in range(3)]
-        result, *_ = executor.run([Program(code, ("assert f() == 1",)), *busy])
-        assert result.all_passed and executor.stats.retried_timeouts == 1
+        [result] = executor.run([Program("import time\ntime.sleep(60)", ("assert 1 == 1",))])
+        assert statuses(result) == [Status.TIMEOUT]
+        assert executor.stats.retried_timeouts == 1 and executor.stats.timeouts == 1
 
 
 def test_a_timeout_that_had_the_processor_counts_at_once():
@@ -281,15 +289,6 @@ def test_a_timeout_that_had_the_processor_counts_at_once():
         [result] = executor.run([Program("while True: pass", ("assert 1 == 1",))])
         assert result.verdicts[0].error_type == "CpuLimit" and executor.stats.retried_timeouts == 0
         assert executor.stats.timeouts == 1
-
-
-def test_limits_can_be_calibrated_on_the_reference(executor):
-    fast = executor.calibrate(Program("def f(): return 1", ("assert f() == 1",)))
-    assert fast.wall_s == 2.0 and fast.cpu_s == 2  # the least, for a reference that takes no time
-    assert Limits(wall_s=12).calibrated(0.5) == Limits(wall_s=5.0, cpu_s=5)  # 10 x 0.5 s
-    assert Limits(wall_s=12).calibrated(7.0).wall_s == 12  # never above what it is derived from
-    with pytest.raises(ExecutorError, match="does not pass"):
-        executor.calibrate(Program("def f(): return 2", ("assert f() == 1",)))
 
 
 def test_limits_above_the_containers_own_are_clamped(executor):
@@ -302,14 +301,6 @@ def test_a_limit_that_makes_no_sense_is_refused():
     for field, value in {"wall_s": 0, "memory_mb": 1, "cpu_s": -1, "open_files": float("nan")}.items():
         with pytest.raises(ValueError, match=field):
             Limits(**{field: value})
-
-
-def test_it_works_from_asyncio(executor):
-    async def both() -> list[ExecutionResult]:
-        one, two = await asyncio.gather(executor.run_async([GOOD]), executor.run_async([GOOD, GOOD]))
-        return one + two
-
-    assert all(result.all_passed for result in asyncio.run(both()))
 
 
 def test_every_result_names_the_isolation_in_force(executor):
@@ -358,31 +349,6 @@ def test_scratch_folders_that_are_somebody_elses_are_never_emptied(tmp_path):
     assert (tmp_path / "precious").exists()
 
 
-def test_what_is_expected_never_enters_the_candidates_process():
-    plan = plan_test("assert f(1, [2]) == 'the secret'")
-    assert isinstance(plan, Split) and plan.atoms == ("f(1, [2])",)
-    plan = plan_test("def check(c):\n    assert c(1) == 'the secret'\ncheck(f)")
-    assert isinstance(plan, Judged) and plan.remote == ("f",)
-
-
-@pytest.mark.parametrize(
-    ("test", "atoms"),
-    [
-        ("assert not f(1)", ("f(1)",)),
-        ("assert f(1) is None", ("f(1)",)),
-        ("assert math.isclose(f(1), 2.5, rel_tol=0.01)", ("f(1)",)),
-        ("assert set(f(1)) == set([1, 2])", ("set(f(1))",)),
-        ("assert 1 < f(1) <= 3 and f(2) in (1, 2)", ("f(1)", "f(2)")),
-        ("assert abs(f(1) - 0.5) < 1e-6", ("f(1)",)),
-        ("assert sum(10, 15) == 6", ("sum(10, 15)",)),  # the function under test is called like a builtin
-        ("assert f(lambda x: x > 1, [1, 2]) == [2]", ("f(lambda x: x > 1, [1, 2])",)),
-    ],
-)
-def test_an_assert_is_split_at_the_candidates_calls(test, atoms):
-    plan = plan_test(test)
-    assert isinstance(plan, Split) and plan.atoms == atoms
-
-
 def test_a_test_that_cannot_be_taken_apart_is_marked_in_child(executor):
     program = Program(
         "class Stack:\n    def __init__(self): self.items = [1]", ("s = Stack()\nassert s.items == [1]",)
@@ -392,47 +358,9 @@ def test_a_test_that_cannot_be_taken_apart_is_marked_in_child(executor):
     assert result.all_passed and result.verdicts[0].in_child
 
 
-def test_the_benchmarks_tests_are_all_judged_outside():
-    for name in ("mbpp.jsonl", "sanitized-mbpp.json"):
-        problems = load_problems(dataset(name))
-        tests = [plan_test(test, p.setup) for p in problems for test in p.test_list + p.challenge_test_list]
-        assert all(isinstance(plan, Split) for plan in tests)
-
-
 def test_a_failed_assert_shows_what_was_expected_and_what_came(executor):
     [result] = executor.run([Program("def f(x): return [x]", ("assert f(1) == [2]",))])
     assert (result.verdicts[0].expected, result.verdicts[0].actual) == ("[2]", "[1]")
-
-
-@pytest.mark.parametrize("line", ["", "{}", "[", "[0]", '[0, 0.0, ["v"]]', '[0, 0.0, [["v"]]]', '[0, 1e999, [["v", 2]]]', '[1, 0.0, [["v", 2]]]',
-                                  '[0, 0.0, [["v", ["zz"]]]]', "[" * 5000, '[0, "0", [["v", 2]]]', '[true, 0.0, [["v", 2]]]', '[0, 0.0, [["e", 1, 2]]]'])  # fmt: skip
-def test_malformed_evidence_is_no_evidence(line):
-    answer = Answer(b"E", False, 0, 0.1, 0.1, 10.0, f'"loaded"\n{line}\n'.encode(), b"")
-    [verdict] = read_result((plan_test("assert f() == 3"),), answer, Limits(), "x").verdicts
-    assert not verdict.passed and 0 <= verdict.duration_s < 1e9
-
-
-def test_decoding_builds_plain_values_only():
-    for text in (
-        '["y", "open"]',
-        '["l", {}]',
-        '["i", 5]',
-        '["d", 1]',
-        '["s", ["l"]]',
-        '["r", 1, 2, 0]',
-        "[]",
-        '["D", "x"]',
-    ):
-        with pytest.raises(codec.CodecError):
-            codec.loads(text)
-
-    class Liar(int):
-        __eq__ = lambda *_: True  # noqa: E731
-        __hash__ = int.__hash__
-
-    assert type(codec.loads(codec.dumps(Liar(7)))) is int and codec.loads(codec.dumps(Liar(7))) == 7
-    values = [1, -(2**70), 1.5, "\ud800", (1, [2]), {1: {2}}, frozenset([3]), b"x", 1j, range(3), None]
-    assert codec.loads(codec.dumps(values)) == values
 
 
 @pytest.mark.parametrize(("name", "count"), [("mbpp.jsonl", 974), ("sanitized-mbpp.json", 427)])

@@ -13,7 +13,9 @@ GOOD = Program("def f(x):\n    return x + 1", ("assert f(1) == 2", "assert f(2) 
 
 def offered(*names: str) -> str | None:
     """Return the first of these levels that this machine offers."""
-    return next((level.name for level in LEVELS if level.name in names and level.missing_reason() is None), None)
+    return next(
+        (level.name for level in LEVELS if level.name in names and level.missing_reason() is None), None
+    )
 
 
 def level_or_skip(name: str) -> str:

@@ -1,1 +1,4 @@
-"""Isolation levels: how a worker process is confined."""
+"""Isolation levels of the executor: one module per level, and what they share.
+
+`levels.py` lists the levels and chooses one.
+"""

@@ -1,10 +1,10 @@
-"""Level `docker`: the worker in a long-lived container, one per worker.
+"""Level `docker`: the worker runs in a long-lived container, one per worker.
 
-No network, a read-only system, a small private /tmp, no capabilities, no new privileges, an unprivileged
-user; processes, memory and processors are capped for the container as a whole. `scripts/sandbox_image.sh`
-builds the image.
+The container has no network, a read-only file system, a small private /tmp and an unprivileged user without
+capabilities, who cannot gain privileges. Processes, memory and processors are limited for the container as a
+whole. `scripts/sandbox_image.sh` builds the image.
 
-Environment: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER_MEMORY, DOCKER_BIN.
+Environment variables: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER_MEMORY, DOCKER_BIN.
 """
 
 import json
@@ -15,75 +15,82 @@ import uuid
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE
+from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.sandboxes.syscall_filter import compile_filter
-from cocos.executor.worker import Sandbox
 
-NOBODY = 65534
+NOBODY_UID = 65534
 TMP_MB = 64
-OWN_MEMORY_MB = 256  # for zygote and judge, beside the program's
-OWN_PROCESSES = 8
-CLIENT_S = 30.0  # the client's calls that answer at once
+# The container also holds the zygote and the judge, so its limits are those of the program plus these.
+SPARE_MEMORY_MB = 256
+SPARE_PROCESSES = 8
+CLIENT_TIMEOUT_S = 30.0  # for calls of the client that normally return at once
 
 
 def image() -> str:
-    """The image to run."""
+    """Return the name of the image to run."""
     return os.environ.get("SANDBOX_DOCKER_IMAGE", "cocos-sandbox")
 
 
 def client() -> str:
-    """The docker client, or one that takes the same arguments."""
+    """Return the name of the docker client, or of a program that takes the same arguments."""
     return os.environ.get("DOCKER_BIN", "docker")
 
 
-def why_missing() -> str | None:
-    """Why this machine does not offer the level; None where it does."""
+def missing_reason() -> str | None:
+    """Return why this level does not work on this machine and what to do; None if it works."""
     if not shutil.which(client()):
         return f"no {client()!r} command (install docker.io, or set DOCKER_BIN)"
     try:
-        command = [client(), "version", "--format", "{{.Server.Version}}"]
-        if subprocess.run(command, capture_output=True, timeout=CLIENT_S, check=False).returncode:
+        if _call("version", "--format", "{{.Server.Version}}"):
             return "no docker engine answers (start the daemon, or join the docker group)"
-        command = [client(), "image", "inspect", image()]
-        if subprocess.run(command, capture_output=True, timeout=CLIENT_S, check=False).returncode:
+        if _call("image", "inspect", image()):
             return f"no image {image()!r} (scripts/sandbox_image.sh builds it, SANDBOX_DOCKER_IMAGE names it)"
     except subprocess.TimeoutExpired:
-        return "the docker engine does not answer in time"
+        return "the docker engine does not answer in time (restart the daemon)"
     return None
 
 
 def launch(limits: Limits) -> Sandbox:
-    """Start a worker in a container of its own."""
+    """Start a worker in its own container."""
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
     confinement = {"scratch": ["/tmp"], "seccomp": compile_filter(strict=False)}
-
-    def remove() -> None:
-        subprocess.run([client(), "rm", "--force", name], capture_output=True, timeout=CLIENT_S, check=False)
-
     command = [client(), "run", *_options(name, limits), image(), *FLAGS, "/inside", json.dumps(confinement)]
-    return Sandbox(command, dict(os.environ), clean_up=remove)
+    # The client needs its environment to find the engine. The container does not see it. Killing the client
+    # leaves the container running, hence the removal.
+    return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
+
+
+def _remove(name: str) -> None:
+    _call("rm", "--force", name)
+
+
+def _call(*arguments: str) -> int:
+    """Call the client with its output hidden; return its exit status."""
+    command = [client(), *arguments]
+    return subprocess.run(command, capture_output=True, timeout=CLIENT_TIMEOUT_S, check=False).returncode
 
 
 def _options(name: str, limits: Limits) -> list[str]:
-    memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{limits.memory_mb + OWN_MEMORY_MB}m")
+    memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{limits.memory_mb + SPARE_MEMORY_MB}m")
     settings = {
         "name": name,
         "network": "none",
         "ipc": "none",
         "cap-drop": "ALL",
         "security-opt": "no-new-privileges",
-        "user": f"{NOBODY}:{NOBODY}",
+        "user": f"{NOBODY_UID}:{NOBODY_UID}",
         "tmpfs": f"/tmp:rw,nosuid,nodev,size={TMP_MB}m,mode=1777",
-        "volume": f"{INSIDE}:/inside:ro",
+        "volume": f"{INSIDE}:/inside:ro",  # so that the image needs nothing but Python
         "workdir": "/tmp",
         "hostname": "sandbox",
-        "pids-limit": limits.processes + OWN_PROCESSES,
+        "pids-limit": limits.processes + SPARE_PROCESSES,
         "memory": memory,
-        "memory-swap": memory,
+        "memory-swap": memory,  # memory and swap together: no swap
         "cpus": os.environ.get("SANDBOX_DOCKER_CPUS", "1"),
-        "log-driver": "none",
+        "log-driver": "none",  # the engine would otherwise store every answer
         "entrypoint": "python3",
     }
-    environment = [f"--env={name}={value}" for name, value in ENVIRONMENT.items()]
+    environment = [f"--env={key}={value}" for key, value in ENVIRONMENT.items()]
     return [
         "--interactive",
         "--rm",

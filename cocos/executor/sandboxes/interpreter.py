@@ -1,13 +1,14 @@
-"""The interpreter that runs inside the sandboxes of this machine."""
+"""The interpreter that runs inside a sandbox, and its flags and environment."""
 
 import os
 import sys
 from pathlib import Path
 
 INSIDE = Path(__file__).parent.parent / "inside"
-# The base interpreter, not a virtual environment's.
+# The base interpreter: the folder of a virtual environment is not visible inside a sandbox.
 INTERPRETER = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
-# What -I means, but for the environment, which holds the following and no more; and no site-packages:
-# programs see the standard library of this interpreter and nothing else.
+# -I would ignore PYTHONHASHSEED below, so its other parts are listed: no user packages (-s), no folder of the
+# script on the path (-P). Also no site-packages (-S) and no bytecode files (-B).
 FLAGS = ("-s", "-P", "-S", "-B")
-ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}  # a verdict must not depend on the order of a set
+# Without a fixed hash seed the order of a set, and with it a verdict, could differ from run to run.
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}

@@ -1,19 +1,18 @@
-"""The isolation levels, best first: which of them this machine offers, why it lacks the others, and how each
-starts a worker.
+"""The isolation levels, best first, and the choice of one.
 
-docker      the worker in a long-lived container (docker.py)
-namespaces  the worker under bubblewrap: own user, PID, network, IPC, UTS and mount namespaces (namespaces.py)
-seccomp     no_new_privs, a system-call filter and Landlock, for machines that refuse namespaces (seccomp.py)
-rlimits     resource limits only: stops accidents, no attack; never chosen unless asked for by name
+docker      a long-lived container per worker (docker.py)
+namespaces  bubblewrap: user, PID, network, IPC, UTS and mount namespaces per worker (namespaces.py)
+seccomp     a system-call filter and Landlock, for machines that refuse namespaces (seccomp.py)
+rlimits     resource limits only: stops accidents, no attack; used only if chosen by name (rlimits.py)
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from cocos.executor.limits import Limits
-from cocos.executor.sandboxes import docker, namespaces, seccomp
+from cocos.executor.sandboxes import docker, namespaces, rlimits, seccomp
+from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import ExecutorError
-from cocos.executor.worker import Sandbox
 
 
 @dataclass(frozen=True)
@@ -21,53 +20,53 @@ class Level:
     """One way to confine a worker.
 
     Attributes:
-        name: As in `--sandbox` and in every result.
-        why_missing: None where this machine offers the level, otherwise the reason and the remedy.
-        launch: Starts a worker whose programs will not exceed these limits.
+        name: Value of `--sandbox`; recorded in every result.
+        missing_reason: Returns None if the level works on this machine, otherwise why not and what to do.
+        launch: Starts a worker for programs whose limits do not exceed the given ones.
 
     """
 
     name: str
-    why_missing: Callable[[], str | None]
+    missing_reason: Callable[[], str | None]
     launch: Callable[[Limits], Sandbox]
 
 
 LEVELS = (
-    Level("docker", docker.why_missing, docker.launch),
-    Level("namespaces", namespaces.why_missing, namespaces.launch),
-    Level("seccomp", seccomp.why_missing, seccomp.launch),
-    Level("rlimits", lambda: None, seccomp.launch_rlimits),
+    Level("docker", docker.missing_reason, docker.launch),
+    Level("namespaces", namespaces.missing_reason, namespaces.launch),
+    Level("seccomp", seccomp.missing_reason, seccomp.launch),
+    Level("rlimits", lambda: None, rlimits.launch),
 )
 NAMES = tuple(level.name for level in LEVELS)
 
 
 def choose(sandbox: str = "auto", min_isolation: str | None = None) -> Level:
-    """Pick the level to run at.
+    """Return the isolation level to run at.
 
     Args:
-        sandbox: A level's name, or "auto" for the best that this machine offers.
-        min_isolation: Refuse to run below this level. None: below seccomp for "auto", below nothing for a
-            level chosen by name.
+        sandbox: Name of a level, or "auto" for the best that works on this machine.
+        min_isolation: Lowest level to accept. None: "seccomp" for "auto", any level that is named.
 
     Raises:
-        ExecutorError: No level satisfies the demand; the message says what to install.
-        ValueError: An unknown name.
+        ExecutorError: No acceptable level works on this machine; the message says what to install.
+        ValueError: A name is unknown.
 
     """
     for name, known in ((sandbox, ("auto", *NAMES)), (min_isolation or "rlimits", NAMES)):
         if name not in known:
             raise ValueError(f"unknown isolation level {name!r}; choose one of {', '.join(known)}")
     lowest = min_isolation or ("seccomp" if sandbox == "auto" else "rlimits")
-    allowed = LEVELS[: NAMES.index(lowest) + 1]
-    wanted = [level for level in allowed if sandbox in ("auto", level.name)]
+    acceptable = LEVELS[: NAMES.index(lowest) + 1]
+    candidates = [level for level in acceptable if sandbox in ("auto", level.name)]
+    if not candidates:
+        raise ExecutorError(
+            f"sandbox {sandbox!r} is below the minimum isolation {lowest!r}; choose a better sandbox, or a "
+            "lower minimum"
+        )
     reasons = []
-    for level in wanted:
-        if (reason := level.why_missing()) is None:
+    for level in candidates:
+        if (reason := level.missing_reason()) is None:
             return level
         reasons.append(f"{level.name}: {reason}")
-    if not wanted:
-        raise ExecutorError(
-            f"sandbox {sandbox!r} is below the demanded minimum {lowest!r}; raise the one or lower the other"
-        )
-    remedy = "" if min_isolation else "; --sandbox rlimits runs with no isolation at all, at your own risk"
+    remedy = "" if min_isolation else "; --sandbox rlimits runs without isolation, at your own risk"
     raise ExecutorError(f"no isolation level of {lowest} or better works here. {'; '.join(reasons)}{remedy}")

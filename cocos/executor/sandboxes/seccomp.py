@@ -1,33 +1,22 @@
-"""Level `seccomp`: no namespaces, but no_new_privs, a system-call filter and Landlock. Also the level
-`rlimits`, which has none.
+"""Level `seccomp`: a system-call filter and Landlock, without namespaces.
 
-Works inside an ordinary unprivileged container. A program may read the interpreter and the system's
-libraries, write below a private folder, and do nothing to any other process: it cannot start one either.
+Works inside an ordinary unprivileged container. A program may read the interpreter and the system's libraries
+and write below its private scratch folder. It can neither start nor signal a process.
 """
 
-import json
-import os
-import subprocess
 import sys
-import tempfile
-from contextlib import suppress
-from pathlib import Path
 
-from cocos.executor.inside.confine import landlock_version
+from cocos.executor.inside.confinement import landlock_version
 from cocos.executor.limits import Limits
-from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
-from cocos.executor.worker import Sandbox
+from cocos.executor.sandboxes import rlimits, syscall_filter
+from cocos.executor.sandboxes.sandbox import Sandbox
 
-OTHERS_GROWTH = (
-    256  # processes and threads that this user may start elsewhere before programs are refused theirs
-)
 READABLE = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/dev/urandom", "/dev/zero")
 
 
-def why_missing() -> str | None:
-    """Why this machine does not offer the level; None where it does."""
-    if reason := syscall_filter.why_missing():
+def missing_reason() -> str | None:
+    """Return why this level does not work on this machine and what to do; None if it works."""
+    if reason := syscall_filter.missing_reason():
         return reason
     if not landlock_version():
         return (
@@ -37,37 +26,11 @@ def why_missing() -> str | None:
 
 
 def launch(limits: Limits) -> Sandbox:
-    """Start a worker whose programs are confined by the filter and Landlock."""
-    readable = [*READABLE, sys.base_prefix]
-    return _start(
-        {"seccomp": syscall_filter.compile_filter(strict=True), "strict": True, "landlock": readable}
+    """Start a worker whose programs are confined by the filter and by Landlock."""
+    return rlimits.start(
+        {
+            "seccomp": syscall_filter.compile_filter(strict=True),
+            "strict": True,
+            "landlock": [*READABLE, sys.base_prefix],
+        }
     )
-
-
-def launch_rlimits(limits: Limits) -> Sandbox:
-    """Start a worker whose programs are held by resource limits alone."""
-    return _start({})
-
-
-def _start(confinement: dict) -> Sandbox:
-    scratch = tempfile.mkdtemp(prefix="cocos-executor-")
-    if os.geteuid() != 0:  # the kernel does not count root's
-        confinement["processes_beside"] = _tasks_of_this_user() + OTHERS_GROWTH
-    command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": [scratch], **confinement})]
-    environment = {**ENVIRONMENT, "TMPDIR": scratch}
-    return Sandbox(command, environment, clean_up=lambda: _remove(scratch))
-
-
-def _tasks_of_this_user() -> int:
-    count = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if process.stat().st_uid == os.geteuid():
-                count += len(os.listdir(process / "task"))
-    return count
-
-
-def _remove(folder: str) -> None:
-    """Remove what programs left, however deep and locked it is."""
-    subprocess.run(["chmod", "-R", "u+rwx", folder], capture_output=True, check=False)
-    subprocess.run(["rm", "-rf", folder], capture_output=True, check=False)

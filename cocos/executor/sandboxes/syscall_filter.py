@@ -1,4 +1,7 @@
-"""The system-call filter: what it refuses, and how libseccomp compiles it to the kernel's format."""
+"""The system-call filter: the calls that it refuses, and their compilation with libseccomp.
+
+Every other call is allowed: namespaces or Landlock do the rest.
+"""
 
 import functools
 import os
@@ -7,7 +10,8 @@ import sys
 EPERM, ENOSYS = 1, 38
 CLONE_THREAD = 0x10000
 PR_SET_PDEATHSIG = 1
-# Refused at every level: what leaves state behind, reaches other processes or widens the kernel's surface.
+# Refused at every level: calls that leave state behind for the next program, reach other processes, or expose
+# parts of the kernel that a program does not need.
 REFUSED = [
     "add_key",
     "bpf",
@@ -46,8 +50,8 @@ REFUSED = [
     "unshare",
     "userfaultfd",
 ]
-# Refused as well where no PID namespace keeps processes apart: there a program is one process, and signals
-# nobody.
+# Also refused where no PID namespace separates processes: there a program is one process and may not send
+# signals, or change the priority or session of anything.
 REFUSED_WITHOUT_NAMESPACES = [
     "execve",
     "execveat",
@@ -68,26 +72,28 @@ REFUSED_WITHOUT_NAMESPACES = [
 
 
 @functools.cache
-def why_missing() -> str | None:
-    """Why no filter can be compiled here; None where one can."""
+def missing_reason() -> str | None:
+    """Return why no filter can be compiled on this machine and what to do; None if it can."""
     if not sys.platform.startswith("linux"):
         return "needs Linux"
     try:
         import pyseccomp  # noqa: F401
-    except (ImportError, OSError, RuntimeError):
+    except (ImportError, OSError, RuntimeError):  # the binding raises the last two without the library
         return "no libseccomp binding (pip install pyseccomp; Debian, Ubuntu: apt-get install libseccomp2)"
     return None
 
 
 @functools.cache
 def compile_filter(strict: bool) -> str:
-    """The filter in hexadecimal, or "" where it cannot be compiled.
+    """Return the filter in the kernel's format, as hexadecimal digits; "" if it cannot be compiled here.
+
+    It is compiled on the trusted side, because the sandboxes have the standard library only.
 
     Args:
-        strict: For a level without namespaces: no new processes and no signals either.
+        strict: Also refuse new processes and signals, for a level without namespaces.
 
     """
-    if why_missing():
+    if missing_reason():
         return ""
     import pyseccomp
 
@@ -96,18 +102,18 @@ def compile_filter(strict: bool) -> str:
         try:
             rules.add_rule(pyseccomp.ERRNO(EPERM), name)
         except (OSError, RuntimeError):
-            continue  # a call that this architecture or this libseccomp does not know
-    rules.add_rule(
-        pyseccomp.ERRNO(ENOSYS), "clone3"
-    )  # its flags cannot be seen; the C library falls back to clone
+            continue  # this architecture or this libseccomp does not know the call
+    # A filter cannot see the flags of clone3, because they are in memory. ENOSYS makes the C library fall
+    # back to clone, whose flags are an argument.
+    rules.add_rule(pyseccomp.ERRNO(ENOSYS), "clone3")
     if strict:
         not_a_thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, 0)
         rules.add_rule(pyseccomp.ERRNO(EPERM), "clone", not_a_thread)
-        to_outlive_the_zygote = pyseccomp.Arg(0, pyseccomp.EQ, PR_SET_PDEATHSIG)
-        rules.add_rule(pyseccomp.ERRNO(EPERM), "prctl", to_outlive_the_zygote)
-        rules.add_rule(
-            pyseccomp.ERRNO(EPERM), "prlimit64", pyseccomp.Arg(0, pyseccomp.NE, 0)
-        )  # another process's
+        # A program that resets its parent-death signal could outlive the zygote.
+        sets_death_signal = pyseccomp.Arg(0, pyseccomp.EQ, PR_SET_PDEATHSIG)
+        rules.add_rule(pyseccomp.ERRNO(EPERM), "prctl", sets_death_signal)
+        another_process = pyseccomp.Arg(0, pyseccomp.NE, 0)  # 0 is the calling process
+        rules.add_rule(pyseccomp.ERRNO(EPERM), "prlimit64", another_process)
     fd = os.memfd_create("filter")
     with os.fdopen(fd, "w+b") as file:
         rules.export_bpf(file)

@@ -1,0 +1,57 @@
+"""Level `rlimits`: an ordinary process with resource limits and a private scratch folder, and no isolation.
+
+The level `seccomp` starts the same process and confines it further.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from cocos.executor.limits import Limits
+from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
+from cocos.executor.sandboxes.sandbox import Sandbox
+
+# RLIMIT_NPROC counts all processes and threads of the user, not those of one program. So a program's limit is
+# put on top of what the user runs now, plus this reserve for what starts elsewhere later.
+SPARE_TASKS = 256
+
+
+def launch(limits: Limits) -> Sandbox:
+    """Start a worker whose programs are confined by resource limits alone."""
+    return start({})
+
+
+def start(confinement: dict) -> Sandbox:
+    """Start a worker with a private scratch folder.
+
+    Args:
+        confinement: Further fields of `inside.confinement.Confinement`.
+
+    """
+    scratch = tempfile.mkdtemp(prefix="cocos-executor-")
+    if os.geteuid() != 0:  # RLIMIT_NPROC does not apply to root
+        confinement = {**confinement, "processes_beside": _num_tasks_of_this_user() + SPARE_TASKS}
+    command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": [scratch], **confinement})]
+    return Sandbox(command, {**ENVIRONMENT, "TMPDIR": scratch}, clean_up=lambda: _remove(scratch))
+
+
+def _num_tasks_of_this_user() -> int:
+    """Return how many processes and threads this user runs."""
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended since
+            if process.stat().st_uid == os.geteuid():
+                count += len(os.listdir(process / "task"))
+    return count
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder with all that programs left in it.
+
+    `shutil.rmtree` gives up on locked and on very deep folders; these commands remove both.
+    """
+    subprocess.run(["chmod", "-R", "u+rwx", folder], capture_output=True, check=False)
+    subprocess.run(["rm", "-rf", folder], capture_output=True, check=False)

@@ -1,0 +1,64 @@
+"""The process that a worker talks to: started, watched and killed from the trusted side.
+
+The other modules of this folder start one each, at their isolation level.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+
+
+class Sandbox:
+    """A sandboxed process with pipes to its stdin and stdout, in a session of its own.
+
+    Args:
+        command: Command line of the process.
+        environment: Its whole environment; nothing is inherited.
+        pass_fds: File descriptors that it inherits.
+        clean_up: Called once, after the process is dead.
+
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        pass_fds: tuple[int, ...] = (),
+        clean_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clean_up = clean_up
+        # A file and not a pipe: nobody reads stderr while the process runs, and a full pipe would block it.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by kill()
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            bufsize=0,
+            env=environment,
+            cwd="/",
+            start_new_session=True,  # so that kill() can reach the whole process group
+            pass_fds=pass_fds,
+        )
+
+    def stderr_tail(self) -> str:
+        """Return the last line that the process wrote to stderr, or "" if there is none."""
+        with suppress(ValueError):  # the file is closed
+            self._stderr.seek(0)
+            lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+            return lines[-1][:300] if lines else ""
+        return ""
+
+    def kill(self) -> None:
+        """Kill the process group, reap the process and close its pipes. Safe to call twice."""
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            for file in (self.process.stdin, self.process.stdout, self._stderr):
+                with suppress(BrokenPipeError):
+                    file.close()  # type: ignore[union-attr]
+            self._clean_up()
