@@ -1,4 +1,4 @@
-"""Shared fixtures: a tiny random model with a real tokenizer, built afresh, never downloaded."""
+"""Fixtures of several test modules, and the advice on skipped tests at the end of a run."""
 
 import importlib.util
 
@@ -11,6 +11,19 @@ from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
 from tests.support.paths import ROOT, TOY
+from tests.support.skips import remedies
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    """Print what to install or download to run the tests that were skipped, below all other summaries."""
+    result = yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        terminalreporter.section("to run the skipped tests")
+        for line in remedies(report.longrepr[2] for report in skipped):
+            terminalreporter.write_line(line)
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +61,7 @@ def prepare():
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
-    """A folder with a two-layer Llama of random weights and a byte-level tokenizer; pad and eos differ."""
+    """A folder with a two-layer Llama of random weights and a byte-level tokenizer; nothing is downloaded."""
     folder = tmp_path_factory.mktemp("tiny")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -86,7 +99,7 @@ def tiny_model(tmp_path_factory):
 
 @pytest.fixture
 def make_trainer(tmp_path, executor):
-    """A trainer on toy problems: 4 trajectories each of 4 problems per update, unless told otherwise."""
+    """A function that returns a trainer on toy problems; by default 4 trajectories of 4 problems per update."""
     from cocos.config import CoCoSConfig
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.training.trainer import CoCoSTrainer
