@@ -118,6 +118,7 @@ def make(problems, output, *words):
     )
 
 
+@pytest.mark.processes
 def test_a_continued_run_writes_what_an_unbroken_one_writes(problems_file, tmp_path):
     words = ("--batch_size", 2, "--corrections", "any", "--num_corrections", 2, "--pairs_per_problem", 1)
     done = succeed(*make(problems_file, tmp_path / "rows.json", *words))
@@ -137,6 +138,7 @@ def test_a_continued_run_writes_what_an_unbroken_one_writes(problems_file, tmp_p
     assert (tmp_path / "rows.json").read_bytes() == whole and log.read_bytes() == attempts
 
 
+@pytest.mark.processes
 def test_settings_without_effect_and_out_of_range_are_refused(problems_file, tmp_path):
     line = complaint(
         *make(problems_file, tmp_path / "r", "--corrections", "reference", "--num_corrections", 1)

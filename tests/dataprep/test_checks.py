@@ -143,6 +143,7 @@ def test_check_reports_what_it_finds_and_says_so_by_its_status(prepare, tmp_path
     assert "unknown benchmark 'humanevil'; choose one of mbpp" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_preparing_imports_no_torch():
     script = "import sys, cocos.dataprep.preparation, cocos.dataprep.card; print({'torch', 'transformers', 'trl'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)

@@ -223,6 +223,7 @@ def start(*words, **options):
     )
 
 
+@pytest.mark.processes
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
     data = tmp_path / "many.jsonl"
     with open(data, "w") as file:
@@ -237,6 +238,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     assert "Traceback" not in complaint and [path.name for path in tmp_path.iterdir()] == ["many.jsonl"]
 
 
+@pytest.mark.processes
 def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
     data = written(tmp_path / "mine.jsonl", *rows(3000))
     limit = 100_000
@@ -252,6 +254,7 @@ def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
 
 
+@pytest.mark.processes
 def test_a_full_disk_leaves_nothing_behind(tmp_path):
     data = written(tmp_path / "mine.jsonl", *rows(3000))
     (tmp_path / "disk").mkdir()

@@ -13,6 +13,8 @@ from cocos.problems import load_problems
 from cocos.trajectories import as_program
 from tests.support.data import contents, converted, lines, public
 
+pytestmark = pytest.mark.processes
+
 SPLITS = {
     "mbpp": {"prompt": 10, "test": 500, "validation": 90, "train": 374},
     "mbpp-sanitized": {"prompt": 7, "test": 257, "validation": 43, "train": 120},

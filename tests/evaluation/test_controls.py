@@ -18,6 +18,7 @@ def values(metrics, *names):
     return [metrics["metrics"][name]["value"] for name in names]
 
 
+@pytest.mark.processes
 def test_the_golden_set_scores_1(tmp_path):
     # as a user runs it; the others in this process
     succeed(

@@ -44,6 +44,7 @@ def options(problems, folder, **more):
 # -- durable --
 
 
+@pytest.mark.processes
 def test_a_run_killed_20_times_and_resumed_equals_the_one_that_was_not_row_for_row(problems, tmp_path):
     whole = evaluated(Drawing(), **options(problems, tmp_path / "whole"))
     expected = rows(tmp_path / "whole")
@@ -256,6 +257,7 @@ def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
 # -- ranks --
 
 
+@pytest.mark.processes
 def test_two_processes_make_the_rows_of_one_and_one_continues_what_two_began(tmp_path):
     data = tmp_path / "toy.jsonl"
     save_problems(load_problems(TOY / "test.jsonl")[:18], data)

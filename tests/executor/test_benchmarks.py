@@ -11,6 +11,8 @@ from cocos.problems import load_problems
 from tests.support.executor import level_or_skip
 from tests.support.paths import dataset
 
+pytestmark = pytest.mark.processes
+
 # Generous, since these runs share the processors with other tests: what they must show is not speed.
 LIMITS = Limits(wall_s=60, cpu_s=50)
 BUG_LIMITS = Limits(wall_s=6, cpu_s=3)  # three of the bugs never end

@@ -318,6 +318,7 @@ def test_a_programs_own_limits_win_over_the_executors(executor):
     assert small.verdicts[0].status is Status.MEMORY and large.all_passed
 
 
+@pytest.mark.processes
 def test_the_doctor_names_every_level_and_what_auto_picks():
     run = subprocess.run([sys.executable, "-m", "cocos.executor", "doctor"], capture_output=True, text=True)
     lines = {line.split()[0]: line for line in run.stdout.splitlines()}
@@ -374,6 +375,7 @@ def test_every_reference_solution_passes(executor, name, count):
     assert len(results) == count
 
 
+@pytest.mark.processes
 def test_the_command_line_reports_what_fails(tmp_path):
     rows = [{"text": "t", "code": f"def f(): return {n}", "test_list": ["assert f() == 1"]} for n in (1, 2)]
     good, bad = map(json.dumps, rows)

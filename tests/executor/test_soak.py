@@ -12,6 +12,8 @@ from pathlib import Path
 from cocos.executor import Executor, Limits, Program, Status
 from tests.support.executor import offered, zombies
 
+pytestmark = pytest.mark.processes
+
 COUNT = int(os.environ.get("COCOS_SOAK", "1500"))
 KILL_EVERY = 500
 BATCH = 250

@@ -50,6 +50,7 @@ def warnings_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("warning: ")]
 
 
+@pytest.mark.processes
 def test_a_dry_run_needs_no_weights_and_leaves_nothing_behind(bare_base, problems_file, tmp_path):
     done = command(
         *(
@@ -77,6 +78,7 @@ def test_a_dry_run_needs_no_weights_and_leaves_nothing_behind(bare_base, problem
     assert re.search(r"needs \d+\.\d GiB per GPU", text) and text.rstrip().endswith("no warnings")
 
 
+@pytest.mark.processes
 def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
     [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "README.md").read_text(), re.M)
     done = command(
@@ -91,6 +93,7 @@ def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.processes
 def test_under_deepspeed_one_rank_speaks_for_all(bare_base, problems_file, tmp_path):
     done = command(
         *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),

@@ -11,6 +11,8 @@ from cocos.problems import load_problems
 from tests.support.commands import command, complaint, free_port, succeed
 from tests.support.paths import TOY
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def rows_file(tmp_path_factory):

@@ -46,6 +46,7 @@ def tokenizer():
     return AutoTokenizer.from_pretrained(TOY / "base")
 
 
+@pytest.mark.processes
 def test_the_script_writes_the_shipped_problems_byte_for_byte(tmp_path):
     run_script("make_toy_problems.py", "--output_dir", str(tmp_path))
     for name in FILES:
@@ -102,6 +103,7 @@ def test_no_token_straddles_a_turn_boundary(problems, tokenizer):
         assert tokenizer.decode(joined) == "".join(parts)
 
 
+@pytest.mark.processes
 def test_a_few_pretraining_steps_write_a_model_that_loads(tmp_path):
     run_script("make_toy_base.py", "--steps", "2", "--batch_size", "2", "--output_dir", str(tmp_path))
     model = AutoModelForCausalLM.from_pretrained(tmp_path)

@@ -17,6 +17,8 @@ from cocos.problems import load_problems, save_problems
 from tests.support.commands import ENVIRONMENT, free_port
 from tests.support.paths import ROOT, TOY
 
+pytestmark = pytest.mark.processes
+
 UPDATES = 4
 COMMON = {
     "model_name_or_path": "data/toy/base",
