@@ -1,24 +1,29 @@
-"""Tables, charts and a page about evaluations: shown by test.py, compared by `python -m cocos.report`.
+"""Reports on finished evaluations: tables, charts and one HTML page.
 
-Everything is read from the folders that test.py leaves. `runs` reads them, `pairs` says which are compared,
-`tables` writes Markdown and the terminal's tables, `plots` the pictures, `page` the report.html.
+Everything is read from the output folders of test.py. `finished_runs` loads them, `comparison` compares them
+with a baseline, `tables` writes tables for the terminal and in Markdown, `charts` draws with matplotlib,
+`chart_files` saves the drawings, `page_data` computes what only the page shows, and `html_report` renders the
+page's templates.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from cocos.report import chart_files
-from cocos.report.comparison import Pair, compare_runs
-from cocos.report.finished_runs import Run, load_runs
+from cocos.report.comparison import RunComparison, compare_runs
+from cocos.report.finished_runs import FinishedRun, load_runs
 from cocos.report.html_report import save_page
-from cocos.report.tables import markdown, show
+from cocos.report.tables import markdown_report, print_tables
 
-__all__ = ["compare_runs", "load_runs", "save_report", "show"]
+__all__ = ["compare_runs", "load_runs", "print_tables", "save_report"]
 
 
-def save_report(runs: Sequence[Run], output_dir: Path, pairs: Sequence[Pair] = ()) -> None:
-    """Write report.html, report.md, report.png with report.svg, and every chart into plots/."""
+def save_report(
+    runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
+) -> None:
+    """Write report.html, report.md, report.png with report.svg, and each chart into plots/."""
     output_dir.mkdir(parents=True, exist_ok=True)
-    (output_dir / "report.md").write_text(markdown(runs, pairs), encoding="utf-8")
+    (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
     chart_files.save_overview(runs, output_dir / "report")
-    save_page(runs, pairs, chart_files.save_charts(runs, output_dir / "plots"), output_dir / "report.html")
+    charts = chart_files.save_charts(runs, output_dir / "plots")
+    save_page(runs, comparisons, charts, output_dir / "report.html")

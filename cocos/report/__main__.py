@@ -1,45 +1,47 @@
-"""Evaluations side by side, and each against the first in pairs of the same problems.
+"""Compare evaluations: every run with the first, paired by problem.
 
     python -m cocos.report outputs/base outputs/boost outputs/cocos --output_dir outputs/report
 
-Reads the folders that test.py left: metrics.json, run.json, samples.jsonl.
+Reads metrics.json, run.json and samples.jsonl in the output folders of test.py. docs/report.md explains the
+report.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
-from cocos.report import compare_runs, load_runs, save_report, show
+from cocos.entry_point import run_command
+from cocos.report import compare_runs, load_runs, print_tables, save_report
 
 
 def main() -> None:
-    """Print the tables; with --output_dir, write the report."""
+    """Print the tables; with --output_dir, write the report too."""
     parser = argparse.ArgumentParser(
         prog="python -m cocos.report",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "evaluations", nargs="+", type=Path, help="output folders of test.py; their names head the rows"
+        "evaluations",
+        nargs="+",
+        type=Path,
+        help="output folders of test.py; their names appear in the tables",
     )
     parser.add_argument(
-        "--baseline", help="name of the evaluation that the others are compared with; by default the first"
+        "--baseline",
+        help="name of the evaluation with which the others are compared; the first by default",
     )
     parser.add_argument(
         "--output_dir",
         type=Path,
-        help="where report.html, report.md and the plots go; without it, only print",
+        help="folder for report.html, report.md and the charts; without it, the tables are only printed",
     )
     options = parser.parse_args()
-    try:
-        runs = load_runs(options.evaluations)
-        pairs = compare_runs(runs, options.baseline)
-        show(runs, pairs)
-        if options.output_dir:
-            save_report(runs, options.output_dir, pairs)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    runs = load_runs(options.evaluations)
+    comparisons = compare_runs(runs, options.baseline)
+    print_tables(runs, comparisons)
+    if options.output_dir:
+        save_report(runs, options.output_dir, comparisons)
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

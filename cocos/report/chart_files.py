@@ -1,4 +1,4 @@
-"""The charts of a report: which there are, and how they are saved as PNG and SVG."""
+"""The charts of a report as PNG and SVG files. `charts` draws them."""
 
 import io
 import re
@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 
 from cocos.report import charts
 from cocos.report.charts import GRID, INK
-from cocos.report.finished_runs import Run, by_aids
+from cocos.report.finished_runs import FinishedRun, group_by_conditions
 
-SIZE = (4.4, 2.9)  # inches: small enough to be read on a phone without being scaled down
+SIZE = (4.4, 2.9)  # inches; on a phone, larger charts would be scaled down until nobody can read them
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
+    "svg.fonttype": "none",  # text stays text: smaller files, which the page can colour and search
+    "text.parse_math": False,  # names and exceptions can contain dollar signs
     "font.size": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -34,50 +34,63 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def save_charts(runs: Sequence[Run], folder: Path) -> dict[tuple[str, str], str]:
-    """Draw and save every chart that the runs have numbers for.
+def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, str], str]:
+    """Draw and save every chart for which the runs have numbers.
 
     Returns:
-        (chart, name of the run or what helped) -> SVG element.
+        (chart, name of the run) -> SVG element; for "accuracy", (chart, conditions) -> SVG element.
 
     """
-    wanted: dict[tuple[str, str], Callable[..., None]] = {}
-    for aids, group in by_aids(runs).items():
-        wanted["accuracy", aids] = partial(charts.accuracy, runs=group)
+    draw_functions: dict[tuple[str, str], Callable[..., None]] = {}
+    for conditions, group in group_by_conditions(runs).items():
+        draw_functions["accuracy", conditions] = partial(charts.draw_accuracy, runs=group)
+    # The same error types, and so the same colours, in the charts of all runs.
+    error_types = charts.most_frequent_errors(runs)
     for run in runs:
-        observed = run.observed
+        statistics = run.statistics
         if run.num_turns > 1:
-            wanted["flow", run.name] = partial(charts.flow, run=run)
-        wanted["errors", run.name] = partial(charts.errors, run=run, kinds=charts.commonest_errors(runs))
+            draw_functions["flow", run.name] = partial(charts.draw_flow, run=run)
+        draw_functions["errors", run.name] = partial(charts.draw_errors, run=run, error_types=error_types)
         if len(run.metrics["pass_at_k"]) > run.num_turns:
-            wanted["pass_at_k", run.name] = partial(charts.pass_at_k, run=run)
-        for name, values_T, unit in (
-            ("tokens", observed.tokens_T, "answers by tokens"),
-            ("generation", observed.generation_s_T, "answers by seconds of generation"),
-            ("execution", observed.execution_s_T, "programs by seconds of execution"),
+            draw_functions["pass_at_k", run.name] = partial(charts.draw_pass_at_k, run=run)
+        for name, values_T, title in (
+            ("tokens", statistics.tokens_T, "tokens per completion"),
+            ("generation", statistics.generation_s_T, "seconds of generation per completion"),
+            ("execution", statistics.execution_s_T, "seconds of execution per program"),
         ):
-            wanted[name, run.name] = partial(
-                charts.histogram, values_T=values_T, label=unit, is_log=name != "tokens"
+            draw_functions[name, run.name] = partial(
+                charts.draw_histogram, values_T=values_T, title=title, is_log=name != "tokens"
             )
-    return {key: save(draw, folder / _file_name(key, runs)) for key, draw in wanted.items()}
+    return {key: save_chart(draw, folder / _file_name(key, runs)) for key, draw in draw_functions.items()}
 
 
-def save_overview(runs: Sequence[Run], path: Path) -> None:
-    """Accuracy per turn, and beside it what changed between turns: the picture for a README."""
+def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
+    """Save the accuracy per turn beside the changes between turns: the picture for a README."""
 
     def draw(left: Axes, right: Axes) -> None:
-        charts.accuracy(left, runs)
-        charts.changes(right, runs)
+        charts.draw_accuracy(left, runs)
+        charts.draw_changes(right, runs)
 
-    save(draw, path, size=(10, 4), num_axes=2)
+    save_chart(draw, path, size=(10, 4), num_axes=2)
 
 
-def save(draw: Callable[..., None], path: Path, size: tuple[float, float] = SIZE, num_axes: int = 1) -> str:
-    """Draw into axes beside each other, save as `path` with .png and .svg, and return the SVG element, whose
-    background is transparent.
+def save_chart(
+    draw: Callable[..., None], path: Path, size: tuple[float, float] = SIZE, num_axes: int = 1
+) -> str:
+    """Draw a chart and save it as PNG and as SVG with a transparent background.
+
+    Args:
+        draw: Takes the axes, which stand beside each other, and draws into them.
+        path: Path of the files without their endings .png and .svg.
+        size: Width and height in inches.
+        num_axes: Number of axes.
+
+    Returns:
+        The SVG element.
+
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The salt makes the names inside an SVG its own, so that several can stand in one page.
+    # The salt makes the ids within each SVG unique, so that one page can contain several.
     with matplotlib.rc_context(STYLE | {"svg.hashsalt": path.name}):
         figure = Figure(figsize=size, layout="constrained")
         draw(*figure.subplots(1, num_axes, squeeze=False)[0])
@@ -88,7 +101,7 @@ def save(draw: Callable[..., None], path: Path, size: tuple[float, float] = SIZE
     return svg.getvalue()[svg.getvalue().index("<svg") :]
 
 
-def _file_name(key: tuple[str, str], runs: Sequence[Run]) -> str:
-    """`flow` where there is one run, else `flow-NAME` with what a file's name can hold."""
+def _file_name(key: tuple[str, str], runs: Sequence[FinishedRun]) -> str:
+    """Return `flow` if there is one run, else `flow-NAME` with `-` for characters unfit for a file name."""
     chart, name = key
     return chart if len(runs) == 1 or not name else f"{chart}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"

@@ -1,6 +1,6 @@
-"""Charts of evaluations, each drawn into matplotlib axes.
+"""Charts of finished runs, each drawn into matplotlib axes.
 
-Text from outside is never read as mathematics or markup (`plots.STYLE`).
+`chart_files.STYLE` keeps matplotlib from parsing names and exceptions as mathematics.
 """
 
 from collections.abc import Sequence
@@ -11,57 +11,59 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
-from cocos.report.finished_runs import Run
-from cocos.report.tables import shown
+from cocos.report.finished_runs import FinishedRun
+from cocos.report.tables import printable_error_type
 
-INK, GRID = "#2b2f36", "#c9ced6"  # the page puts its own colours in their place
+INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them by colours of its light or dark scheme
 RIGHT, WRONG = "#1a936f", "#c8553d"
-SERIES = ("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d", "#5c6b7a")
-TURNS = ("#2b63c1", "#5c95dd", "#9cc3ee", "#f0b35a", "#d9822b", "#a8541b")
-ERRORS = ("#c8553d", "#e08e1b", "#8e5bb5", "#3066be", "#d6679a", "#7d8794")
+RUN_COLOURS = ("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d", "#5c6b7a")
+TURN_COLOURS = ("#2b63c1", "#5c95dd", "#9cc3ee", "#f0b35a", "#d9822b", "#a8541b")
+ERROR_COLOURS = ("#c8553d", "#e08e1b", "#8e5bb5", "#3066be", "#d6679a", "#7d8794")
 NUM_BINS = 24
 
 
-def accuracy(axes: Axes, runs: Sequence[Run]) -> None:
-    """acc@t with 95 % intervals, a line per run."""
+def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> None:
+    """Draw acc@t with 95 % intervals, one line per run."""
     for number, run in enumerate(runs):
-        estimates = [run.metrics["metrics"][f"acc_t{turn}"] for turn in range(1, run.num_turns + 1)]
-        values = [estimate["value"] for estimate in estimates]
-        spread = [[e["value"] - e["low"] for e in estimates], [e["high"] - e["value"] for e in estimates]]
+        estimates = [run.estimate(f"acc_t{turn}") for turn in range(1, run.num_turns + 1)]
+        values = [estimate.value for estimate in estimates]
+        lengths = [[e.value - e.low for e in estimates], [e.high - e.value for e in estimates]]
         axes.errorbar(
             range(1, len(values) + 1),
             values,
-            yerr=spread,
+            yerr=lengths,
             marker="o",
             markersize=4,
             capsize=3,
-            color=SERIES[number % len(SERIES)],
+            color=RUN_COLOURS[number % len(RUN_COLOURS)],
             label=run.label,
         )
     turns = range(1, max(run.num_turns for run in runs) + 1)
-    _shares(axes, title="accuracy after each turn", xlabel="turn", xticks=turns)
+    _format_share_axis(axes, title="accuracy after each turn", xlabel="turn", xticks=turns)
     if len(runs) > 1:
         axes.legend()
 
 
-def changes(axes: Axes, runs: Sequence[Run]) -> None:
-    """i->c upwards and c->i downwards, a bar per run and pair of neighbouring turns."""
-    bars = [(run, pair, run.metrics["metrics"]) for run in runs for pair in run.pairs]
-    labels = [pair.replace("t", "").replace("_", "→") for _, pair, _ in bars]
+def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
+    """Draw i->c upwards and c->i downwards, one bar per run and pair of neighbouring turns."""
+    bars = [(run, pair) for run in runs for pair in run.turn_pairs]
+    labels = [pair.replace("t", "").replace("_", "→") for _, pair in bars]
     if len(runs) > 1:
-        labels = [f"{run.label}\n{label}" for (run, _, _), label in zip(bars, labels, strict=True)]
-    places = range(len(bars))
-    axes.bar(places, [m[f"i2c_{pair}"]["value"] for _, pair, m in bars], color=RIGHT, label="repaired (i→c)")
-    axes.bar(places, [-m[f"c2i_{pair}"]["value"] for _, pair, m in bars], color=WRONG, label="spoilt (c→i)")
+        labels = [f"{run.label}\n{label}" for (run, _), label in zip(bars, labels, strict=True)]
+    positions = range(len(bars))
+    i2c = [run.estimate(f"i2c_{pair}").value for run, pair in bars]
+    c2i = [run.estimate(f"c2i_{pair}").value for run, pair in bars]
+    axes.bar(positions, i2c, color=RIGHT, label="repaired (i→c)")
+    axes.bar(positions, [-share for share in c2i], color=WRONG, label="spoilt (c→i)")
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set(title="share of problems that changed")
-    axes.set_xticks(places, labels, rotation=0 if len(bars) <= 4 else 90)
+    axes.set_xticks(positions, labels, rotation=0 if len(bars) <= 4 else 90)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.legend()
 
 
-def pass_at_k(axes: Axes, run: Run) -> None:
-    """pass@k over k, a line per turn."""
+def draw_pass_at_k(axes: Axes, run: FinishedRun) -> None:
+    """Draw pass@k over k, one line per turn."""
     values = run.metrics["pass_at_k"]
     ks = sorted({int(name.split("@")[1].split("_")[0]) for name in values})
     for turn in range(1, run.num_turns + 1):
@@ -69,29 +71,33 @@ def pass_at_k(axes: Axes, run: Run) -> None:
         axes.plot(ks, shares, marker="o", markersize=4, color=_turn_colour(turn), label=f"turn {turn}")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
-    _shares(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
+    _format_share_axis(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
     axes.minorticks_off()
     axes.legend()
 
 
-def flow(axes: Axes, run: Run) -> None:
-    """How problems move between right (above) and wrong (below) from turn to turn; heights are shares."""
-    metrics, width, gap = run.metrics["metrics"], 0.12, 0.08
-    right_T = [metrics[f"acc_t{turn}"]["value"] for turn in range(1, run.num_turns + 1)]
+def draw_flow(axes: Axes, run: FinishedRun) -> None:
+    """Draw how problems move between right (above) and wrong (below) from turn to turn.
+
+    Heights are shares of problems. Strong bands are changes, pale bands are what stays right or wrong.
+    """
+    width, gap = 0.12, 0.08  # of a turn's bar, and between its right and its wrong part
+    right_T = [run.estimate(f"acc_t{turn}").value for turn in range(1, run.num_turns + 1)]
     for t, right in enumerate(right_T):
         for bottom, share, colour in ((1 - right + gap, right, RIGHT), (0.0, 1 - right, WRONG)):
             axes.add_patch(Rectangle((t - width / 2, bottom), width, share, color=colour, linewidth=0))
         axes.text(t, 1 + gap + 0.02, f"{right:.0%}", ha="center", va="bottom", color=RIGHT)
         axes.text(t, -0.02, f"{1 - right:.0%}", ha="center", va="top", color=WRONG)
-    for t, pair in enumerate(run.pairs):
-        i2c, c2i = metrics[f"i2c_{pair}"]["value"], metrics[f"c2i_{pair}"]["value"]
-        before, after = 1 - right_T[t] + gap, 1 - right_T[t + 1] + gap  # where "right" begins
-        kept, still_wrong = right_T[t] - c2i, 1 - right_T[t] - i2c
+    for t, pair in enumerate(run.turn_pairs):
+        i2c, c2i = run.estimate(f"i2c_{pair}").value, run.estimate(f"c2i_{pair}").value
+        # Bottoms of the right parts. Within a part, the band of changes borders on the other part.
+        before, after = 1 - right_T[t] + gap, 1 - right_T[t + 1] + gap
+        still_right, still_wrong = right_T[t] - c2i, 1 - right_T[t] - i2c
         ends = (t + width / 2, t + 1 - width / 2)
-        _band(axes, ends, (before + c2i, after + i2c), kept, RIGHT, 0.25)
-        _band(axes, ends, (0.0, 0.0), still_wrong, WRONG, 0.18)
-        _band(axes, ends, (before, still_wrong), c2i, WRONG, 0.65)
-        _band(axes, ends, (still_wrong, after), i2c, RIGHT, 0.65)
+        _draw_band(axes, ends, (before + c2i, after + i2c), still_right, RIGHT, 0.25)
+        _draw_band(axes, ends, (0.0, 0.0), still_wrong, WRONG, 0.18)
+        _draw_band(axes, ends, (before, still_wrong), c2i, WRONG, 0.65)
+        _draw_band(axes, ends, (still_wrong, after), i2c, RIGHT, 0.65)
     axes.set(xlim=(-0.25, run.num_turns - 0.75), ylim=(-0.12, 1.12 + gap), yticks=[])
     axes.set_xticks(range(run.num_turns), [f"turn {t + 1}" for t in range(run.num_turns)])
     axes.tick_params(length=0)
@@ -99,38 +105,45 @@ def flow(axes: Axes, run: Run) -> None:
     axes.set_title("right and wrong programs from turn to turn")
 
 
-def commonest_errors(runs: Sequence[Run]) -> list[str]:
-    """The error types that get a colour of their own, the same one for every run."""
+def most_frequent_errors(runs: Sequence[FinishedRun]) -> list[str]:
+    """Return the error types that have their own colour in the charts of these runs."""
     totals: dict[str, int] = {}
     for run in runs:
         for counts in run.metrics["errors"]:
-            for kind, count in counts.items():
-                totals[kind] = totals.get(kind, 0) + count
-    return sorted(totals, key=lambda kind: -totals[kind])[: len(ERRORS) - 1]
+            for error_type, count in counts.items():
+                totals[error_type] = totals.get(error_type, 0) + count
+    return sorted(totals, key=lambda error_type: -totals[error_type])[: len(ERROR_COLOURS) - 1]
 
 
-def errors(axes: Axes, run: Run, kinds: Sequence[str]) -> None:
-    """What stood at each turn: right programs, then those that failed with each of `kinds`, then the rest."""
+def draw_errors(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> None:
+    """Draw one bar per turn: the shares of right programs, of each error type, and of all other errors."""
     counts_T, n = run.metrics["errors"], run.metrics["num_scored"]
     rows = [("right", RIGHT, [n - sum(counts.values()) for counts in counts_T])]
-    for kind, colour in zip(kinds, ERRORS, strict=False):
-        rows.append((shown(kind), colour, [counts.get(kind, 0) for counts in counts_T]))
-    others = [sum(counts.values()) - sum(counts.get(kind, 0) for kind in kinds) for counts in counts_T]
-    rows.append(("other", ERRORS[-1], others))
+    for error_type, colour in zip(error_types, ERROR_COLOURS, strict=False):
+        label = printable_error_type(error_type)
+        rows.append((label, colour, [counts.get(error_type, 0) for counts in counts_T]))
+    others = [sum(counts.values()) - sum(counts.get(name, 0) for name in error_types) for counts in counts_T]
+    rows.append(("other", ERROR_COLOURS[-1], others))
     turns, left = range(1, run.num_turns + 1), [0.0] * run.num_turns
     for label, colour, counts in rows:
         if any(counts):
             shares = [count / n for count in counts]
             axes.barh(turns, shares, left=left, color=colour, label=label, height=0.7)
             left = [a + b for a, b in zip(left, shares, strict=True)]
-    axes.set(title="what stood at each turn", ylabel="turn", yticks=turns, xlim=(0, 1))
+    axes.set(title="results of each turn", ylabel="turn", yticks=turns, xlim=(0, 1))
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    _legend_below(axes)
+    _add_legend_below(axes)
 
 
-def histogram(axes: Axes, values_T: Sequence[Sequence[float]], label: str, is_log: bool) -> None:
-    """One value per turn taken, stacked by turn; on a logarithmic axis for times, whose tail is long."""
+def draw_histogram(axes: Axes, values_T: Sequence[Sequence[float]], title: str, is_log: bool) -> None:
+    """Draw a histogram of one value per turn, stacked by turn.
+
+    Args:
+        values_T: The values of each turn.
+        is_log: Whether the axis is logarithmic, as times need it: a few are much longer than the rest.
+
+    """
     values = [value for values in values_T for value in values if value > 0 or not is_log] or [1.0]
     low, high = min(values), max(values)
     if is_log:
@@ -148,25 +161,25 @@ def histogram(axes: Axes, values_T: Sequence[Sequence[float]], label: str, is_lo
     turns = range(1, len(values_T) + 1)
     colours = [_turn_colour(turn) for turn in turns]
     axes.hist(values_T, bins=edges, stacked=True, color=colours, label=[f"turn {turn}" for turn in turns])
-    axes.set(title=label)
-    _legend_below(axes)
+    axes.set(title=title)
+    _add_legend_below(axes)
 
 
-def _legend_below(axes: Axes) -> None:
+def _add_legend_below(axes: Axes) -> None:
     axes.figure.legend(loc="outside lower center", ncols=3, handlelength=1.2, columnspacing=1.2)
 
 
 def _turn_colour(turn: int) -> str:
-    return TURNS[(turn - 1) % len(TURNS)]
+    return TURN_COLOURS[(turn - 1) % len(TURN_COLOURS)]
 
 
-def _shares(axes: Axes, **labels: object) -> None:
+def _format_share_axis(axes: Axes, **labels: object) -> None:
     axes.set(ylim=(0, 1.02), **labels)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(axis="y", linewidth=0.6)
 
 
-def _band(
+def _draw_band(
     axes: Axes,
     ends: tuple[float, float],
     bottoms: tuple[float, float],
@@ -174,7 +187,7 @@ def _band(
     colour: str,
     alpha: float,
 ) -> None:
-    """A band of one height between two turns, curved like an S."""
+    """Draw a band of constant height between two turns, curved like an S."""
     if height <= 0:
         return
     (x0, x1), (y0, y1), middle = ends, bottoms, sum(ends) / 2

@@ -1,52 +1,65 @@
-"""Which runs are compared with which, and on what."""
+"""Paired comparisons of finished runs with a baseline run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cocos.estimates import Comparison, compare
-from cocos.report.finished_runs import Run, by_aids
+from cocos.report.finished_runs import FinishedRun, group_by_conditions
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A run against its baseline, at turn 1 and at each one's last turn."""
+class RunComparison:
+    """One run compared with its baseline.
 
-    baseline: Run
-    other: Run
-    first: Comparison
-    last: Comparison
+    Attributes:
+        baseline: The run that is subtracted.
+        other: The run that is compared with it.
+        first_turn: Comparison after turn 1.
+        last_turn: Comparison after the last turn of each run; they may differ in their numbers of turns.
+
+    """
+
+    baseline: FinishedRun
+    other: FinishedRun
+    first_turn: Comparison
+    last_turn: Comparison
 
 
-def compare_runs(runs: Sequence[Run], baseline: str | None = None) -> list[Pair]:
-    """Every run against the baseline: the named one, else the first.
+def compare_runs(runs: Sequence[FinishedRun], baseline: str | None = None) -> list[RunComparison]:
+    """Compare every run with the baseline of its conditions.
 
-    Runs that were helped (`Run.aids`) are never compared with plain ones: they have a baseline of their own,
-    the first of their kind.
+    Runs under different conditions (`FinishedRun.conditions`) are never compared: each group of runs under
+    the same conditions has its own baseline.
+
+    Args:
+        baseline: Name of the baseline run in its group. In the other groups, and for None, the first run is
+            the baseline.
 
     Raises:
-        ValueError: There is no run of that name, or two runs do not have the same problems.
+        ValueError: No run has the name `baseline`, or two runs were made from different problems.
 
     """
     names = [run.name for run in runs]
     if baseline is not None and baseline not in names:
         raise ValueError(f"--baseline {baseline} is none of the runs; give one of {', '.join(names)}")
-    pairs = []
-    for group in by_aids(runs).values():
+    comparisons = []
+    for group in group_by_conditions(runs).values():
         reference = next((run for run in group if run.name == baseline), group[0])
-        pairs += [_pair(reference, run) for run in group if run is not reference]
-    return pairs
+        comparisons += [_compare(reference, run) for run in group if run is not reference]
+    return comparisons
 
 
-def _pair(baseline: Run, other: Run) -> Pair:
-    before, after = baseline.observed, other.observed
-    for task_id, asked in before.tests.items():
-        if after.tests.get(task_id, asked) != asked:
+def _compare(baseline: FinishedRun, other: FinishedRun) -> RunComparison:
+    before, after = baseline.statistics, other.statistics
+    for task_id, problem_hash in before.problem_hashes.items():
+        if after.problem_hashes.get(task_id, problem_hash) != problem_hash:
             raise ValueError(
                 f"problem {task_id} has another text or other tests in {other.name} than in {baseline.name}; "
                 "compare evaluations of the same data"
             )
     try:
-        first, last = compare(before.first, after.first), compare(before.last, after.last)
+        first_turn = compare(before.first_turn_outcomes, after.first_turn_outcomes)
+        last_turn = compare(before.last_turn_outcomes, after.last_turn_outcomes)
     except ValueError as error:
         raise ValueError(f"{baseline.name} and {other.name}: {error}") from None
-    return Pair(baseline, other, first, last)
+    return RunComparison(baseline, other, first_turn, last_turn)

@@ -1,6 +1,6 @@
-"""One evaluation, read from the folder that test.py left.
+"""Finished evaluations, read from the output folders of test.py.
 
-samples.jsonl is streamed: only what the charts and comparisons need of a row is kept.
+samples.jsonl is streamed: of its rows, only what the charts and the comparisons need stays in memory.
 """
 
 import json
@@ -11,32 +11,36 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cocos.estimates import Estimate
+from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, validate_row
 from cocos.files.json_lines import read_rows
 
 
 @dataclass
-class Observed:
-    """What one pass over the rows keeps.
+class SampleStatistics:
+    """Statistics of samples.jsonl, collected in one pass.
+
+    A suffix _T marks a list with one entry per turn.
 
     Attributes:
-        first: Outcomes of turn 1 of the scored rows.
-        last: Outcomes of turn T.
-        tokens_T: Tokens of the answers, a list per turn; without those carried on from the turn before.
-        generation_s_T: Seconds that an answer took.
-        execution_s_T: Seconds that a program took.
-        tests: What each problem asks, to tell data sets apart.
+        first_turn_outcomes: Verdicts at turn 1 by task_id, one per scored sample; True is right.
+        last_turn_outcomes: The same at the last turn.
+        tokens_T: Tokens of each completion. Here and below, a turn that early stop carried over has no entry.
+        generation_s_T: Seconds of generation of each completion.
+        execution_s_T: Seconds of execution of each program.
+        problem_hashes: Hash of each problem's text and tests, which tells data sets apart.
 
     """
 
-    first: dict[str, list[bool]] = field(default_factory=dict)
-    last: dict[str, list[bool]] = field(default_factory=dict)
+    first_turn_outcomes: dict[str, list[bool]] = field(default_factory=dict)
+    last_turn_outcomes: dict[str, list[bool]] = field(default_factory=dict)
     tokens_T: list[list[float]] = field(default_factory=list)
     generation_s_T: list[list[float]] = field(default_factory=list)
     execution_s_T: list[list[float]] = field(default_factory=list)
-    tests: dict[str, int] = field(default_factory=dict)
+    problem_hashes: dict[str, int] = field(default_factory=dict)
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Take one row of samples.jsonl in."""
+    def add(self, row: SampleRow) -> None:
+        """Add one row of samples.jsonl."""
         turns = row["turns"]
         for t, turn in enumerate(turns):
             if t == len(self.tokens_T):
@@ -47,90 +51,103 @@ class Observed:
             self.tokens_T[t].append(turn["num_completion_tokens"])
             self.generation_s_T[t].append(turn["generation_s"])
             self.execution_s_T[t].append(turn["execution_s"])
-        if not any(turn["infra_error"] for turn in turns):
-            self.tests[row["task_id"]] = hash((row["text"], *row["tests"]))
-            self.first.setdefault(row["task_id"], []).append(turns[0]["is_right"])
-            self.last.setdefault(row["task_id"], []).append(turns[-1]["is_right"])
+        # Accuracy leaves out trajectories with an infrastructure failure; so must the comparison.
+        if not has_infra_failure(row):
+            task_id = row["task_id"]
+            self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
+            self.first_turn_outcomes.setdefault(task_id, []).append(turns[0]["is_right"])
+            self.last_turn_outcomes.setdefault(task_id, []).append(turns[-1]["is_right"])
 
 
 @dataclass(frozen=True)
-class Run:
-    """One evaluation.
+class FinishedRun:
+    """One evaluation that has finished.
 
     Attributes:
-        name: How tables and charts call it.
-        folder: Where its files are.
+        name: Name in tables and charts.
+        folder: Output folder of test.py.
         metrics: Contents of metrics.json.
-        facts: Contents of run.json.
+        record: Contents of run.json.
 
     """
 
     name: str
     folder: Path
     metrics: Mapping[str, Any]
-    facts: Mapping[str, Any]
+    record: Mapping[str, Any]
 
     @property
     def label(self) -> str:
-        """The name, and what helped where something did."""
-        return f"{self.name} ({self.aids})" if self.aids else self.name
+        """The name, followed by the conditions if there are any."""
+        return f"{self.name} ({self.conditions})" if self.conditions else self.name
 
     @property
     def num_turns(self) -> int:
         return sum(name.startswith("acc_t") for name in self.metrics["metrics"])
 
     @property
-    def pairs(self) -> list[str]:
-        """Neighbouring turns, as metrics name them: t1_t2, t2_t3, ..."""
+    def turn_pairs(self) -> list[str]:
+        """Neighbouring turns as in the names of metrics: t1_t2, t2_t3, ..."""
         return [f"t{turn}_t{turn + 1}" for turn in range(1, self.num_turns)]
 
     @property
-    def aids(self) -> str:
-        """What helped beside the model itself, in words; "" for nothing, the plain case."""
+    def conditions(self) -> str:
+        """The help that the model was given, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
-        aids = [f"{feedback} feedback"] if feedback != "none" else []
-        aids += ["early stop by the shown tests"] * self.metrics["early_stop"]
-        aids += [f"given answers ({', '.join(answers)})"] if answers else []
-        return " and ".join(aids)
+        conditions = [f"{feedback} feedback"] if feedback != "none" else []
+        conditions += ["early stop on the visible tests"] * self.metrics["early_stop"]
+        conditions += [f"given answers ({', '.join(answers)})"] if answers else []
+        return " and ".join(conditions)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of samples.jsonl, one at a time."""
+    def estimate(self, metric: str) -> Estimate:
+        """Return a metric of metrics.json with its interval, for example that of `acc_t1`."""
+        return Estimate(**self.metrics["metrics"][metric])
+
+    def rows(self) -> Iterator[SampleRow]:
+        """Yield the rows of samples.jsonl one at a time."""
         for place, row in read_rows(self.folder / "samples.jsonl"):
-            if not isinstance(row, dict) or not {"task_id", "turns", "tests"} <= row.keys():
-                raise ValueError(f"{place}: no row of test.py; evaluate again into another --output_dir")
-            yield row
+            yield validate_row(row, place)
 
     @cached_property
-    def observed(self) -> Observed:
-        """Outcomes, tokens and times of every row; read once."""
-        observed = Observed()
+    def statistics(self) -> SampleStatistics:
+        """Statistics of samples.jsonl, which is read once."""
+        statistics = SampleStatistics()
         for row in self.rows():
-            observed.add(row)
-        return observed
+            statistics.add(row)
+        return statistics
 
 
-def load_runs(folders: Sequence[Path]) -> list[Run]:
-    """Read evaluations; folders of the same name are told apart by their paths.
+def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+    """Load the evaluations in these folders.
+
+    A run is named after its folder, or by the whole path if two folders have the same name.
 
     Raises:
-        ValueError: A folder has no readable metrics.json and run.json.
+        ValueError: A folder has no readable metrics.json or run.json.
 
     """
-    names = Counter(folder.resolve().name for folder in folders)
+    num_folders = Counter(folder.resolve().name for folder in folders)
     runs = []
     for folder in folders:
         name = folder.resolve().name
-        metrics, facts = _read(folder / "metrics.json"), _read(folder / "run.json")
-        runs.append(Run(name if names[name] == 1 else str(folder), folder, metrics, facts))
+        metrics, record = _load_json(folder / "metrics.json"), _load_json(folder / "run.json")
+        runs.append(FinishedRun(name if num_folders[name] == 1 else str(folder), folder, metrics, record))
     return runs
 
 
-def by_aids(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs by what helped, the plain ones first: what an oracle helped stands in no table with plain runs."""
-    return {aids: [run for run in runs if run.aids == aids] for aids in sorted({run.aids for run in runs})}
+def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
+    """Group runs by their conditions, plain self-correction first.
+
+    Runs under different conditions never share a table: feedback, early stop and given answers use an oracle
+    that plain self-correction does not have.
+    """
+    all_conditions = sorted({run.conditions for run in runs})  # "" sorts first
+    return {
+        conditions: [run for run in runs if run.conditions == conditions] for conditions in all_conditions
+    }
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _load_json(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

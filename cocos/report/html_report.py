@@ -1,78 +1,94 @@
-"""report.html: everything about one evaluation or several in one file that needs no network.
+"""report.html: one or several evaluations in one file that loads nothing from the network.
 
-Whatever a model, a data set or a folder's name contributes is escaped: as HTML here, as JSON for the list of
-trajectories, which the script shows as text and never as markup. The page forbids every script but that one.
+Model output, data sets and folder names are untrusted. Jinja escapes them in HTML, its filter `tojson`
+escapes them in the JSON from which the page's script reads the trajectories, and the script inserts them as
+text nodes only. The page's Content-Security-Policy allows no other script.
 """
 
 import base64
 import hashlib
-import json
-import re
 from collections.abc import Mapping, Sequence
-from html import escape
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
 
-from cocos.report.comparison import Pair
-from cocos.report.finished_runs import Run
-from cocos.report.sections import Charts, sections
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from cocos.report import page_data
+from cocos.report.charts import GRID, INK
+from cocos.report.comparison import RunComparison
+from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.report.tables import accuracy_heading, excluded_problems, format_p_value
+
+CHARTS_OF_A_RUN = ("flow", "errors", "pass_at_k", "tokens", "generation", "execution")
 
 
-def save_page(runs: Sequence[Run], pairs: Sequence[Pair], charts: Charts, path: Path) -> None:
-    """Write the page; rows go from samples.jsonl into it one at a time."""
-    script = _source("programs.js") + _source("page.js")
+def save_page(
+    runs: Sequence[FinishedRun],
+    comparisons: Sequence[RunComparison],
+    charts: Mapping[tuple[str, str], str],
+    path: Path,
+) -> None:
+    """Write the page.
+
+    Memory stays small: rows are copied from samples.jsonl one at a time.
+
+    Args:
+        charts: SVG elements as `chart_files.save_charts` returns them.
+
+    """
+    script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    parts = {
-        "title": escape(" · ".join(run.name for run in runs)),
-        "style": _source("page.css"),
-        "sections": "\n".join(sections(runs, pairs, charts)),
-        "script": script,
-        "script_hash": f"'sha256-{digest}'",
-    }
-    # A lone surrogate, which UTF-8 cannot hold, becomes the escape that JSON has for it.
+    svgs = {key: _in_page_colours(svg) for key, svg in charts.items()}
+    page = (
+        _environment()
+        .get_template("report.html.jinja")
+        .generate(
+            runs=runs,
+            groups=[
+                (accuracy_heading(conditions), group, svgs["accuracy", conditions])
+                for conditions, group in group_by_conditions(runs).items()
+            ],
+            comparisons=comparisons,
+            excluded=list(excluded_problems(comparisons)),
+            charts={
+                run.name: [svgs[name, run.name] for name in CHARTS_OF_A_RUN if (name, run.name) in svgs]
+                for run in runs
+            },
+            trajectories=page_data.trajectory_rows(runs),
+            style=Markup(_read("report.css")),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+        )
+    )
+    # UTF-8 cannot encode a lone surrogate. JSON's escape for it is the one that backslashreplace writes.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        for piece in re.split(r"\{\{(\w+)\}\}", _source("template.html")):
-            if piece == "samples":
-                _write_samples(runs, file)
-            else:
-                file.write(parts.get(piece, piece))
+        file.writelines(page)
 
 
-def _source(name: str) -> str:
-    return files("cocos.report").joinpath(name).read_text(encoding="utf-8")
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("cocos.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # The defaults sort the keys and escape every character beyond ASCII.
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.filters["p_value"] = format_p_value
+    environment.filters["turn_changes"] = page_data.turn_changes
+    environment.filters["error_table"] = page_data.error_table
+    environment.filters["settings"] = page_data.settings
+    return environment
 
 
-def _write_samples(runs: Sequence[Run], file: IO[str]) -> None:
-    names = [{"name": run.name, "num_turns": run.num_turns} for run in runs]
-    file.write(f'{{"runs": {_json(names)}, "rows": [')
-    separator = "\n"
-    for number, run in enumerate(runs):
-        for row in run.rows():
-            turns = [_turn(turn) for turn in row["turns"]]
-            file.write(separator + _json(_compact({**row, "turns": turns, "run": number})))
-            separator = ",\n"
-    file.write("\n]}")
+def _read(name: str) -> str:
+    return files("cocos.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A turn without what the page can do without: the answer keeps only what stands around its program."""
-    kept = {key: value for key, value in turn.items() if key not in ("completion", "isolation", "reward")}
-    completion, code = turn["completion"], turn["code"]
-    if code and code in completion:
-        return kept | {"around": completion.split(code, 1)}
-    return kept | {"completion": completion}
-
-
-def _compact(value: Any) -> Any:
-    """The same without what is empty, and times to a tenth of a millisecond."""
-    if isinstance(value, dict):
-        return {key: _compact(item) for key, item in value.items() if item is not None and item is not False}
-    if isinstance(value, list):
-        return [_compact(item) for item in value]
-    return round(value, 4) if isinstance(value, float) else value
-
-
-def _json(value: object) -> str:
-    """JSON that no HTML parser takes for the end of its script element."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+def _in_page_colours(svg: str) -> Markup:
+    """Replace the chart's text and grid colours by the page's, which follow its light or dark scheme."""
+    return Markup(svg.replace(INK, "var(--ink)").replace(GRID, "var(--line)"))

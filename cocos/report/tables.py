@@ -1,133 +1,139 @@
-"""The numbers of evaluations as tables, for the terminal and in Markdown."""
+"""The numbers of finished runs as tables, for the terminal and in Markdown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cocos.report.comparison import Pair
-from cocos.report.finished_runs import Run, by_aids
+from cocos.estimates import Estimate
+from cocos.files.markdown import markdown_table
+from cocos.report.comparison import RunComparison
+from cocos.report.finished_runs import FinishedRun, group_by_conditions
 
 INTERVALS = "% [95 % interval]"
-WIDTH = 135  # a wrapped interval is unreadable; a wide line only scrolls
+MIN_WIDTH = 135  # a wrapped interval is unreadable; a line that is too wide can be scrolled
 
 
-def title(aids: str) -> str:
-    """The heading over runs with these `Run.aids`."""
-    return f"Correction with {aids}" if aids else "Self-correction"
+def accuracy_heading(conditions: str) -> str:
+    """Return the heading of the accuracies of runs with these `FinishedRun.conditions`."""
+    return f"Correction with {conditions}" if conditions else "Self-correction"
 
 
-def show(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> None:
-    """Print a table per kind of help with one row per run and pair of turns, and one of the comparisons."""
+def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
+    """Print one table of accuracies per conditions, and one table of all comparisons."""
     console = Console()
-    console.width = max(console.width, WIDTH)
-    for aids, group in by_aids(runs).items():
-        _print(console, f"{title(aids)}, {INTERVALS}", change_cells(group))
-    if pairs:
-        _print(console, f"Against the baseline, points {INTERVALS}", comparison_cells(pairs))
-        for line in left_out(pairs):
-            console.print(escape(line))
+    console.width = max(console.width, MIN_WIDTH)
+    for conditions, group in group_by_conditions(runs).items():
+        _print_table(console, f"{accuracy_heading(conditions)}, {INTERVALS}", accuracy_cells(group))
+    if comparisons:
+        _print_table(console, f"Against the baseline, points {INTERVALS}", comparison_cells(comparisons))
+        for sentence in excluded_problems(comparisons):
+            console.print(escape(sentence))
 
 
-def markdown(runs: Sequence[Run], pairs: Sequence[Pair] = ()) -> str:
-    """The same tables in Markdown, the problems gained and lost, and the kinds of error at each turn."""
+def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
+    """Return the same tables in Markdown, with the problems gained and lost and the errors at each turn."""
     parts = []
-    for aids, group in by_aids(runs).items():
+    for conditions, group in group_by_conditions(runs).items():
+        header, *rows = accuracy_cells(group)
         parts += [
-            f"# {title(aids)}",
+            f"# {accuracy_heading(conditions)}",
             "Shares in % with 95 % intervals.",
-            _markdown_table(change_cells(group)),
+            markdown_table(header, rows),
         ]
-    if pairs:
-        parts += ["## Against the baseline", *left_out(pairs), _markdown_table(comparison_cells(pairs))]
-        parts.append("\n".join(_gained_and_lost(pairs)))
-    parts += ["## Errors", "\n".join(_errors(runs))]
+    if comparisons:
+        header, *rows = comparison_cells(comparisons)
+        parts += ["## Against the baseline", *excluded_problems(comparisons), markdown_table(header, rows)]
+        parts.append("\n".join(_gained_and_lost(comparisons)))
+    parts += ["## Errors", "\n".join(_error_counts(runs))]
     return "\n\n".join(parts) + "\n"
 
 
-def change_cells(runs: Sequence[Run]) -> Iterator[list[str]]:
-    """Header and rows: one per run and pair of neighbouring turns; a single turn makes one row of its own."""
+def accuracy_cells(runs: Sequence[FinishedRun]) -> Iterator[list[str]]:
+    """Yield the header, then a row per run and pair of neighbouring turns; a run of one turn has one row."""
     before, after = ("acc@1", "acc@2") if max(run.num_turns for run in runs) <= 2 else ("acc@t", "acc@t+1")
     yield ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
     for run in runs:
-        metrics, n = run.metrics["metrics"], str(run.metrics["num_scored"])
+        n = str(run.metrics["num_scored"])
         if run.num_turns == 1:
-            yield [run.name, n, "1", percent(metrics["acc_t1"]), "", "", "", ""]
-        for turn, pair in enumerate(run.pairs, start=1):
-            estimates = [f"acc_t{turn}", f"acc_t{turn + 1}", f"delta_{pair}", f"i2c_{pair}", f"c2i_{pair}"]
-            yield [run.name, n, f"{turn} to {turn + 1}", *(percent(metrics[name]) for name in estimates)]
+            yield [run.name, n, "1", format_estimate(run.estimate("acc_t1")), "", "", "", ""]
+        for turn, pair in enumerate(run.turn_pairs, start=1):
+            metrics = [f"acc_t{turn}", f"acc_t{turn + 1}", f"delta_{pair}", f"i2c_{pair}", f"c2i_{pair}"]
+            estimates = [format_estimate(run.estimate(metric)) for metric in metrics]
+            yield [run.name, n, f"{turn} to {turn + 1}", *estimates]
 
 
-def comparison_cells(pairs: Sequence[Pair]) -> Iterator[list[str]]:
-    """Header and rows: each pair of runs at turn 1 and at the last turn."""
+def comparison_cells(comparisons: Sequence[RunComparison]) -> Iterator[list[str]]:
+    """Yield the header, then two rows per comparison: turn 1 and the last turn."""
     yield ["model", "against", "problems", "turn", "accuracy", "difference", "McNemar p", "gained", "lost"]
-    for pair in pairs:
-        for turn, found in (("1", pair.first), ("last", pair.last)):
+    for comparison in comparisons:
+        for turn, result in (("1", comparison.first_turn), ("last", comparison.last_turn)):
             yield [
-                pair.other.name,
-                pair.baseline.name,
-                str(found.num_problems),
+                comparison.other.name,
+                comparison.baseline.name,
+                str(result.num_problems),
                 turn,
-                f"{100 * found.baseline:.1f} → {100 * found.other:.1f}",
-                percent(found.difference._asdict()),
-                "several samples" if found.p_value is None else p_value(found.p_value),
-                str(len(found.gained)),
-                str(len(found.lost)),
+                f"{100 * result.baseline:.1f} → {100 * result.other:.1f}",
+                format_estimate(result.difference),
+                format_p_value(result.p_value),
+                str(len(result.gained)),
+                str(len(result.lost)),
             ]
 
 
-def left_out(pairs: Sequence[Pair]) -> Iterator[str]:
-    """A sentence for each pair of runs that do not have all problems in common."""
-    for pair in pairs:
+def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
+    """Yield a sentence for each run with scored problems that the other run of its comparison lacks."""
+    for comparison in comparisons:
         for run, task_ids in (
-            (pair.baseline, pair.last.only_baseline),
-            (pair.other, pair.last.only_other),
+            (comparison.baseline, comparison.last_turn.only_baseline),
+            (comparison.other, comparison.last_turn.only_other),
         ):
             if task_ids:
                 yield (
-                    f"Left out of {pair.other.name} against {pair.baseline.name}, scored only in {run.name}: "
-                    f"{', '.join(task_ids)}."
+                    f"Left out of {comparison.other.name} against {comparison.baseline.name}, "
+                    f"scored only in {run.name}: {', '.join(task_ids)}."
                 )
 
 
-def percent(estimate: Mapping[str, float]) -> str:
-    """A share as `50.0 [23.7, 76.3]`."""
-    value, low, high = (100 * estimate[key] for key in ("value", "low", "high"))
+def format_estimate(estimate: Estimate) -> str:
+    """Return a share and its interval in percent, as in `50.0 [23.7, 76.3]`."""
+    value, low, high = (100 * share for share in estimate)
     return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def p_value(p: float) -> str:
-    """A p-value to two digits, or that it is below 0.001."""
+def format_p_value(p: float | None) -> str:
+    """Return a p-value with two digits; None, where problems have several samples, is spelt out."""
+    if p is None:
+        return "several samples"
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def shown(error_type: str) -> str:
-    """An exception's name for people; the program under test may have chosen any text."""
+def printable_error_type(error_type: str) -> str:
+    """Return an exception's name on one line of at most 30 characters.
+
+    The program under test chooses the name, so it can hold any text.
+    """
     printable = "".join(character if character.isprintable() else "?" for character in error_type)
     return printable if len(printable) <= 30 else printable[:29] + "…"
 
 
-def _gained_and_lost(pairs: Sequence[Pair]) -> Iterator[str]:
-    for pair in pairs:
-        for change, task_ids in (("gained", pair.last.gained), ("lost", pair.last.lost)):
-            listed = ", ".join(task_ids) or "none"
-            yield f"- {pair.other.name} {change} at its last turn ({len(task_ids)}): {listed}"
+def _gained_and_lost(comparisons: Sequence[RunComparison]) -> Iterator[str]:
+    for comparison in comparisons:
+        last_turn = comparison.last_turn
+        for change, task_ids in (("gained", last_turn.gained), ("lost", last_turn.lost)):
+            names = ", ".join(task_ids) or "none"
+            yield f"- {comparison.other.name} {change} at its last turn ({len(task_ids)}): {names}"
 
 
-def _errors(runs: Sequence[Run]) -> Iterator[str]:
+def _error_counts(runs: Sequence[FinishedRun]) -> Iterator[str]:
     for run in runs:
         for turn, counts in enumerate(run.metrics["errors"], start=1):
-            listed = ", ".join(f"{shown(kind)} {count}" for kind, count in counts.items()) or "none"
-            yield f"- {run.name}, turn {turn}: {listed}"
+            errors = [f"{printable_error_type(error_type)} {count}" for error_type, count in counts.items()]
+            yield f"- {run.name}, turn {turn}: {', '.join(errors) or 'none'}"
 
 
-def _markdown_table(cells: Iterator[list[str]]) -> str:
-    header, *rows = cells
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows])
-
-
-def _print(console: Console, heading: str, cells: Iterator[list[str]]) -> None:
+def _print_table(console: Console, heading: str, cells: Iterator[list[str]]) -> None:
     table = Table(title=heading)
     header, *rows = cells
     for number, column in enumerate(header):

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
-from cocos.report import compare_runs, load_runs, save_report, show
-from cocos.report.tables import markdown
+from cocos.report import compare_runs, load_runs, print_tables, save_report
+from cocos.report.tables import markdown_report
 from tests.support.paths import ROOT
 from tests.support.report import (
     FAILED,
@@ -41,7 +41,7 @@ def runs(tmp_path, **evaluations):
 
 def test_the_table_has_the_numbers(tmp_path):
     # delta: 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 10) = 0.2 -+ 0.3719
-    lines = markdown(runs(tmp_path, cocos=TWO_TURNS)).splitlines()
+    lines = markdown_report(runs(tmp_path, cocos=TWO_TURNS)).splitlines()
     assert "| model | n | turns | acc@1 | acc@2 | delta | i→c | c→i |" in lines
     assert lines[lines.index("| --- | --- | --- | --- | --- | --- | --- | --- |") + 1] == (
         "| cocos | 10 | 1 to 2 | 50.0 [23.7, 76.3] | 70.0 [39.7, 89.2] | 20.0 [-17.2, 57.2] "
@@ -50,7 +50,7 @@ def test_the_table_has_the_numbers(tmp_path):
 
 
 def test_errors_stand_below_the_table_by_turn(tmp_path):
-    lines = markdown(runs(tmp_path, cocos=TWO_TURNS, perfect=numbered((PASSED, PASSED)))).splitlines()
+    lines = markdown_report(runs(tmp_path, cocos=TWO_TURNS, perfect=numbered((PASSED, PASSED)))).splitlines()
     assert lines[lines.index("## Errors") + 2 :] == [
         "- cocos, turn 1: TypeError 3, AssertionError 2",
         "- cocos, turn 2: AssertionError 3",
@@ -61,12 +61,12 @@ def test_errors_stand_below_the_table_by_turn(tmp_path):
 
 def test_an_exceptions_name_cannot_make_lines_of_its_own(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "E\n# 100 %\n" + "x" * 200),))
-    text = markdown(runs(tmp_path, cocos=numbered((forged, PASSED))))
+    text = markdown_report(runs(tmp_path, cocos=numbered((forged, PASSED))))
     assert "- cocos, turn 1: E?# 100 %?xxxxxxxxxxxxxxxxxxx… 1\n" in text
 
 
 def test_a_single_turn_makes_one_row_and_three_turns_two(tmp_path):
-    text = markdown(runs(tmp_path, a=ONE_TURN, b=THREE_TURNS))
+    text = markdown_report(runs(tmp_path, a=ONE_TURN, b=THREE_TURNS))
     rows = [line.split(" | ") for line in text.splitlines() if " to " in line]
     assert [(row[0], row[2], row[3][:5], row[4][:5]) for row in rows] == [
         ("| b", "1 to 2", "50.0 ", "100.0"),
@@ -78,7 +78,7 @@ def test_a_single_turn_makes_one_row_and_three_turns_two(tmp_path):
 
 def test_the_terminal_shows_the_same_numbers(tmp_path, capsys):
     both = runs(tmp_path, base=TWO_TURNS, cocos=OTHER)
-    show(both, compare_runs(both))
+    print_tables(both, compare_runs(both))
     shown = capsys.readouterr().out
     for number in ("50.0 [23.7, 76.3]", "20.0 [-17.2, 57.2]", "1 to 2", "50.0 → 30.0", "70.0 → 90.0"):
         assert number in shown
@@ -90,24 +90,24 @@ def test_the_terminal_shows_the_same_numbers(tmp_path, capsys):
 def test_runs_are_compared_with_the_first_at_the_first_and_at_the_last_turn(tmp_path):
     [pair] = compare_runs(runs(tmp_path, base=TWO_TURNS, cocos=OTHER))
     assert (pair.baseline.name, pair.other.name) == ("base", "cocos")
-    assert (pair.first.gained, pair.first.lost, pair.first.p_value) == ((), ("3", "4"), 0.5)
-    assert (pair.last.gained, pair.last.lost) == (("4", "8", "9"), ("0",))
-    assert pair.last.p_value == pytest.approx(2 * (1 + 4) / 2**4)
-    assert pair.last.difference.value == pytest.approx(0.2)
+    assert (pair.first_turn.gained, pair.first_turn.lost, pair.first_turn.p_value) == ((), ("3", "4"), 0.5)
+    assert (pair.last_turn.gained, pair.last_turn.lost) == (("4", "8", "9"), ("0",))
+    assert pair.last_turn.p_value == pytest.approx(2 * (1 + 4) / 2**4)
+    assert pair.last_turn.difference.value == pytest.approx(0.2)
 
 
 def test_another_baseline_can_be_named(tmp_path):
     three = runs(tmp_path, a=TWO_TURNS, b=OTHER, c=TWO_TURNS)
     pairs = compare_runs(three, baseline="b")
     assert [(pair.other.name, pair.baseline.name) for pair in pairs] == [("a", "b"), ("c", "b")]
-    assert pairs[0].last.gained == ("0",) and pairs[0].last.lost == ("4", "8", "9")
+    assert pairs[0].last_turn.gained == ("0",) and pairs[0].last_turn.lost == ("4", "8", "9")
     with pytest.raises(ValueError, match="--baseline d is none of the runs; give one of a, b, c"):
         compare_runs(three, baseline="d")
 
 
 def test_the_markdown_lists_the_problems_gained_and_lost(tmp_path):
     both = runs(tmp_path, base=TWO_TURNS, cocos=OTHER)
-    text = markdown(both, compare_runs(both))
+    text = markdown_report(both, compare_runs(both))
     assert re.search(
         r"\| cocos \| base \| 10 \| last \| 70\.0 → 90\.0 \| 20\.0 \[.*\] \| 0\.62 \| 3 \| 1 \|", text
     )
@@ -118,8 +118,8 @@ def test_a_program_that_the_executor_could_not_decide_leaves_its_problem_out_by_
     broken = [*OTHER[:9], trajectory("9", PASSED, INFRA_FAILURE)]
     both = runs(tmp_path, base=TWO_TURNS, cocos=broken)
     pairs = compare_runs(both)
-    assert pairs[0].last.num_problems == 9 and pairs[0].last.gained == ("4", "8")
-    assert "Left out of cocos against base, scored only in base: 9." in markdown(both, pairs)
+    assert pairs[0].last_turn.num_problems == 9 and pairs[0].last_turn.gained == ("4", "8")
+    assert "Left out of cocos against base, scored only in base: 9." in markdown_report(both, pairs)
 
 
 def test_the_same_task_id_over_another_problem_is_refused(tmp_path):
@@ -139,7 +139,7 @@ def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_c
     found = load_runs(folders)
     pairs = compare_runs(found)
     assert [(pair.other.name, pair.baseline.name) for pair in pairs] == [("oracle2", "oracle")]
-    text = markdown(found, pairs)
+    text = markdown_report(found, pairs)
     plain, oracle = (
         text.index("# Self-correction\n"),
         text.index("# Correction with error feedback\n"),
@@ -148,7 +148,7 @@ def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_c
     assert "| plain |" not in text[oracle:]
     save_report(found, tmp_path / "report", pairs)
     page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
-    tables = re.findall(r"<table class='numbers'>.*?</table>", page, re.DOTALL)
+    tables = re.findall(r'<table class="numbers">.*?</table>', page, re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
     assert not any(">plain " in table and ">oracle " in table for table in tables)
     assert (tmp_path / "report/plots/accuracy-error-feedback.svg").exists()
@@ -163,11 +163,11 @@ def test_early_stop_and_given_answers_are_help_too(tmp_path):
         ]
     )
     assert compare_runs(found) == []
-    headings = [line for line in markdown(found).splitlines() if line.startswith("# ")]
+    headings = [line for line in markdown_report(found).splitlines() if line.startswith("# ")]
     assert headings == [
         "# Self-correction",
         "# Correction with given answers (references)",
-        "# Correction with verdict feedback and early stop by the shown tests",
+        "# Correction with verdict feedback and early stop on the visible tests",
     ]
 
 
@@ -178,7 +178,7 @@ def test_the_report_is_a_page_a_markdown_file_and_real_pictures(tmp_path):
     found = runs(tmp_path, base=TWO_TURNS, single=ONE_TURN, cocos=THREE_TURNS)
     out = tmp_path / "new" / "folder"
     save_report(found, out)
-    assert (out / "report.md").read_text(encoding="utf-8") == markdown(found)
+    assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(found)
     with Image.open(out / "report.png") as picture:
         assert picture.format == "PNG" and picture.size == (1500, 600)  # 10 x 4 inches at 150 dpi
         assert len(picture.convert("RGB").getcolors(maxcolors=2**20)) > 10  # lines and bars, not a blank page
@@ -218,6 +218,7 @@ def report(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
+@pytest.mark.processes
 def test_the_command_prints_the_tables_and_writes_the_report(tmp_path):
     base, cocos = evaluated(tmp_path / "base", TWO_TURNS), evaluated(tmp_path / "cocos", OTHER)
     run = report(base, cocos, "--baseline", "cocos", "--output_dir", tmp_path / "report")
@@ -225,7 +226,7 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path):
     assert "20.0 [-17.2, 57.2]" in run.stdout and "90.0 → 70.0" in run.stdout
     found = load_runs([base, cocos])
     text = (tmp_path / "report/report.md").read_text(encoding="utf-8")
-    assert text == markdown(found, compare_runs(found, "cocos"))
+    assert text == markdown_report(found, compare_runs(found, "cocos"))
     assert "<!doctype html>" in (tmp_path / "report/report.html").read_text(encoding="utf-8")
 
 
@@ -241,7 +242,7 @@ def test_a_folder_without_a_usable_evaluation_is_refused_in_one_line(tmp_path, m
     whole, cut = evaluated(tmp_path / "whole", TWO_TURNS), evaluated(tmp_path / "cut", TWO_TURNS)
     (cut / missing).write_text('{"metrics": ')
     run = report(whole, cut)
-    assert run.returncode == 1 and run.stdout == ""
+    assert run.returncode == 2 and run.stdout == ""
     [line] = run.stderr.splitlines()
     assert line.startswith("error: ") and missing in line and str(cut) in line
 
@@ -250,5 +251,5 @@ def test_a_row_of_something_else_is_refused_by_line(tmp_path):
     a, b = evaluated(tmp_path / "a", TWO_TURNS), evaluated(tmp_path / "b", TWO_TURNS)
     with open(b / "samples.jsonl", "a") as file:
         file.write(json.dumps({"task_id": "x"}) + "\n")
-    with pytest.raises(ValueError, match=r"samples\.jsonl:11: no row of test\.py"):
+    with pytest.raises(ValueError, match=r"samples\.jsonl:11: not a row of samples\.jsonl"):
         compare_runs(load_runs([a, b]))

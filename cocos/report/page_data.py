@@ -1,0 +1,131 @@
+"""The data that the templates of report.html show."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cocos.estimates import Estimate, change, wilson
+from cocos.evaluation.sample_rows import TurnRow
+from cocos.report.finished_runs import FinishedRun
+from cocos.report.tables import printable_error_type
+
+NUM_ERROR_ROWS = 12
+
+
+@dataclass(frozen=True)
+class TurnChanges:
+    """Changes of all samples between turn 1 and the last turn.
+
+    Attributes:
+        difference: Accuracy at the last turn minus accuracy at turn 1.
+        num_repaired: Samples that were wrong at turn 1 and right at the last turn.
+        num_spoilt: Samples that were right at turn 1 and wrong at the last turn.
+
+    """
+
+    difference: Estimate
+    num_repaired: int
+    num_spoilt: int
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """One error type of a run. A suffix _T marks a list with one entry per turn.
+
+    Attributes:
+        error_type: The type as in samples.jsonl, by which the list of trajectories is filtered.
+        label: The type in printable characters.
+        counts_T: Wrong programs with this error.
+        num_fixed_T: Those that the next turn repaired; None at the last turn and where there are none.
+        repaired: Share that the next turn repaired; None if the error appears at the last turn only.
+
+    """
+
+    error_type: str
+    label: str
+    counts_T: Sequence[int]
+    num_fixed_T: Sequence[int | None]
+    repaired: Estimate | None
+
+
+@dataclass(frozen=True)
+class ErrorTable:
+    """The most frequent error types of a run, and totals of the others."""
+
+    rows: Sequence[ErrorRow]
+    num_other_types: int
+    num_other_programs: int
+
+
+def turn_changes(run: FinishedRun) -> TurnChanges:
+    """Compare the first with the last turn of a run of several turns."""
+    first, last = run.statistics.first_turn_outcomes, run.statistics.last_turn_outcomes
+    # Of each problem, a step per sample: 1 repaired, -1 spoilt, 0 unchanged.
+    steps_P_K = [
+        [after - before for before, after in zip(first[task_id], last[task_id], strict=True)]
+        for task_id in first
+    ]
+    num_repaired, num_spoilt = (sum(steps.count(step) for steps in steps_P_K) for step in (1, -1))
+    return TurnChanges(change(steps_P_K), num_repaired, num_spoilt)
+
+
+def error_table(run: FinishedRun) -> ErrorTable:
+    """Count the error types of a run at each turn, the most frequent first."""
+    counts_T = run.metrics["errors"]
+    totals = {
+        error_type: sum(counts.get(error_type, 0) for counts in counts_T)
+        for error_type in sorted({error_type for counts in counts_T for error_type in counts})
+    }
+    ranked = sorted(totals, key=lambda error_type: -totals[error_type])
+    others = ranked[NUM_ERROR_ROWS:]
+    rows = [_error_row(run, error_type) for error_type in ranked[:NUM_ERROR_ROWS]]
+    return ErrorTable(rows, len(others), sum(totals[error_type] for error_type in others))
+
+
+def _error_row(run: FinishedRun, error_type: str) -> ErrorRow:
+    fix_rates = [run.metrics["fix_rates"].get(pair, {}).get(error_type) for pair in run.turn_pairs]
+    num_failed = sum(rate["failed"] for rate in fix_rates if rate)
+    num_fixed = sum(rate["fixed"] for rate in fix_rates if rate)
+    return ErrorRow(
+        error_type=error_type,
+        label=printable_error_type(error_type),
+        counts_T=[counts.get(error_type, 0) for counts in run.metrics["errors"]],
+        num_fixed_T=[*(rate["fixed"] if rate else None for rate in fix_rates), None],
+        repaired=wilson(num_fixed, num_failed) if num_failed else None,
+    )
+
+
+def settings(run: FinishedRun) -> dict[str, Any]:
+    """Return run.json as one flat dictionary: options first, versions last."""
+    record = {key: value for key, value in run.record.items() if key not in ("options", "versions")}
+    return {**run.record["options"], **record, **run.record["versions"]}
+
+
+def trajectory_rows(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all samples.jsonl as the page's script reads them, one at a time.
+
+    A row has the number of its run in `run`. Keys whose value is null or false are omitted, because most of a
+    page's size is in its rows.
+    """
+    for number, run in enumerate(runs):
+        for row in run.rows():
+            turns = [_turn(turn) for turn in row["turns"]]
+            yield _compact({**row, "turns": turns, "run": number})
+
+
+def _turn(turn: TurnRow) -> dict[str, Any]:
+    """Drop what the page does not show, and the second copy of the program that the completion holds."""
+    kept = {key: value for key, value in turn.items() if key not in ("completion", "isolation", "reward")}
+    completion, code = turn["completion"], turn["code"]
+    if code and code in completion:
+        return kept | {"around": completion.split(code, 1)}
+    return kept | {"completion": completion}
+
+
+def _compact(value: Any) -> Any:
+    """Drop null and false from dictionaries, and round floats to four digits: times to 0.1 ms."""
+    if isinstance(value, dict):
+        return {key: _compact(item) for key, item in value.items() if item is not None and item is not False}
+    if isinstance(value, list):
+        return [_compact(item) for item in value]
+    return round(value, 4) if isinstance(value, float) else value
