@@ -16,33 +16,34 @@ from pathlib import Path
 import torch
 
 from cocos.config import EvalConfig, open_executor, prompt_protocol
-from cocos.config.command_line import parse, run
+from cocos.config.command_line import parse_options
+from cocos.entry_point import run_command
 from cocos.evaluation.generator import open_generator
-from cocos.evaluation.run import begun_trajectories, evaluate, finish, open_run
+from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
 from cocos.files.durable import save_json
-from cocos.report import load_runs, save_report, show
+from cocos.report import load_runs, print_tables, save_report
 
 
 def main() -> None:
     """The story of an evaluation."""
-    (args,) = parse((EvalConfig,), __doc__)
+    args = parse_options(EvalConfig, __doc__)
     protocol = prompt_protocol(args)
-    trajectories = begun_trajectories(args, protocol)
-    with open_executor(args) as executor, open_run(args, trajectories, executor) as samples:
-        samples.state.print(
-            f"executor isolation: {executor.isolation}; {len(samples.missing)} of {len(trajectories)} "
+    trajectories = plan_trajectories(args, protocol)
+    with open_executor(args) as executor, start_or_resume(args, trajectories, executor) as evaluation:
+        evaluation.state.print(
+            f"executor isolation: {executor.isolation}; {len(evaluation.missing)} of {len(trajectories)} "
             "trajectories to play"
         )
-        if samples.missing:
-            evaluate(samples, open_generator(args), protocol)
-        metrics = finish(samples)
+        if evaluation.missing:
+            evaluate(evaluation, open_generator(args), protocol)
+        metrics = merge_and_summarize(evaluation)
     if metrics is None:  # rank 0 reports
         return
     output_dir = Path(args.output_dir)
     save_json(metrics, output_dir / "metrics.json")
     runs = load_runs([output_dir])
     save_report(runs, output_dir)
-    show(runs)
+    print_tables(runs)
     print(
         f"written to {output_dir}: samples.jsonl metrics.json run.json, and to be read: report.html report.md"
     )
@@ -50,4 +51,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     with torch.inference_mode():
-        run(main)
+        run_command(main)

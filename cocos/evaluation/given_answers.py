@@ -1,45 +1,46 @@
-"""Answers that were written elsewhere and stand as the first turns of an evaluation: references, programs to
-be repaired, another run's samples, or any file of them.
+"""Completions that are supplied for the first turns instead of sampled: reference solutions, buggy programs,
+the samples of another run, or any file of answers.
 
-A file's rows are those of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`; rows of
-one task are its samples 0, 1, ... where they do not say. Knows problems and rows; does not know models.
+A row of such a file is a row of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`.
+Rows of one task without the key `sample` are its samples 0, 1, ... in file order. Does not know models.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from cocos.evaluation.sample_rows import completions
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.trajectories import Trajectory
+from cocos.trajectories import Key, Trajectory
 
-FIELDS = {"references": "code", "buggy": "buggy_code"}  # what a problem itself can answer with
-Answers = dict[tuple[str, int], tuple[str, ...]]  # by task_id and sample: what each turn says
+PROBLEM_SOURCES = {"references": "code", "buggy": "buggy_code"}  # source -> field of the problem
+AnswersByKey = dict[Key, tuple[str, ...]]  # the completions of turns 1, 2, ...
 
 
 def given_answers(
     sources: Sequence[str], trajectories: Sequence[Trajectory], protocol: PromptProtocol
 ) -> list[tuple[str, ...]]:
-    """The first turns of each trajectory.
+    """Return the completions that are supplied for each trajectory.
 
     Args:
-        sources: `references` and `buggy` give one turn each, a file as many as its rows have; one after
-            another.
-        trajectories: Not begun yet.
-        protocol: Says how a program is put as an answer.
+        sources: In the order of the turns. `references` and `buggy` supply one turn each; a file supplies as
+            many turns as its row has.
+        trajectories: Empty trajectories; their keys choose the rows of a file.
+        protocol: Formats a program as a completion.
 
     Raises:
-        DataError: A problem has no such program, or a file no row for a trajectory.
+        DataError: A problem does not have such a program, or a file has no row for a trajectory.
 
     """
-    files = {source: load_answers(source) for source in sources if source not in FIELDS}
+    files = {source: load_answers(source) for source in sources if source not in PROBLEM_SOURCES}
     return [
         tuple(
             text
             for source in sources
             for text in (
-                _row(files[source], trajectory, source)
+                _find_answers(files[source], trajectory.key, source)
                 if source in files
                 else [protocol.answer(_program(trajectory.problem, source))]
             )
@@ -48,51 +49,52 @@ def given_answers(
     ]
 
 
-def load_answers(path: str | Path) -> Answers:
-    """Read a file of answers.
+def load_answers(path: str | Path) -> AnswersByKey:
+    """Load a file of answers.
 
     Raises:
-        DataError: It cannot be read, a row has no answers, or two rows are of one sample.
+        DataError: The file cannot be read, a row has no answers, or two rows have the same task and sample.
 
     """
-    answers: Answers = {}
-    samples: Counter[str] = Counter()
+    answers: AnswersByKey = {}
+    num_samples: Counter[str] = Counter()
     for place, row in read_rows(Path(path)):
         if not isinstance(row, dict) or not (texts := _texts(row)):
             raise DataError(
                 f'{place}: expected a row of samples.jsonl, or {{"task_id": ..., "answers": ["...", ...]}}'
             )
         task_id = str(row.get("task_id"))
-        key = (task_id, row.get("sample", samples[task_id]))
+        key = (task_id, row.get("sample", num_samples[task_id]))
         if key in answers:
             raise DataError(f"{place}: sample {key[1]} of task {task_id!r} occurs twice; keep one of them")
-        samples[task_id] += 1
+        num_samples[task_id] += 1
         answers[key] = texts
     return answers
 
 
 def _texts(row: dict) -> tuple[str, ...]:
-    """What each turn says; () where the row does not."""
-    match row:  # a row of samples.jsonl has `answers` too: where its own first turns came from
-        case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
-            return tuple(str(turn["completion"]) for turn in turns)
-        case {"answers": list(texts)} if all(isinstance(text, str) for text in texts):
-            return tuple(texts)
+    """Return the completions of a row's turns, or () if it has none."""
+    # `turns` first: a row of samples.jsonl has `answers` too, the sources of its own first turns.
+    if texts := completions(row):
+        return texts
+    match row:
+        case {"answers": list(answers)} if all(isinstance(answer, str) for answer in answers):
+            return tuple(answers)
     return ()
 
 
-def _row(answers: Answers, trajectory: Trajectory, source: str) -> tuple[str, ...]:
-    key = (trajectory.problem.task_id, trajectory.sample)
+def _find_answers(answers: AnswersByKey, key: Key, source: str) -> tuple[str, ...]:
     if key not in answers:
         raise DataError(f"{source}: has no answers for sample {key[1]} of task {key[0]!r}; see --num_samples")
     return answers[key]
 
 
 def _program(problem: Problem, source: str) -> str:
-    code = getattr(problem, FIELDS[source])
+    field = PROBLEM_SOURCES[source]
+    code = getattr(problem, field)
     if not code.strip():
         raise DataError(
-            f"--answers {source}: task {problem.task_id!r} has no {FIELDS[source]}; leave it out with "
-            "--task_ids, or give a file of answers"
+            f"--answers {source}: task {problem.task_id!r} has no {field}; leave it out with --task_ids, or "
+            "give a file of answers"
         )
     return code

@@ -1,59 +1,226 @@
-"""What is written beside and into results: a trajectory as a row of samples.jsonl, a run as run.json."""
+"""The schema of samples.jsonl: a trajectory as a row, and back.
+
+Every reader and writer of rows goes through this module. docs/evaluation.md prints the attributes below as
+tables; a test compares the two. Does not know where rows are stored.
+"""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict, Unpack, cast
 
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
 from cocos.metrics import error_type
 from cocos.problems import Problem
 from cocos.rewards import turn_reward
-from cocos.trajectories import Trajectory, Turn
+from cocos.trajectories import Key, Trajectory, Turn
+
+SCHEMA_VERSION = 1
 
 
-def trajectory_to_row(trajectory: Trajectory, **conditions: object) -> dict[str, Any]:
-    """Plain values for JSON; `reward` is the share of tests passed, null where the executor itself failed.
+class VerdictRow(TypedDict):
+    """Outcome of one test.
 
-    `tests` are the sources of the tests that the verdicts are about; those after the first
-    `num_visible_tests` were never shown to the model. `error_type` is that of the first that did not pass.
+    Attributes:
+        status: `passed`, `failed` (the assertion is false), `error`, `timeout`, `memory`, or `not_run` (an
+            earlier test ended the process).
+        error_type: Class name of the exception.
+        message: Text of the exception, truncated.
+        expected: `repr` of the value that a false comparison expects.
+        actual: `repr` of the value that the program returned instead.
+        duration_s: Wall time of this test in seconds; 0 if it did not finish.
+        in_child: The test was judged in the process that ran the candidate.
+
+    """
+
+    status: str
+    error_type: str | None
+    message: str | None
+    expected: str | None
+    actual: str | None
+    duration_s: float
+    in_child: bool
+
+
+class TurnRow(TypedDict):
+    """One turn.
+
+    Attributes:
+        told: Feedback that stood in this turn's prompt; "" for none.
+        completion: The model's answer.
+        code: The program extracted from the completion; "" if it contains none.
+        reward: Share of tests passed, in [0, 1]; null after an infrastructure failure.
+        is_right: Every test passed, hidden ones too.
+        is_given: The completion was supplied with `--answers`, not sampled.
+        is_carried: The trajectory had already ended (`--early_stop`); the turn repeats the last answer.
+        is_resampled: The first completion repeated the previous program, so a second one was sampled.
+        error_type: Error type of the first test that did not pass: an exception's name, `Timeout` or
+            `Memory`; null if all passed.
+        verdicts: One per entry of `tests`; empty after an infrastructure failure.
+        infra_error: Reason why the executor or the endpoint failed; null if neither did.
+        isolation: Isolation level in force when the program ran.
+        num_prompt_tokens: Length of the prompt in tokens.
+        num_completion_tokens: Length of the completion in tokens.
+        is_truncated: The completion reached the length limit.
+        generation_s: This completion's share of its batch's generation time, in seconds.
+        execution_s: Wall time of the program and its tests, in seconds.
+
+    """
+
+    told: str
+    completion: str
+    code: str
+    reward: float | None
+    is_right: bool
+    is_given: bool
+    is_carried: bool
+    is_resampled: bool
+    error_type: str | None
+    verdicts: list[VerdictRow]
+    infra_error: str | None
+    isolation: str
+    num_prompt_tokens: int
+    num_completion_tokens: int
+    is_truncated: bool
+    generation_s: float
+    execution_s: float
+
+
+class Conditions(TypedDict, total=False):
+    """Options that change what is measured. Only rows with equal conditions can be compared.
+
+    Attributes:
+        protocol: `--protocol`: the wording of the prompts.
+        feedback: `--feedback`: what the prompts say about the previous program.
+        early_stop: `--early_stop`: a trajectory ends once its program passes the visible tests.
+        on_repeat: `--on_repeat`: what happens to a program that repeats the previous one.
+        temperature: `--temperature`: sampling temperature of turns 1, 2, ...; the last one also holds for
+            later turns.
+        visible_tests: `--visible_tests`: how many tests of each problem the model may see; null for those
+            that the file does not hide.
+        answers: `--answers`: sources of the completions that were supplied for the first turns.
+
+    """
+
+    protocol: str
+    feedback: str
+    early_stop: bool
+    on_repeat: str
+    temperature: list[float]
+    visible_tests: int | None
+    answers: list[str]
+
+
+class SampleRow(Conditions):
+    """One trajectory.
+
+    Attributes:
+        schema_version: Version of this schema: 1.
+        task_id: Identifier of the problem.
+        sample: Index among the independent trajectories of the problem, from 0.
+        text: Task description of the problem.
+        tests: Source of every scored test, the visible ones first.
+        num_visible_tests: How many of `tests` the model may see.
+        turns: Turns 1, 2, ... in order.
+
+    """
+
+    schema_version: int
+    task_id: str
+    sample: int
+    text: str
+    tests: list[str]
+    num_visible_tests: int
+    turns: list[TurnRow]
+
+
+def trajectory_to_row(trajectory: Trajectory, **conditions: Unpack[Conditions]) -> SampleRow:
+    """Return the row of a trajectory, made of values that JSON has.
 
     Args:
-        conditions: What the row was made under and can only be compared under (see `EvalConfig.conditions`).
+        trajectory: A played trajectory.
+        conditions: See `EvalConfig.conditions`.
 
     """
     return {
+        "schema_version": SCHEMA_VERSION,
         "task_id": trajectory.problem.task_id,
         "sample": trajectory.sample,
         **conditions,
         "text": trajectory.problem.text,
         "tests": list(trajectory.problem.scored_tests),
         "num_visible_tests": len(trajectory.problem.test_list),
-        "turns": [_turn(turn) for turn in trajectory.turns],
+        "turns": [_turn_to_row(turn) for turn in trajectory.turns],
     }
 
 
-def trajectory_from_row(row: dict[str, Any], problem: Problem) -> Trajectory:
-    """The trajectory of a row, but for its token ids: `trajectory_to_row` makes the same row of it again."""
-    turns = []
-    for turn in row["turns"]:
-        verdicts = tuple(Verdict(**v | {"status": Status(v["status"])}) for v in turn["verdicts"])
-        completion = Completion(
-            (),
-            turn["completion"],
-            is_truncated=turn["is_truncated"],
-            duration_s=turn["generation_s"],
-            num_prompt_tokens=turn["num_prompt_tokens"],
-            num_completion_tokens=turn["num_completion_tokens"],
+def trajectory_from_row(row: SampleRow, problem: Problem) -> Trajectory:
+    """Return the trajectory of a row, without token ids, which a row does not contain.
+
+    `trajectory_to_row` turns the result into the same row again.
+    """
+    return Trajectory(problem, row["sample"], tuple(_turn_from_row(turn) for turn in row["turns"]))
+
+
+def validate_row(value: object, place: Place) -> SampleRow:
+    """Return a parsed line of samples.jsonl after checking its version and its keys.
+
+    Raises:
+        DataError: The value is not a row, or an earlier or later version of the schema wrote it.
+
+    """
+    if isinstance(value, dict) and {"task_id", "turns"} <= value.keys():
+        if "schema_version" not in value:
+            raise DataError(
+                f"{place}: the row was written by an earlier version (it has no schema_version); score it "
+                f"again with --answers {place.path} and another --output_dir"
+            )
+        if value["schema_version"] != SCHEMA_VERSION:
+            raise DataError(
+                f"{place}: the row has schema_version {value['schema_version']!r}, expected "
+                f"{SCHEMA_VERSION}; score it again with --answers {place.path} and another --output_dir"
+            )
+    if not _is_row(value):
+        raise DataError(
+            f"{place}: not a row of samples.jsonl; repair or remove the line, or evaluate again into another "
+            "--output_dir"
         )
-        result = ExecutionResult(verdicts, turn["infra_error"], turn["isolation"], turn["execution_s"])
-        flags = {name: turn[name] for name in ("told", "is_given", "is_resampled", "is_carried")}
-        turns.append(Turn((), completion, turn["code"], result, **flags))
-    return Trajectory(problem, row["sample"], tuple(turns))
+    return cast(SampleRow, value)
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
-    completion = turn.completion
+def row_key(row: SampleRow) -> Key:
+    """Return the key of the row's trajectory: (task_id, sample)."""
+    return row["task_id"], row["sample"]
+
+
+def has_infra_failure(row: SampleRow) -> bool:
+    """Return whether the executor or the endpoint failed in one of the turns. Such a row has no score."""
+    return any(turn["infra_error"] is not None for turn in row["turns"])
+
+
+def completions(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the completions of a row's turns, whatever its schema version; () if it is not such a row."""
+    match row:
+        case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
+            return tuple(str(turn["completion"]) for turn in turns)
+    return ()
+
+
+def _is_row(value: object) -> bool:
+    if not isinstance(value, dict) or not SampleRow.__required_keys__ <= value.keys():
+        return False
+    if not isinstance(value["task_id"], str) or not isinstance(value["sample"], int):
+        return False
+    turns = value["turns"]
+    return isinstance(turns, list) and all(
+        isinstance(turn, dict) and TurnRow.__required_keys__ <= turn.keys() for turn in turns
+    )
+
+
+def _turn_to_row(turn: Turn) -> TurnRow:
+    completion, result = turn.completion, turn.result
     num_prompt_tokens, num_completion_tokens = completion.num_prompt_tokens, completion.num_completion_tokens
+    # An endpoint counts tokens and returns no ids; the other generators return ids and no counts.
     if num_prompt_tokens is None:
         num_prompt_tokens = len(turn.prompt_ids)
     if num_completion_tokens is None:
@@ -62,18 +229,44 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "told": turn.told,
         "completion": completion.text,
         "code": turn.code,
-        "reward": turn_reward(turn.result),
-        "is_right": turn.result.all_passed,
+        "reward": turn_reward(result),
+        "is_right": result.all_passed,
         "is_given": turn.is_given,
         "is_carried": turn.is_carried,
         "is_resampled": turn.is_resampled,
-        "error_type": error_type(turn.result),
-        "verdicts": [asdict(verdict) for verdict in turn.result.verdicts],
-        "infra_error": turn.result.infra_error,
-        "isolation": turn.result.isolation,
+        "error_type": error_type(result),
+        "verdicts": [cast(VerdictRow, asdict(verdict)) for verdict in result.verdicts],
+        "infra_error": result.infra_error,
+        "isolation": result.isolation,
         "num_prompt_tokens": num_prompt_tokens,
         "num_completion_tokens": num_completion_tokens,
         "is_truncated": completion.is_truncated,
         "generation_s": round(completion.duration_s, 4),
-        "execution_s": round(turn.result.duration_s, 4),
+        "execution_s": round(result.duration_s, 4),
     }
+
+
+def _turn_from_row(row: TurnRow) -> Turn:
+    verdicts = [Verdict(**verdict | {"status": Status(verdict["status"])}) for verdict in row["verdicts"]]  # type: ignore[arg-type]
+    return Turn(
+        prompt_ids=(),
+        completion=Completion(
+            token_ids=(),
+            text=row["completion"],
+            is_truncated=row["is_truncated"],
+            duration_s=row["generation_s"],
+            num_prompt_tokens=row["num_prompt_tokens"],
+            num_completion_tokens=row["num_completion_tokens"],
+        ),
+        code=row["code"],
+        result=ExecutionResult(
+            verdicts=tuple(verdicts),
+            infra_error=row["infra_error"],
+            isolation=row["isolation"],
+            duration_s=row["execution_s"],
+        ),
+        told=row["told"],
+        is_given=row["is_given"],
+        is_resampled=row["is_resampled"],
+        is_carried=row["is_carried"],
+    )

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.evaluation.sample_files import Lock
+from cocos.evaluation.sample_files import FolderLock
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import load_problems, save_problems
@@ -189,8 +189,8 @@ def test_more_samples_are_added_to_a_run(problems, tmp_path):
 
 
 def test_two_runs_in_one_folder_are_refused(problems, tmp_path):
-    other = Lock(tmp_path)
-    other.take(alone=False)
+    other = FolderLock(tmp_path)
+    other.lock_shared()
     with pytest.raises(DataError, match="another run is writing there"):
         evaluated(Drawing(), **options(problems, tmp_path, limit=4))
     other.close()

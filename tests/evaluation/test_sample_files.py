@@ -9,20 +9,27 @@ import time
 
 import pytest
 
-from cocos.evaluation.sample_files import Lock, append, appending, is_scored, key, settle
+from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, open_for_append
+from cocos.evaluation.sample_rows import has_infra_failure, row_key, trajectory_to_row
+from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError
+from cocos.generation import Completion
+from cocos.problems import Problem
+from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 
 KEYS = [(str(n), sample) for n in range(4) for sample in range(2)]
 
 
 def row(task_id, sample=0, answer="ü\u2028 \N{SNAKE}", infra_error=None):
-    return {"task_id": task_id, "sample": sample, "turns": [{"code": answer, "infra_error": infra_error}]}
+    result = ExecutionResult(() if infra_error else (Verdict(Status.PASSED),), infra_error)
+    turn = Turn((1,), Completion((1, 2), answer), answer, result)
+    return trajectory_to_row(Trajectory(Problem(task_id, "Write f.", ("assert f()",)), sample, (turn,)))
 
 
 def written(folder, rows, rank=0):
-    with appending(folder, rank) as file:
-        append(file, rows)
+    with open_for_append(folder, rank) as file:
+        append_rows(file, rows)
     return (folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl")).read_bytes()
 
 
@@ -33,31 +40,37 @@ def test_a_file_cut_at_any_byte_loses_the_row_in_flight_and_nothing_else(tmp_pat
     for cut in range(len(data)):
         path.write_bytes(data[:cut])
         whole = data[:cut].count(b"\n")
-        assert list(settle(tmp_path, KEYS).values()) == rows[:whole]
+        assert list(merge_files(tmp_path, KEYS).values()) == rows[:whole]
         assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:whole])
         is_torn = cut > 0 and data[cut - 1 : cut] != b"\n"
-        assert ("the last row was cut off" in capsys.readouterr().out) == is_torn
-    written(tmp_path, rows[len(settle(tmp_path, KEYS)) :])
+        assert ("the last row was incomplete" in capsys.readouterr().out) == is_torn
+    written(tmp_path, rows[len(merge_files(tmp_path, KEYS)) :])
     assert path.read_bytes() == data
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", '{"task_id": "1"}', '{"task_id": "1", "sample": 0, "turns": [{}]}', "\x00\x00", ""]
+    "line",
+    [
+        *("{", "[]", "\x00\x00", "", '{"task_id": "1"}'),
+        '{"schema_version": 1, "task_id": "1", "sample": 0, "turns": [{}]}',
+    ],
 )
 def test_a_bad_line_in_the_middle_is_an_error_that_names_file_and_line(tmp_path, line):
     written(tmp_path, [row("0"), row("1")])
     path = tmp_path / "samples.jsonl"
     first, second, _ = path.read_text().split("\n")
     path.write_text(f"{first}\n{line}\n{second}\n")
-    with pytest.raises(DataError, match=r"samples\.jsonl:2: is no row of samples"):
-        settle(tmp_path, KEYS)
+    with pytest.raises(DataError, match=r"samples\.jsonl:2: not a row of samples"):
+        merge_files(tmp_path, KEYS)
     assert path.read_text() == f"{first}\n{line}\n{second}\n"
 
 
 def test_a_row_of_another_run_is_refused(tmp_path):
     written(tmp_path, [row("0"), row("9", 1)])
-    with pytest.raises(DataError, match=r"samples\.jsonl:2: sample 1 of task '9' is none of this run"):
-        settle(tmp_path, KEYS)
+    with pytest.raises(
+        DataError, match=r"samples\.jsonl:2: sample 1 of task '9' does not belong to this run"
+    ):
+        merge_files(tmp_path, KEYS)
 
 
 def test_what_the_ranks_wrote_becomes_one_file_in_the_order_of_the_problems(tmp_path):
@@ -65,7 +78,7 @@ def test_what_the_ranks_wrote_becomes_one_file_in_the_order_of_the_problems(tmp_
     written(tmp_path, [rows["2", 0], rows["0", 1]])
     written(tmp_path, [rows["3", 1], rows["0", 0]], rank=1)
     written(tmp_path, [rows["1", 0]], rank=12)
-    there = settle(tmp_path, KEYS)
+    there = merge_files(tmp_path, KEYS)
     assert list(there) == [("0", 0), ("0", 1), ("1", 0), ("2", 0), ("3", 1)]
     assert [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().split("\n")[:-1]] == list(
         there.values()
@@ -75,40 +88,40 @@ def test_what_the_ranks_wrote_becomes_one_file_in_the_order_of_the_problems(tmp_
 
 def test_of_the_rows_of_one_sample_the_scored_one_stands_else_the_last(tmp_path):
     failed, failed_again, scored = row("0", infra_error="a"), row("0", infra_error="b"), row("0")
-    assert not is_scored(failed) and is_scored(scored)
+    assert has_infra_failure(failed) and not has_infra_failure(scored)
     written(tmp_path, [failed, failed_again])
-    assert settle(tmp_path, KEYS) == {("0", 0): failed_again}
+    assert merge_files(tmp_path, KEYS) == {("0", 0): failed_again}
     written(tmp_path, [scored])
     written(tmp_path, [failed], rank=1)
-    assert settle(tmp_path, KEYS) == {key(scored): scored}
+    assert merge_files(tmp_path, KEYS) == {row_key(scored): scored}
     assert (tmp_path / "samples.jsonl").read_text().count("\n") == 1
 
 
 def test_text_that_utf_8_does_not_have_comes_back(tmp_path):
     odd = row("0", answer="\ud800 and \\ud800")
     written(tmp_path, [odd])
-    assert settle(tmp_path, KEYS) == {("0", 0): odd}
+    assert merge_files(tmp_path, KEYS) == {("0", 0): odd}
 
 
 def test_a_folder_is_held_until_its_holder_dies(tmp_path):
     script = (
-        "import sys, time; from pathlib import Path; from cocos.evaluation.sample_files import Lock\n"
-        f"lock = Lock(Path({str(tmp_path)!r})); lock.take(alone=True); print('held', flush=True)\n"
-        "lock.take(alone=False); print('shared', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from cocos.evaluation.sample_files import FolderLock\n"
+        f"lock = FolderLock(Path({str(tmp_path)!r})); lock.lock_exclusive(); print('held', flush=True)\n"
+        "lock.lock_shared(); print('shared', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "held\n" and holder.stdout.readline() == "shared\n"
-    mine, rank = Lock(tmp_path), Lock(tmp_path)
+    mine, rank = FolderLock(tmp_path), FolderLock(tmp_path)
     with pytest.raises(DataError, match="another run is writing there"):
-        mine.take(alone=True)
-    rank.take(alone=False)  # another rank of the same run
+        mine.lock_exclusive()
+    rank.lock_shared()  # another rank of the same run
     rank.close()
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     deadline = time.monotonic() + 10
     while True:
         try:
-            mine.take(alone=True)
+            mine.lock_exclusive()
             break
         except DataError:
             assert time.monotonic() < deadline

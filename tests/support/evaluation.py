@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.evaluation.generator import open_generator
-from cocos.evaluation.run import begun_trajectories, evaluate, finish, open_run
+from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem
 from cocos.prompts import answer
@@ -46,10 +46,10 @@ def evaluated(answering=None, /, **options) -> dict:
     """What test.py does, but for the report; the metrics."""
     args = EvalConfig(**{"executor_workers": 1, **options})
     protocol = prompt_protocol(args)
-    trajectories = begun_trajectories(args, protocol)
-    with open_executor(args) as executor, open_run(args, trajectories, executor) as run:
+    trajectories = plan_trajectories(args, protocol)
+    with open_executor(args) as executor, start_or_resume(args, trajectories, executor) as run:
         evaluate(run, answering or open_generator(args), protocol)
-        return finish(run)
+        return merge_and_summarize(run)
 
 
 def rows(folder: Path) -> list[dict]:

@@ -1,0 +1,70 @@
+"""The record of a run, and its comparison with the options under which the run is resumed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cocos.config import EvalConfig
+from cocos.evaluation.given_answers import PROBLEM_SOURCES
+from cocos.executor import Executor
+from cocos.files.json_lines import DataError
+from cocos.files.run_record import run_record, sha256
+
+# Results do not depend on these options, so a resumed run may change them.
+OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
+    *("output_dir", "resume", "accept_changes", "executor_workers", "max_infra_share"),
+    *("api_key_env", "concurrency", "max_retries", "request_timeout_s"),
+)
+
+
+def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
+    """Return the contents of run.json: everything on which the results depend."""
+    answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
+    data = [path for path in (args.test_data, args.few_shot_data, *answer_files) if path]
+    weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
+    return run_record(
+        args,
+        data_sha256={path: sha256(path) for path in (*data, *sorted(map(str, weights)))},
+        isolation=executor.isolation,
+        changes=[],
+        **args.conditions,
+    )
+
+
+def configuration_changes(args: EvalConfig, record: dict[str, Any]) -> list[str]:
+    """Return how the record differs from that of the existing run, after the changes of earlier resumptions.
+
+    Raises:
+        ValueError: `--resume` is not given, or there are changes and `--accept_changes` is not given.
+
+    """
+    folder = Path(args.output_dir)
+    if not args.resume:
+        raise ValueError(f"{folder} has samples; --resume continues that run, or choose another --output_dir")
+    try:
+        old_record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        earlier_changes, old = old_record["changes"], _flatten(old_record)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{folder}/run.json does not say what the samples were made with ({error!r}); choose another "
+            "--output_dir"
+        ) from None
+    new = _flatten(json.loads(json.dumps(record, default=str)))  # the types that JSON has, as in `old`
+    changes = [
+        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name) and name not in OPTIONS_WITHOUT_EFFECT_ON_RESULTS
+    ]
+    if changes and not args.accept_changes:
+        raise ValueError(
+            f"{folder} was made with another configuration: {'; '.join(changes)}; go back to it, choose "
+            "another --output_dir, or mix the two with --accept_changes"
+        )
+    return [*earlier_changes, *changes]
+
+
+def _flatten(record: dict[str, Any]) -> dict[str, Any]:
+    """Return options, versions, checksums and the other entries of a record in one dictionary."""
+    nested = ("options", "versions", "data_sha256")
+    parts = [record[name] for name in nested] + [{k: v for k, v in record.items() if k not in nested}]
+    return {name: value for part in parts for name, value in part.items() if name != "changes"}
