@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the executor's better isolation levels available for a test run (as root, on Debian): installs bubblewrap; installs
-# docker.io and debootstrap where no engine answers, starts the daemon and builds the image. Always exits 0, and says in a line
-# per level what the run will exercise.
+# Prepares the executor's isolation levels "namespaces" and "docker" for a test run; run it as root on Debian.
+# Installs bubblewrap. If no docker engine answers, installs docker.io and debootstrap, starts the daemon and builds the
+# image. Prints one line per level: whether the tests will exercise it. Always exits 0, because the tests skip what is missing.
 set -u
 here=$(dirname "$0")
 docker=${DOCKER_BIN:-docker}

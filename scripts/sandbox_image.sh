@@ -1,12 +1,14 @@
 #!/bin/sh
-# Builds the image of the executor's level "docker": a system with nothing but Python. Needs an engine that answers.
-#   scripts/sandbox_image.sh              from python:3.11-slim where a registry is reached, else by debootstrap (root, Debian)
+# Builds the image of the executor's isolation level "docker": a system with Python and nothing else.
+#   scripts/sandbox_image.sh
+# Needs a running docker engine. As root on a machine with debootstrap it builds a Debian system, which needs no
+# image registry; otherwise it starts from python:3.11-slim.
 # SANDBOX_DOCKER_IMAGE names the image (default cocos-sandbox), DOCKER_BIN the client (default docker).
 set -eu
 docker=${DOCKER_BIN:-docker}
 image=${SANDBOX_DOCKER_IMAGE:-cocos-sandbox}
 
-"$docker" version --format '{{.Server.Version}}' >/dev/null || { echo "no docker engine answers" >&2; exit 1; }
+"$docker" version --format '{{.Server.Version}}' >/dev/null || { echo "no docker engine answers; start the daemon, or join the docker group" >&2; exit 1; }
 
 if ! command -v debootstrap >/dev/null || [ "$(id -u)" != 0 ]; then
     exec "$docker" build --tag "$image" - <<'DOCKERFILE'

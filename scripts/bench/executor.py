@@ -1,12 +1,11 @@
-"""Programs per second on MBPP's reference solutions at each isolation level, beside what the machine itself
-can do.
+"""Benchmark of the executor: MBPP's reference solutions per second at each isolation level.
 
     python scripts/bench/executor.py --data ../shared/datasets/mbpp.jsonl --output_file build/executor.json
 
-Every round measures, in turn, the machine's empty-fork rate (as many processes forking at once as there are
-workers; each forks from an image with the same modules as the executor's zygote), one fresh `python -I` per
-program, and each level. The figures are medians over the rounds, so that ratios come from one run on one
-machine. Programs that take longer than 0.5 s by themselves are left out: they measure the program.
+Rates depend on the machine, so every round also measures two rates to compare with. The first is that of
+empty forks: as many processes as there are workers fork at once, with or without the modules of the executor's
+zygote. The second is that of one fresh `python -I` per program. All figures are medians over the rounds.
+Programs that take longer than 0.5 s are left out: they would measure themselves and not the executor.
 """
 
 import argparse
@@ -14,13 +13,10 @@ import json
 import platform
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cocos.executor import Executor, Program
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
@@ -28,7 +24,7 @@ from cocos.executor.sandboxes.levels import LEVELS
 from cocos.problems import load_problems
 
 FORKS = 3000
-FRESH_PROGRAMS = 150  # of them one `python -I` each: enough for a rate, and quick
+FRESH_PROGRAMS = 150  # programs that run with one `python -I` each: enough for a rate, and still quick
 SLOW_S = 0.5
 EMPTY_FORKS = f"""
 import gc, os, sys, time
@@ -50,7 +46,13 @@ print({FORKS} / (time.perf_counter() - started))
 
 
 def empty_fork_rate(num_workers: int, preload: bool) -> float:
-    """Forks per second of `num_workers` processes at the same time, each child doing nothing but exit."""
+    """Return the forks per second of `num_workers` processes at the same time; each child only exits.
+
+    Args:
+        num_workers: Processes that fork.
+        preload: Load the modules of the executor's zygote first. A larger process takes longer to fork.
+
+    """
     command = [INTERPRETER, *FLAGS, "-c", EMPTY_FORKS.format(preload=preload)]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(num_workers)]
@@ -63,7 +65,7 @@ def empty_fork_rate(num_workers: int, preload: bool) -> float:
 
 
 def fresh_interpreter_rate(programs: list[Program], num_workers: int, folder: str) -> float:
-    """Programs per second with one `python -I` each, `num_workers` at a time."""
+    """Return the programs per second with one `python -I` each, `num_workers` at a time."""
     paths = []
     for number, program in enumerate(programs):
         path = Path(folder, f"{number}.py")
@@ -82,7 +84,7 @@ def fresh_interpreter_rate(programs: list[Program], num_workers: int, folder: st
 
 
 def executor_rate(executor: Executor, programs: list[Program]) -> float:
-    """Programs per second of a running executor; every one must pass."""
+    """Return the programs per second of a running executor; every program must pass."""
     started = time.perf_counter()
     results = executor.run(programs)
     spent_s = time.perf_counter() - started
@@ -91,7 +93,7 @@ def executor_rate(executor: Executor, programs: list[Program]) -> float:
 
 
 def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict:
-    """All rates of all rounds, their medians, and the two ratios that the executor is judged by."""
+    """Return the rates of all rounds, their medians, and the ratios to empty forks and to `python -I`."""
     programs = [Program(p.code, p.test_list, p.setup) for p in load_problems(path)]
     executors = {name: Executor(num_workers, sandbox=name) for name in levels}
     try:
@@ -100,6 +102,7 @@ def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict
         rates: dict[str, list[float]] = {}
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(rounds):
+                # One of each per round, so that a change of the machine's load affects all of them.
                 rates.setdefault("empty_fork", []).append(empty_fork_rate(num_workers, preload=True))
                 rates.setdefault("empty_fork_bare", []).append(empty_fork_rate(num_workers, preload=False))
                 fresh = fresh_interpreter_rate(programs[:FRESH_PROGRAMS], num_workers, folder)
@@ -123,18 +126,24 @@ def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict
 
 
 def main() -> None:
-    """Parse the arguments, measure, print a table and write the JSON."""
-    offered = [level.name for level in LEVELS if level.missing_reason() is None]
+    """Parse the arguments, measure, print a table and write the report."""
+    working_levels = [level.name for level in LEVELS if level.missing_reason() is None]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--data", default="../shared/datasets/mbpp.jsonl", help="MBPP-format file with references"
     )
-    parser.add_argument("--num_workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--levels", nargs="+", choices=offered, default=offered)
-    parser.add_argument("--output_file", help="where to write the JSON")
+    parser.add_argument("--num_workers", type=int, default=2, help="programs that run at the same time")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each rate")
+    parser.add_argument(
+        "--levels",
+        nargs="+",
+        choices=working_levels,
+        default=working_levels,
+        help="isolation levels to measure (default: all that work on this machine)",
+    )
+    parser.add_argument("--output_file", help="JSON file to write the report to")
     arguments = parser.parse_args()
     report = measure(arguments.data, arguments.num_workers, arguments.rounds, arguments.levels)
     for name, rate in report["median_per_s"].items():
