@@ -1,4 +1,4 @@
-"""From the options of an evaluation to the generator that they name."""
+"""The generator of an evaluation, opened as the options of test.py describe it."""
 
 from transformers import GenerationConfig
 
@@ -6,38 +6,39 @@ from cocos.config import EvalConfig
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.generation.tokenizer import end_ids, load_tokenizer
+from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 
 
 def open_generator(args: EvalConfig) -> Generator:
-    """The generator that the options ask for; says what it runs on.
+    """Load the model or connect to the endpoint that the options name, and print what is used.
 
     Raises:
-        ValueError: The checkpoint, a package or a key is missing.
+        ValueError: The checkpoint, a package or an API key is missing.
 
     """
     if not args.model_name_or_path:
-        return ScriptedGenerator(lambda prompt: "")  # every answer is given
+        # --answers gives the answers of every turn, so that the generator is never called.
+        return ScriptedGenerator(lambda prompt: "")
     if args.generator == "api":
         return _open_endpoint(args)
     tokenizer = load_tokenizer(args.model_name_or_path)
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
 
-        eos_ids = end_ids(_generation_config(args.model_name_or_path), tokenizer)
-        sizes = (args.dtype, args.max_completion_length)
-        return VLLMGenerator(args.model_name_or_path, tokenizer, eos_ids, *sizes)
+        eos_ids = eos_token_ids(_load_generation_config(args.model_name_or_path), tokenizer)
+        return VLLMGenerator(
+            args.model_name_or_path, tokenizer, eos_ids, args.dtype, args.max_completion_length
+        )
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
     print(f"model on {model.device} in {model.dtype}, attention {model.config._attn_implementation}")
-    return HuggingFaceGenerator(
-        model, tokenizer, args.max_completion_length, args.batch_size
-    )
+    return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)
 
 
 def _open_endpoint(args: EvalConfig) -> Generator:
-    try:
+    try:  # the packages of an optional extra
         from cocos.generation.api_keys import read_keys
-        from cocos.generation.endpoint import EndpointGenerator, Retries
+        from cocos.generation.endpoint import EndpointGenerator
+        from cocos.generation.retry import RetryPolicy
     except ImportError as error:
         raise ValueError(f'--generator api needs {error.name}: pip install "cocos-lab[api]"') from None
     keys = read_keys(args.api_key_env)
@@ -45,20 +46,20 @@ def _open_endpoint(args: EvalConfig) -> Generator:
         raise ValueError(
             f"no key in {args.api_key_env}, neither in the environment nor in .env; set it there"
         )
-    print(f"asking {args.base_url or 'OpenAI'} for {args.model_name_or_path}, {len(keys)} keys")
+    print(f"requesting {args.model_name_or_path} from {args.base_url or 'OpenAI'} with {len(keys)} API keys")
     return EndpointGenerator(
         args.model_name_or_path,
         args.base_url,
-        keys or ["none"],  # a server of one's own often asks for none
+        keys or ["none"],  # the client needs a key even if a local server ignores it
         args.max_completion_length,
         args.concurrency,
         args.request_timeout_s,
-        Retries(args.max_retries),
+        RetryPolicy(args.max_retries),
     )
 
 
-def _generation_config(name_or_path: str) -> GenerationConfig | None:
-    """That of a checkpoint whose model is not loaded here; None where it has none."""
+def _load_generation_config(name_or_path: str) -> GenerationConfig | None:
+    """Load the generation config of a checkpoint, or return None if it has none."""
     try:
         return GenerationConfig.from_pretrained(name_or_path)
     except OSError:

@@ -1,7 +1,4 @@
-"""API keys: where they come from, in whose turn they are used, and that no text tells them.
-
-A key is known by its number wherever something is said about it.
-"""
+"""API keys: loading, rotation and redaction. Errors name a key by its number, never by its text."""
 
 import os
 import threading
@@ -15,8 +12,9 @@ ENV_FILE = ".env"
 
 
 def read_keys(variable: str) -> list[str]:
-    """The keys in an environment variable, or of that name in a file `.env` here; several are separated by
-    commas. None where there is no such variable.
+    """Return the API keys in an environment variable, separated by commas.
+
+    If the variable is unset or empty, it is looked up in the file `.env` of the working directory.
     """
     from_file = dotenv_values(ENV_FILE) if Path(ENV_FILE).is_file() else {}
     text = os.environ.get(variable) or from_file.get(variable) or ""
@@ -24,11 +22,11 @@ def read_keys(variable: str) -> list[str]:
 
 
 class KeyRing:
-    """Keys in rotation; one that was told to wait rests meanwhile. For many threads.
+    """API keys in rotation, with a cool-down per key. Thread-safe.
 
     Args:
-        keys: One or more.
-        clock: Seconds, as time.monotonic.
+        keys: One or more API keys.
+        clock: Monotonic time in seconds.
 
     """
 
@@ -36,30 +34,31 @@ class KeyRing:
         self.keys = list(keys)
         self.clock = clock
         self._lock = threading.Lock()
-        self._free_at = [0.0 for _ in keys]
-        self._uses = [0 for _ in keys]
+        self._available_at = [0.0 for _ in keys]
+        self._num_uses = [0 for _ in keys]
 
-    def take(self) -> int:
-        """Number of the key to use now: of those that do not rest, the one that was used least. Waits where
-        all rest.
-        """
+    def acquire(self) -> int:
+        """Return the index of the least used key that is available; block while every key cools down."""
         while True:
             with self._lock:
                 now = self.clock()
-                number = min(range(len(self.keys)), key=lambda n: (max(self._free_at[n], now), self._uses[n]))
-                wait_s = self._free_at[number] - now
+                index = min(
+                    range(len(self.keys)), key=lambda i: (max(self._available_at[i], now), self._num_uses[i])
+                )
+                wait_s = self._available_at[index] - now
                 if wait_s <= 0:
-                    self._uses[number] += 1
-                    return number
+                    self._num_uses[index] += 1
+                    return index
+            # Sleep without the lock: meanwhile another thread may extend this key's cool-down, so look again.
             time.sleep(wait_s)
 
-    def rest(self, number: int, seconds: float) -> None:
-        """Leave a key alone for that long."""
+    def cool_down(self, index: int, seconds: float) -> None:
+        """Withhold a key for `seconds` from now on. A longer cool-down that is in force stays."""
         with self._lock:
-            self._free_at[number] = max(self._free_at[number], self.clock() + seconds)
+            self._available_at[index] = max(self._available_at[index], self.clock() + seconds)
 
-    def hidden(self, text: str) -> str:
-        """A text without any key that stands in it."""
+    def redact(self, text: str) -> str:
+        """Return the text with every key replaced by its number, as in `[key 1]`."""
         for number, key in enumerate(self.keys, start=1):
             text = text.replace(key, f"[key {number}]")
         return text

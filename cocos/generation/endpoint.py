@@ -1,62 +1,45 @@
-"""An OpenAI-compatible endpoint as a Generator: Ollama, a vLLM server, Groq, Together and others.
+"""Generator for OpenAI-compatible endpoints: Ollama, a vLLM server, Groq, Together and others.
 
-Plain protocols go to the endpoint's completions, chats to its chat completions. What fails in passing (no
-connection, too slow, 408, 409, 429, 5xx, an answer that is cut off or makes no sense) is asked again; what
-keeps failing becomes `Completion.error`, never an answer. Knows HTTP; does not know tokens: the ids of a
-transcript are Unicode code points and two marks of who speaks.
+Plain prompts are sent to the completions API, chats to the chat completions API. Transient failures are
+retried (see `retry`). A request that keeps failing yields a completion with `error` set and no text.
+
+This module knows no tokenizer. Its transcripts consist of Unicode code points and of two markers that
+open the messages of the user and of the assistant.
 """
 
-import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import openai
 
-from cocos.generation import Completion
 from cocos.generation.api_keys import KeyRing
-from cocos.generation.retry import pause_asked_for, pause_until_reset
+from cocos.generation.interface import Completion
+from cocos.generation.retry import RetryPolicy, is_retryable
 from cocos.prompts import DONE
 
-USER, ASSISTANT = 0x110000, 0x110001  # beyond the last code point: each opens a message
-ENDED, CUT_OFF = {"stop", "eos"}, "length"  # finish reasons; `eos` is Together's
-ASKED_AGAIN = {408, 409, 429}  # and from 500 on
+USER, ASSISTANT = 0x110000, 0x110001  # just above the largest Unicode code point
+STOPPED, LENGTH = {"stop", "eos"}, "length"  # values of finish_reason; Together returns "eos"
+FATAL_STATUS = {401, 403, 404}  # a rejected key or an unknown model: no request can succeed
+DEFAULT_RETRIES = RetryPolicy()
 
 
-class SenselessAnswer(Exception):
-    """An answer that is none."""
-
-
-@dataclass(frozen=True)
-class Retries:
-    """How failures in passing are met.
-
-    Attributes:
-        count: Further tries of a request.
-        first_pause_s: Before the first of them; doubled for each, times a random factor in [0.5, 1.5]. What
-            the endpoint asks for goes before.
-        longest_pause_s: No pause is longer, whoever asks for it.
-
-    """
-
-    count: int = 6
-    first_pause_s: float = 1.0
-    longest_pause_s: float = 300.0
+class InvalidResponse(Exception):
+    """A response with status 200 whose body is not a complete answer."""
 
 
 class EndpointGenerator:
-    """Asks an endpoint for completions, many at a time.
+    """Generator that sends concurrent requests to an endpoint.
 
     Args:
-        model: Its name there.
-        base_url: Up to and including /v1; None is OpenAI's.
-        keys: In rotation.
-        max_completion_length: Tokens per completion at most.
-        concurrency: Requests under way at most.
-        timeout_s: For one request.
-        retries: See Retries.
+        model: Name of the model at the endpoint.
+        base_url: URL up to and including `/v1`; None is the URL of OpenAI.
+        keys: API keys, used in rotation.
+        max_completion_length: Maximum number of tokens per completion.
+        concurrency: Maximum number of requests in flight.
+        timeout_s: Timeout of one request in seconds.
+        retries: Retry policy of every request.
 
     """
 
@@ -70,14 +53,14 @@ class EndpointGenerator:
         max_completion_length: int = 512,
         concurrency: int = 8,
         timeout_s: float = 120.0,
-        retries: Retries = Retries(),
+        retries: RetryPolicy = DEFAULT_RETRIES,
     ):
         self.model = model
         self.max_completion_length = max_completion_length
         self.concurrency = concurrency
         self.retries = retries
-        self.ring = KeyRing(keys)
-        # Its own retries know neither the other keys nor answers that make no sense.
+        self.key_ring = KeyRing(keys)
+        # The client's own retries neither switch keys nor recognize invalid responses.
         self.clients = [
             openai.OpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=0) for key in keys
         ]
@@ -97,83 +80,95 @@ class EndpointGenerator:
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        sampling: dict[str, Any] = {
+        options: dict[str, Any] = {
             "model": self.model,
             "max_tokens": self.max_completion_length,
             "temperature": temperature,
         }
-        requests = [_request(prompt) | sampling for prompt in prompts]
+        requests = [_parse_transcript(prompt) | options for prompt in prompts]
         if seeds is not None and temperature > 0:
-            # The endpoint's promise, not ours; 31 bits are what every endpoint takes.
+            # Endpoints accept seeds of 31 bits; whether they honour them is up to them.
             requests = [r | {"seed": seed % 2**31} for r, seed in zip(requests, seeds, strict=True)]
         pool = ThreadPoolExecutor(self.concurrency)
         try:
             return list(pool.map(self._complete, requests))
         finally:
+            # After an exception, do not send the requests that still wait in the queue.
             pool.shutdown(cancel_futures=True)
 
     def _complete(self, request: dict[str, Any]) -> Completion:
-        """Ask until there is an answer or the tries are used up.
+        """Send a request until it succeeds; after the last attempt, return a completion with `error` set.
 
         Raises:
-            ValueError: The endpoint will not answer any request made like this one.
+            ValueError: The endpoint rejects the key or does not know the model.
 
         """
-        began = time.perf_counter()
-        for attempt in range(self.retries.count + 1):
-            number = self.ring.take()
+        started = time.perf_counter()
+        for attempt in range(self.retries.max_retries + 1):
+            key = self.key_ring.acquire()
+            status: int | None = None
+            headers: Mapping[str, str] = {}
             try:
-                return self._ask(number, request)
-            except openai.APIStatusError as error:
-                told, status = f"{type(error).__name__}: {error}", error.status_code
-                asked_for = pause_asked_for(error.response.headers)
-            except (openai.APIError, SenselessAnswer) as error:
-                told, status, asked_for = f"{type(error).__name__}: {error}", None, None
-            told = self.ring.hidden(told)
-            if status in (401, 403, 404):
+                return self._send(key, request)
+            except (openai.APIError, InvalidResponse) as error:
+                message = f"{type(error).__name__}: {error}"
+                if isinstance(error, openai.APIStatusError):
+                    status, headers = error.status_code, error.response.headers
+            message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
+            if status in FATAL_STATUS:
                 raise ValueError(
-                    f"the endpoint refused key {number + 1} or does not know model {self.model!r}; see "
-                    f"--base_url, --api_key_env, --model_name_or_path. It said: {told}"
+                    f"the endpoint rejected key {key + 1} or does not know the model {self.model!r}; check "
+                    f"--base_url, --api_key_env and --model_name_or_path. It answered: {message}"
                 )
-            if attempt == self.retries.count or (status and status < 500 and status not in ASKED_AGAIN):
-                break  # the latter: this very request will never do; it is too long, say
-            pause_s = self.retries.first_pause_s * 2**attempt * random.uniform(0.5, 1.5)
-            pause_s = min(pause_s if asked_for is None else asked_for, self.retries.longest_pause_s)
+            if attempt == self.retries.max_retries or not is_retryable(status):
+                break
+            delay_s = self.retries.delay_s(attempt, headers)
             if status == 429:
-                self.ring.rest(number, pause_s)  # another key may go on at once
+                # The rate limit belongs to the key: with another key the retry can start at once.
+                self.key_ring.cool_down(key, delay_s)
             else:
-                time.sleep(pause_s)
-        return Completion((), "", error=told, duration_s=time.perf_counter() - began)
+                time.sleep(delay_s)
+        return Completion((), "", error=message, duration_s=time.perf_counter() - started)
 
-    def _ask(self, number: int, request: dict[str, Any]) -> Completion:
-        began = time.perf_counter()
-        client = self.clients[number]
-        kind = client.chat.completions if "messages" in request else client.completions
-        raw = kind.with_raw_response.create(**request)
-        self.ring.rest(number, min(pause_until_reset(raw.headers), self.retries.longest_pause_s))
-        try:  # its parser takes any JSON: what is not there shows here
-            answer = raw.parse()
-            choice, usage = answer.choices[0], answer.usage
-            text = choice.message.content if "messages" in request else choice.text
-            is_cut_off = choice.finish_reason == CUT_OFF
-            if not is_cut_off and (text is None or choice.finish_reason not in ENDED):
+    def _send(self, key: int, request: dict[str, Any]) -> Completion:
+        """Send a request once and parse the response.
+
+        Raises:
+            openai.APIError: There is no response, or its status is not 200.
+            InvalidResponse: The response cannot be used.
+
+        """
+        started = time.perf_counter()
+        client = self.clients[key]
+        is_chat = "messages" in request
+        api = client.chat.completions if is_chat else client.completions
+        response = api.with_raw_response.create(**request)
+        self.key_ring.cool_down(key, self.retries.cool_down_s(response.headers))
+        try:
+            # The client parses any JSON without validation, so that missing fields only show when they
+            # are read.
+            parsed = response.parse()
+            choice, usage = parsed.choices[0], parsed.usage
+            text = choice.message.content if is_chat else choice.text
+            is_cut_off = choice.finish_reason == LENGTH
+            if not is_cut_off and (text is None or choice.finish_reason not in STOPPED):
                 raise ValueError(f"finish_reason is {choice.finish_reason!r}")
-            text = _through_done(text or "", "stop" in request and not is_cut_off)
+            text = _restore_stop_string(text or "", may_have_stopped=not is_chat and not is_cut_off)
             counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
         except (ValueError, AttributeError, TypeError, LookupError) as error:
-            raise SenselessAnswer(f"the answer makes no sense: {error}") from None
+            raise InvalidResponse(f"invalid response: {error}") from None
         return Completion(
             token_ids=tuple(map(ord, text)),
             text=text,
             is_truncated=is_cut_off and DONE not in text,
-            duration_s=time.perf_counter() - began,
+            duration_s=time.perf_counter() - started,
             num_prompt_tokens=counts[0],
             num_completion_tokens=counts[1],
         )
 
 
-def _request(prompt: Sequence[int]) -> dict[str, Any]:
-    """What a transcript asks for: messages, or a text to be continued up to [DONE]."""
+def _parse_transcript(prompt: Sequence[int]) -> dict[str, Any]:
+    """Return the messages of a chat, or the plain prompt with [DONE] as its stop string."""
     if prompt[0] != USER:
         return {"prompt": "".join(map(chr, prompt)), "stop": [DONE]}
     messages: list[dict[str, str]] = []
@@ -182,12 +177,14 @@ def _request(prompt: Sequence[int]) -> dict[str, Any]:
             messages.append({"role": "user" if i == USER else "assistant", "content": ""})
         else:
             messages[-1]["content"] += chr(i)
-    return {"messages": messages[:-1]}  # the last is the answer's
+    return {"messages": messages[:-1]}  # the last one is the assistant's empty message, to be generated
 
 
-def _through_done(text: str, may_have_met_it: bool) -> str:
-    """The answer through [DONE]; endpoints leave out the stop string that they met. An answer that ends
-    within a line met an end-of-sequence token instead.
+def _restore_stop_string(text: str, may_have_stopped: bool) -> str:
+    """Return the text up to [DONE], and append [DONE] if the endpoint removed it.
+
+    Endpoints leave out the stop string at which they stop. [DONE] stands on a line of its own, so a text that
+    ends within a line was ended by an end-of-sequence token instead.
     """
-    before, found, _ = text.partition(DONE)
-    return before + DONE if found or (may_have_met_it and text.endswith("\n")) else text
+    before, done, _ = text.partition(DONE)
+    return before + DONE if done or (may_have_stopped and text.endswith("\n")) else text

@@ -1,11 +1,11 @@
-"""A transformers model as a Generator: batched by length, left-padded, stopped at every end-of-sequence id
-and at [DONE], with attention's keys and values carried from turn to turn.
+"""Generator that samples from a transformers model in this process.
 
-Its own decoding loop in place of `model.generate`: rows that have ended leave the batch, equal prompts are
-computed once, and what is sampled depends on prompt and seed alone. Knows tokens and models; does not know
-problems, prompts' wording (but for the stop string) or turns.
+It has a decoding loop of its own instead of `model.generate`, for three reasons: attention keys and
+values are cached between turns, rows that have ended leave the batch, and a sampled completion depends on
+its prompt and seed only. This module knows models and token ids; it does not know problems, prompts or
+turns.
 
-Axes: B rows of a batch, C completion ids at most, V vocabulary.
+Axes: B rows of the batch, C completion ids at most, V vocabulary.
 """
 
 import inspect
@@ -17,26 +17,27 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from cocos.generation import Completion
-from cocos.generation.kv_cache import Batch, KeptTranscripts
-from cocos.generation.tokenizer import TokenTranscripts, check_checkpoint, end_ids
+from cocos.generation.interface import Completion
+from cocos.generation.kv_cache import Batch, TranscriptCache
+from cocos.generation.tokenizer import TokenTranscripts, check_checkpoint, eos_token_ids
 
 
 class HuggingFaceGenerator(TokenTranscripts):
-    """Samples completions from a causal language model whose weights stay as they are.
+    """Generator that samples from a causal language model.
 
-    Keys and values are kept for the next turn, of at most `batch_size` transcripts with those in flight; the
-    turn loop plays that many trajectories at a time, so that a turn computes only its new ids.
+    The weights must not change during its lifetime: cached keys and values would be outdated. The cache
+    holds at most `batch_size` transcripts, including those being generated. The turn loop plays that many
+    trajectories at a time, so that every turn finds the transcript of the turn before.
 
     Args:
-        model: On its device; generation runs in whatever mode and under whatever wrapper the caller has set
-            up. Where its weights are sharded over ranks, each must call `generate` equally often.
-        tokenizer: With a pad token, which may be the end-of-sequence token: lengths decide, never pad ids.
-        max_completion_length: New tokens per completion at most.
-        batch_size: Prompts per forward pass; None puts all into one.
+        model: Model on its device. The generator changes neither its mode nor its wrapper. If the weights are
+            sharded over ranks, every rank must call `generate` equally often.
+        tokenizer: Tokenizer with a pad token; see TokenTranscripts.
+        max_completion_length: Maximum number of new tokens per completion.
+        batch_size: Number of prompts per forward pass; None computes all prompts in one.
 
     Raises:
-        ValueError: The model keeps no cache that can be handed in.
+        ValueError: The model does not accept a cache as an argument.
 
     """
 
@@ -47,17 +48,19 @@ class HuggingFaceGenerator(TokenTranscripts):
         max_completion_length: int = 512,
         batch_size: int | None = None,
     ):
-        super().__init__(tokenizer, eos_token_ids(model, tokenizer))
+        super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
         self.model = model
-        # LoRA's wrapper hands on all that it is given; the base model says what it takes.
+        # PEFT's wrapper forwards any keyword; the signature of the base model says which ones are accepted.
         base = type(model.get_base_model() if hasattr(model, "get_base_model") else model)
-        self.arguments = set(inspect.signature(base.forward).parameters)
-        if "past_key_values" not in self.arguments:
-            raise ValueError(f"{base.__name__} takes no past_key_values: it cannot be sampled here")
+        self.forward_arguments = set(inspect.signature(base.forward).parameters)
+        if "past_key_values" not in self.forward_arguments:
+            raise ValueError(
+                f"{base.__name__} takes no past_key_values: models without such a cache are not supported"
+            )
         self.is_sharded = is_sharded(self.model)
         self.max_completion_length = max_completion_length
         self.batch_size = batch_size
-        self.kept = KeptTranscripts(self.model.config)
+        self.cache = TranscriptCache(self.model.config)
 
     def generate(
         self,
@@ -67,77 +70,96 @@ class HuggingFaceGenerator(TokenTranscripts):
     ) -> list[Completion]:
         if seeds is None:
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
-        # Neighbours in length share a batch, so that little of it is padding.
+        # Prompts of similar length share a batch, so that little of it is padding.
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         size = self.batch_size or len(prompts)
         completions: dict[int, Completion] = {}
         with torch.no_grad():
             for start in range(0, len(order), size):
-                batch = order[start : start + size]
-                answers = self._generate([prompts[i] for i in batch], temperature, [seeds[i] for i in batch])
-                completions |= zip(batch, answers, strict=True)
-            while self.is_sharded and self._is_any_rank_busy(False):
+                chunk = order[start : start + size]
+                sampled = self._generate_batch(
+                    [prompts[i] for i in chunk], temperature, [seeds[i] for i in chunk]
+                )
+                completions |= zip(chunk, sampled, strict=True)
+            # A forward pass of a sharded model gathers weights from every rank. A rank that has finished runs
+            # empty passes until all have, or the others would wait for it forever.
+            while self.is_sharded and self._any_rank_is_busy(False):
                 self.model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.model.device))
         return [completions[i] for i in range(len(prompts))]
 
-    def _generate(
+    def _generate_batch(
         self, prompts: list[Sequence[int]], temperature: float, seeds: list[int]
     ) -> list[Completion]:
-        """One batch: compute the prompts, then append an id to every row until all have ended."""
-        began = time.perf_counter()
-        device, room = self.model.device, self.max_completion_length
-        draws = _draws(seeds, room).to(device) if temperature else None  # (B, C)
+        """Compute the prompts, then append one id to every row until all rows have ended."""
+        started = time.perf_counter()
+        device, max_length = self.model.device, self.max_completion_length
+        draws = _uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
         batch, logits = self._prefill(prompts)
         sampled: list[list[int]] = [[] for _ in prompts]
         has_ended = [False for _ in prompts]
-        rows = list(range(len(prompts)))  # which prompt each row continues
-        for step in range(room):
-            tokens = _choose(logits, temperature, None if draws is None else draws[:, step])  # (B)
-            for prompt, token in zip(rows, tokens.tolist(), strict=True):
+        rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues
+        for step in range(max_length):
+            ids = sample_ids(logits, temperature, None if draws is None else draws[:, step])  # (B)
+            for prompt, token in zip(rows, ids.tolist(), strict=True):
                 if not has_ended[prompt]:
                     sampled[prompt].append(token)
-                    has_ended[prompt] = self.is_end(sampled[prompt])
-            going_on = [row for row, prompt in enumerate(rows) if not has_ended[prompt]]
-            if not going_on or step + 1 == room:
+                    has_ended[prompt] = self.has_ended(sampled[prompt])
+            active = [row for row, prompt in enumerate(rows) if not has_ended[prompt]]
+            if not active or step + 1 == max_length:
                 break
-            # Each selection copies what goes on: not for every row that ends.
-            if 2 * len(going_on) <= len(rows) and self.kept.is_possible:
+            # Rows that have ended leave the batch only when they are half of it: a selection copies the whole
+            # cache, and with a copy per ended row the copies would cost more than the rows.
+            if 2 * len(active) <= len(rows) and self.cache.is_supported:
                 ended = {row: prompt for row, prompt in enumerate(rows) if has_ended[prompt]}
-                self.kept.keep(
-                    batch, {row: _computed(prompts[i], sampled[i]) for row, i in ended.items()}, False
+                self.cache.store(
+                    batch, {row: _computed_ids(prompts[i], sampled[i]) for row, i in ended.items()}, False
                 )
-                index = torch.tensor(going_on, device=device)
+                index = torch.tensor(active, device=device)
                 batch.select(index)
-                tokens, draws = tokens[index], None if draws is None else draws[index]
-                rows = [rows[row] for row in going_on]
+                ids, draws = ids[index], None if draws is None else draws[index]
+                rows = [rows[row] for row in active]
             batch.end += 1
-            logits = self._next_logits(batch, tokens[:, None])
-        self.kept.keep(batch, {row: _computed(prompts[i], sampled[i]) for row, i in enumerate(rows)}, True)
-        share = (time.perf_counter() - began) / len(prompts)
+            logits = self._next_logits(batch, ids[:, None])
+        self.cache.store(
+            batch, {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}, True
+        )
+        share = (time.perf_counter() - started) / len(prompts)
         return [self.completion(ids, share) for ids in sampled]
 
     def _prefill(self, prompts: list[Sequence[int]]) -> tuple[Batch, torch.Tensor]:
-        """A row per prompt, and the logits (B, V) of what follows; siblings' prompts are computed once."""
-        numbers: dict[tuple[int, ...], int] = {}
-        places = [numbers.setdefault(tuple(prompt), len(numbers)) for prompt in prompts]
-        is_shared = len(numbers) < len(prompts) and self.kept.is_possible
-        batch, new_ids = self.kept.open(
-            list(numbers) if is_shared else prompts,
+        """Compute the prompts; return a batch with one row per prompt, and the next logits of shape (B, V).
+
+        Equal prompts (the samples of one problem) are computed once.
+        """
+        unique: dict[tuple[int, ...], int] = {}
+        unique_rows = [unique.setdefault(tuple(prompt), len(unique)) for prompt in prompts]
+        has_duplicates = len(unique) < len(prompts) and self.cache.is_supported
+        batch, new_ids = self.cache.start_batch(
+            list(unique) if has_duplicates else prompts,
             self.max_completion_length,
             self.batch_size or len(prompts),
             self.model.device,
         )
         logits = self._next_logits(batch, new_ids)
-        if is_shared:
-            index = torch.tensor(places, device=self.model.device)
+        if has_duplicates:
+            index = torch.tensor(unique_rows, device=self.model.device)
             batch.select(index)
             logits = logits[index]
         return batch, logits
 
     def _next_logits(self, batch: Batch, ids: torch.Tensor) -> torch.Tensor:
-        """Compute the last columns of a batch, ids of shape (B, any); logits of what follows them, (B, V)."""
+        """Compute the last columns of a batch and return the logits of the next id.
+
+        Args:
+            batch: Batch whose `end` already counts these columns.
+            ids: Ids of shape (B, columns).
+
+        Returns:
+            Logits of shape (B, V).
+
+        """
         if self.is_sharded:
-            self._is_any_rank_busy(True)
+            self._any_rank_is_busy(True)
         start = batch.end - ids.shape[1]
         optional = {"position_ids": batch.positions[:, start : batch.end], "logits_to_keep": 1}
         output = self.model(
@@ -145,70 +167,77 @@ class HuggingFaceGenerator(TokenTranscripts):
             attention_mask=batch.mask[:, : batch.end],
             past_key_values=batch.cache,
             use_cache=True,
-            **{name: value for name, value in optional.items() if name in self.arguments},
+            **{name: value for name, value in optional.items() if name in self.forward_arguments},
         )
         return output.logits[:, -1]
 
-    def _is_any_rank_busy(self, am_busy: bool) -> bool:
-        """Ranks that share the weights run forward passes together: each asks this before every one, and goes
-        on with empty ones when it is done itself.
+    def _any_rank_is_busy(self, is_busy: bool) -> bool:
+        """Return whether any rank still generates. Every rank calls this before each forward pass.
+
+        Args:
+            is_busy: Whether this rank still generates.
+
         """
-        busy = torch.tensor(float(am_busy), device=self.model.device)
-        dist.all_reduce(busy)
-        return busy.item() > 0
+        num_busy = torch.tensor(float(is_busy), device=self.model.device)
+        dist.all_reduce(num_busy)
+        return num_busy.item() > 0
 
 
-def _computed(prompt: Sequence[int], sampled: Sequence[int]) -> list[int]:
-    """The transcript that the cache holds: the id sampled last was not put through the model."""
+def _computed_ids(prompt: Sequence[int], sampled: Sequence[int]) -> list[int]:
+    """Return the ids whose keys and values are cached: all but the last sampled one."""
     return [*prompt, *sampled[:-1]]
 
 
-def _draws(seeds: Sequence[int], count: int) -> torch.Tensor:
-    """Numbers in [0, 1), a row of `count` per seed."""
+def _uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
+    """Return a row of `count` random numbers in [0, 1) for each seed, always drawn on the CPU."""
     generator = torch.Generator()
     return torch.stack(
         [torch.rand(count, dtype=torch.float64, generator=generator.manual_seed(seed)) for seed in seeds]
     )
 
 
-def _choose(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None) -> torch.Tensor:
-    """An id per row of logits (B, V): the likeliest, or the one at whose share of the cumulative distribution
-    the row's draw lies.
+def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None) -> torch.Tensor:
+    """Return one id per row of logits, by inverse transform sampling.
+
+    Args:
+        logits: Logits of shape (B, V).
+        temperature: Sampling temperature above 0; not used without draws.
+        draws: Uniform random numbers in [0, 1) of shape (B); None decodes greedily.
+
     """
     if draws is None:
         return logits.argmax(-1)
-    # In float64: float32 would round away the vocabulary's tail.
-    cumulated = (logits.double() / temperature).softmax(-1).cumsum(-1)
-    chosen = torch.searchsorted(cumulated, draws[:, None] * cumulated[:, -1:], right=True)
-    return chosen[:, 0].clamp(max=logits.shape[1] - 1)
+    # float64, because a cumulative sum in float32 rounds away the small probabilities at its end.
+    cumulative = (logits.double() / temperature).softmax(-1).cumsum(-1)
+    ids = torch.searchsorted(cumulative, draws[:, None] * cumulative[:, -1:], right=True)
+    return ids[:, 0].clamp(max=logits.shape[1] - 1)
 
 
 def is_sharded(model: torch.nn.Module) -> bool:
-    """Whether ranks hold parts of the weights, so that a forward pass needs all of them: under FSDP, and
-    under ZeRO-3 unless they have been gathered.
+    """Return whether ranks hold parts of the weights and must run their forward passes together.
+
+    That is the case under FSDP, and under DeepSpeed ZeRO-3 unless the weights have been gathered.
     """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return False
-    kinds = (FSDPModule, FullyShardedDataParallel)
+    # DeepSpeed marks its parameters with `ds_id`; those of which a rank holds a part only are empty.
     is_partitioned = any(weight.numel() == 0 and hasattr(weight, "ds_id") for weight in model.parameters())
-    return is_partitioned or any(isinstance(module, kinds) for module in model.modules())
-
-
-def eos_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Every id that ends a model's answer."""
-    return end_ids(model.generation_config, tokenizer)
+    fsdp_types = (FSDPModule, FullyShardedDataParallel)
+    return is_partitioned or any(isinstance(module, fsdp_types) for module in model.modules())
 
 
 def load_model(
     name_or_path: str, dtype: str = "auto", attn_implementation: str | None = None
 ) -> PreTrainedModel:
-    """A causal language model for evaluation, on the best device there is.
+    """Load a causal language model for evaluation, on a GPU if there is one.
 
     Args:
-        dtype: `auto` is bfloat16 on a GPU that has it, float32 elsewhere.
+        name_or_path: Checkpoint directory or hub id.
+        dtype: Data type of the weights. `auto` is bfloat16 on a GPU that supports it, else float32.
+        attn_implementation: Attention implementation of transformers; None is the model's default.
 
     Raises:
-        ValueError: The checkpoint is not there.
+        ValueError: The checkpoint does not exist.
 
     """
     check_checkpoint(name_or_path)

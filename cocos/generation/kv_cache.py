@@ -1,11 +1,12 @@
-"""Attention keys and values of transcripts, kept from turn to turn, so that a turn computes only its new ids.
+"""Cache of attention keys and values between turns, so that a turn computes only its new ids.
 
-A batch of transcripts lies left-padded in one cache. Between calls its rows are kept apart, each with the ids
-that it holds; a prompt takes over the row that it shares most ids with. Which rows are at hand decides about
-time, never about what is generated. Knows caches and ids; does not know models, sampling or turns.
+A batch of transcripts lies left-padded in one transformers cache. When a transcript ends, its keys and
+values are stored with its ids. A later prompt reuses those of the stored transcript with which it has the
+longest prefix in common: this is the transcript of its own previous turn, or a sibling with the same
+problem. The cache changes the speed, never the result. This module knows neither models nor sampling.
 
-Axes: B rows, W ids of the longest prompt, M of them yet to be computed, C ids to come at most, H heads, D
-head size.
+Axes: B rows of the batch, W ids of its longest prompt, M ids per row still to be computed, C new ids at most,
+H heads, D head size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +20,13 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 @dataclass
 class Batch:
-    """Transcripts in flight, a row each.
+    """Left-padded transcripts during generation, one per row.
 
     Attributes:
         cache: Keys and values of the first `end` columns.
-        mask: 1 from a row's first id on, 0 on its padding. Shape (B, W + C).
-        positions: Of the ids in their transcripts; 0 on padding. Shape (B, W + C).
-        end: Columns computed so far, or about to be.
+        mask: Attention mask: 0 on a row's padding, 1 from its first id on. Shape (B, W + C).
+        positions: Position of every id in its transcript; 0 on padding. Shape (B, W + C).
+        end: Number of columns that are computed, or will be by the next forward pass.
 
     """
 
@@ -35,138 +36,162 @@ class Batch:
     end: int
 
     def select(self, rows: torch.Tensor) -> None:
-        """Go on with these rows, in this order; a row may come more than once."""
+        """Replace the batch by the given rows, in this order. A row may be given more than once."""
         self.cache.batch_select_indices(rows)
         self.mask, self.positions = self.mask[rows], self.positions[rows]
 
 
-class KeptTranscripts:
-    """The transcripts whose keys and values are at hand.
+class TranscriptCache:
+    """Keys and values of finished transcripts, found again by their ids.
 
     Args:
-        config: Of the model.
+        config: Configuration of the model.
 
     Attributes:
-        is_possible: Every layer keeps keys and values of ids. Where one keeps something else (a recurrent
-            state), nothing is kept, rows cannot be selected, and every batch starts afresh.
+        is_supported: Whether every layer of the model caches keys and values per id. If one has a
+            recurrent state instead, which cannot be cut at an id, nothing is stored and `Batch.select`
+            must not be used.
+        transcripts: Stored transcripts, the oldest first.
 
     """
 
     def __init__(self, config: PretrainedConfig):
         self.config = config
-        kinds = [type(layer) for layer in DynamicCache(config=config).layers]
-        self.num_layers = len(kinds)
-        self.is_possible = {*kinds} <= {DynamicLayer, DynamicSlidingWindowLayer}
-        self.rows: list[_Row] = []
+        layer_types = [type(layer) for layer in DynamicCache(config=config).layers]
+        self.num_layers = len(layer_types)
+        self.is_supported = {*layer_types} <= {DynamicLayer, DynamicSlidingWindowLayer}
+        self.transcripts: list[_Transcript] = []
 
-    def open(
-        self, prompts: Sequence[Sequence[int]], room: int, max_rows: int, device: torch.device
+    def start_batch(
+        self, prompts: Sequence[Sequence[int]], max_new_ids: int, max_transcripts: int, device: torch.device
     ) -> tuple[Batch, torch.Tensor]:
-        """A batch of prompts, and the last ids of each, which remain to be computed.
+        """Build the batch of some prompts from what is stored, and return it with the ids left to compute.
 
-        Their number M is the same for all: the largest that a prompt has beyond what is known of it.
+        A forward pass computes equally many ids in every row. Their number M is the largest number of ids
+        that any prompt has beyond its stored prefix; of longer prefixes the last ids are computed again.
 
         Args:
-            prompts: All different.
-            room: The number of ids to come at most (C).
-            max_rows: Transcripts kept are dropped, the oldest first, until they and the batch are no more.
-            device: Of the model.
+            prompts: Different prompts. Stored transcripts that they reuse are removed from the cache.
+            max_new_ids: Maximum number of ids to be generated (C).
+            max_transcripts: Limit on stored transcripts and rows of the batch together. The oldest stored
+                transcripts are evicted until it is met.
+            device: Device of the model.
 
         Returns:
-            The batch, and ids of shape (B, M).
+            The batch, and the ids to compute, of shape (B, M).
 
         """
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
         width = max(map(len, prompts))
-        columns = torch.arange(width + room, device=device) - (width - lengths[:, None])  # (B, W + C)
-        found = self._longest_known(prompts)
-        num_new = max(len(prompt) - known for prompt, (_, known) in zip(prompts, found, strict=True))
-        taken = {row for row, _ in found if row}
-        self.rows = [row for row in self.rows if row not in taken]
-        del self.rows[: max(0, len(self.rows) + len(prompts) - max_rows)]
-        known = [(row, len(prompt) - num_new) for prompt, (row, _) in zip(prompts, found, strict=True)]
-        cache = self._cache(known, width - num_new)
+        columns = torch.arange(width + max_new_ids, device=device) - (width - lengths[:, None])  # (B, W + C)
+        matches = self._match_prefixes(prompts)
+        num_new = max(len(prompt) - length for prompt, (_, length) in zip(prompts, matches, strict=True))
+        reused = {transcript for transcript, _ in matches if transcript}
+        self.transcripts = [transcript for transcript in self.transcripts if transcript not in reused]
+        del self.transcripts[: max(0, len(self.transcripts) + len(prompts) - max_transcripts)]
+        prefixes = [
+            (transcript, len(prompt) - num_new)
+            for prompt, (transcript, _) in zip(prompts, matches, strict=True)
+        ]
+        cache = self._build_cache(prefixes, width - num_new)
+        # A prompt of fewer than M ids is filled up with id 0 on the left, where the mask is 0.
         new_ids = [[0] * (num_new - len(prompt)) + list(prompt[-num_new:]) for prompt in prompts]
         batch = Batch(cache, (columns >= 0).long(), columns.clamp(min=0), width)
         return batch, torch.tensor(new_ids, device=device)
 
-    def keep(self, batch: Batch, transcripts: Mapping[int, Sequence[int]], is_last_use: bool) -> None:
-        """Keep transcripts of a batch.
+    def store(self, batch: Batch, ids_by_row: Mapping[int, Sequence[int]], is_last_use: bool) -> None:
+        """Store transcripts of a batch.
 
         Args:
-            batch: From `open`.
-            transcripts: The ids of some of its rows, computed to the last.
-            is_last_use: The batch is given up: each layer is freed as soon as it is copied.
+            batch: Batch from `start_batch`.
+            ids_by_row: Row number to the transcript's ids, all of which the model has computed.
+            is_last_use: Whether the batch is no longer needed. Each layer is then freed as soon as it is
+                copied, so that only one layer is in memory twice.
 
         """
-        if not self.is_possible:
+        if not self.is_supported:
             return
-        rows = {number: _Row(np.array(ids), []) for number, ids in transcripts.items()}
-        starts = (batch.mask == 0).sum(1).tolist()
+        transcripts = {row: _Transcript(np.array(ids), []) for row, ids in ids_by_row.items()}
+        starts = (batch.mask == 0).sum(1).tolist()  # padding per row
         for layer in batch.cache.layers:
-            for number, row in rows.items():
-                place = (number, slice(None), slice(starts[number], starts[number] + len(row.ids)))
-                is_used = layer.is_initialized  # some models' layers share those of another
-                row.layers.append(
-                    (layer.keys[place].clone(), layer.values[place].clone()) if is_used else None
+            for row, transcript in transcripts.items():
+                own = (row, slice(None), slice(starts[row], starts[row] + len(transcript.ids)))
+                # Some models share keys and values between layers; then only one of these holds any.
+                has_states = layer.is_initialized
+                transcript.layers.append(
+                    (layer.keys[own].clone(), layer.values[own].clone()) if has_states else None
                 )
             if is_last_use:
                 layer.reset()
-        self.rows += rows.values()
+        self.transcripts += transcripts.values()
 
-    def _longest_known(self, prompts: Sequence[Sequence[int]]) -> list[tuple["_Row | None", int]]:
-        """For each prompt the row that shares most of its first ids, and how many; never the last id, whose
-        logits are wanted.
+    def _match_prefixes(self, prompts: Sequence[Sequence[int]]) -> list[tuple["_Transcript | None", int]]:
+        """Return for each prompt the transcript with the longest common prefix, and the prefix's length.
+
+        The prefix never includes the prompt's last id: its logits are needed, so it has to be computed.
         """
-        if not self.rows:
+        if not self.transcripts:
             return [(None, 0) for _ in prompts]
-        width = max(len(row.ids) for row in self.rows) + 1
-        rows = np.stack([np.pad(row.ids, (0, width - len(row.ids)), constant_values=-1) for row in self.rows])
-        found: list[tuple[_Row | None, int]] = []
+        # One comparison of a whole matrix per prompt. -1 and -2 pad the two sides, so padding always differs,
+        # and the additional last column ensures that there is a first difference.
+        width = max(len(transcript.ids) for transcript in self.transcripts) + 1
+        stored = np.stack(
+            [
+                np.pad(transcript.ids, (0, width - len(transcript.ids)), constant_values=-1)
+                for transcript in self.transcripts
+            ]
+        )
+        matches: list[tuple[_Transcript | None, int]] = []
         for prompt in prompts:
             ids = np.full(width, -2)
-            head = prompt[: min(len(prompt) - 1, width)]
-            ids[: len(head)] = head
-            shared = (rows == ids).argmin(axis=1)  # where they part; in the last column all have
-            best = int(shared.argmax())
-            found.append((self.rows[best], int(shared[best])) if shared[best] else (None, 0))
-        return found
+            prefix = prompt[: min(len(prompt) - 1, width)]
+            ids[: len(prefix)] = prefix
+            common = (stored == ids).argmin(axis=1)  # index of the first difference
+            best = int(common.argmax())
+            matches.append((self.transcripts[best], int(common[best])) if common[best] else (None, 0))
+        return matches
 
-    def _cache(self, known: Sequence[tuple["_Row | None", int]], width: int) -> Cache:
-        """A cache of `width` columns whose row i ends with the first ids of the row that is known of it, as
-        many as `known` says.
+    def _build_cache(self, prefixes: Sequence[tuple["_Transcript | None", int]], width: int) -> Cache:
+        """Return a cache of `width` columns.
+
+        Args:
+            prefixes: For each row the transcript to copy from and the number of its first ids to copy. They
+                fill the row's last columns.
+            width: Number of columns; 0 makes an empty cache.
+
         """
-        if not self.is_possible:
+        if not self.is_supported:
             return DynamicCache(config=self.config)
-        layers = [_RoomyLayer() for _ in range(self.num_layers)]
-        sources = {row for row, _ in known if row} if width else set()
+        # Sliding-window layers keep all columns too: the model's mask hides those outside of the window, and
+        # a cut-off layer could not be used for a transcript that branches off earlier.
+        layers = [_PreallocatedLayer() for _ in range(self.num_layers)]
+        sources = {transcript for transcript, _ in prefixes if transcript} if width else set()
         for number, layer in enumerate(layers):
-            for i, (row, length) in enumerate(known):
-                if row in sources and length > 0 and (pair := row.layers[number]):
-                    layer.put(i, len(known), width, pair[0][:, :length], pair[1][:, :length])
-            for row in sources:
-                row.layers[number] = None  # freed layer by layer: never is there twice the memory
+            for row, (transcript, length) in enumerate(prefixes):
+                if transcript in sources and length > 0 and (states := transcript.layers[number]):
+                    keys, values = (state[:, :length] for state in states)
+                    layer.write_prefix(row, len(prefixes), width, keys, values)
+            for transcript in sources:
+                transcript.layers[number] = None  # freed layer by layer: only one is in memory twice
         return Cache(layers=layers)
 
 
-@dataclass(eq=False)
-class _Row:
-    """One transcript: its ids, and per layer the keys and values (H, ids, D) of each of them."""
+@dataclass(eq=False)  # compared and hashed by identity
+class _Transcript:
+    """A stored transcript: its ids, and for each layer their keys and values of shape (H, ids, D)."""
 
     ids: np.ndarray
     layers: list[tuple[torch.Tensor, torch.Tensor] | None]
 
 
-class _RoomyLayer(DynamicLayer):
-    """A layer's keys and values in buffers with some room: not every id that is appended copies all before
-    it.
-    """
+class _PreallocatedLayer(DynamicLayer):
+    """Cache layer with spare capacity, so that not every appended id copies all ids before it."""
 
-    ROOM = 64  # ids
+    SPARE_COLUMNS = 64  # capacity added whenever the buffers are full
 
     def __init__(self) -> None:
         super().__init__()
-        self.length = 0
+        self.length = 0  # columns in use
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         self.keys, self.values = key_states, value_states
@@ -181,7 +206,10 @@ class _RoomyLayer(DynamicLayer):
             return self.keys, self.values
         if self.length > self.keys.shape[2]:
             self.keys, self.values = (
-                torch.cat([old[:, :, :start], new, old.new_empty(*old.shape[:2], self.ROOM, old.shape[3])], 2)
+                torch.cat(
+                    [old[:, :, :start], new, old.new_empty(*old.shape[:2], self.SPARE_COLUMNS, old.shape[3])],
+                    2,
+                )
                 for old, new in ((self.keys, key_states), (self.values, value_states))
             )
         else:
@@ -192,10 +220,12 @@ class _RoomyLayer(DynamicLayer):
     def get_seq_length(self) -> int:
         return self.length
 
-    def put(self, row: int, num_rows: int, width: int, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Fill a row's last ids, (H, ids, D), of the first `width` columns."""
+    def write_prefix(
+        self, row: int, num_rows: int, width: int, keys: torch.Tensor, values: torch.Tensor
+    ) -> None:
+        """Write keys and values (H, ids, D) into a row, right-aligned in the first `width` columns."""
         if not self.is_initialized:
-            # Zeros, for what is masked is still multiplied by 0.
+            # Zeros rather than empty memory: attention multiplies masked columns by 0, and 0 * NaN is NaN.
             shapes = ((num_rows, like.shape[0], width, like.shape[2]) for like in (keys, values))
             self.lazy_initialization(*(keys.new_zeros(shape) for shape in shapes))
             self.length = width

@@ -1,19 +1,19 @@
-"""A generator that answers from a script: for controls (references as answers must score 1) and for tests."""
+"""Generator with prepared answers: for controls (reference programs must score 1) and for tests."""
 
 from collections.abc import Callable, Sequence
 
-from cocos.generation import Completion
+from cocos.generation.interface import Completion
 from cocos.prompts import DONE
 
 
 class ScriptedGenerator:
-    """Answers each prompt with `script(prompt text)`; its token ids are Unicode code points.
+    """Generator that answers each prompt with `script(prompt)`. Its token ids are Unicode code points.
 
-    In a chat the messages and answers stand with a blank line between them.
+    There is no chat template: in a chat, a blank line separates answers and messages.
 
     Args:
-        script: From the whole transcript so far to the text of the next answer.
-        max_completion_length: Longer answers are cut there, in characters.
+        script: Function from the text of the whole transcript to the text of the next answer.
+        max_completion_length: Maximum length of an answer in characters; longer answers are truncated.
 
     """
 
@@ -24,6 +24,7 @@ class ScriptedGenerator:
         self.max_completion_length = max_completion_length
 
     def encode(self, text: str, is_start: bool) -> list[int]:
+        """Return the ids of a piece of a transcript. Tests override this to imitate tokenizers."""
         return [ord(character) for character in text]
 
     def start(self, message: str, is_chat: bool) -> list[int]:
@@ -48,5 +49,5 @@ class ScriptedGenerator:
         text = self.script(prompt)
         if DONE in text:
             text = text[: text.index(DONE) + len(DONE)]
-        cut = text[: self.max_completion_length]
-        return Completion(tuple(map(ord, cut)), cut, is_truncated=not cut.endswith(DONE))
+        text = text[: self.max_completion_length]
+        return Completion(tuple(map(ord, text)), text, is_truncated=not text.endswith(DONE))

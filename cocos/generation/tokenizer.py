@@ -1,7 +1,7 @@
-"""Transcripts in a tokenizer's ids: plain or through its chat template, and where an answer ends.
+"""Transcripts as token ids: plain or through a chat template, and where a completion ends.
 
-Shared by the generators that sample with a model of their own. Nothing that was sampled is decoded and
-encoded again. Does not know models.
+Transcripts are token-exact: sampled ids are never decoded and encoded again. This module knows
+tokenizers, not models; every generator with a tokenizer builds on it.
 """
 
 from bisect import bisect_left
@@ -10,16 +10,17 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
-from cocos.generation import Completion
+from cocos.generation.interface import Completion
 from cocos.prompts import DONE
 
 
 class TokenTranscripts:
-    """Puts messages into ids, and sampled ids into completions.
+    """Base class of generators with a tokenizer: encodes messages and cuts completions at their end.
 
     Args:
-        tokenizer: With a pad token, which may be the end-of-sequence token: lengths decide, never pad ids.
-        eos_ids: Every id that ends an answer.
+        tokenizer: Tokenizer with a pad token. That may be the end-of-sequence token, because padding is
+            always derived from lengths and never from pad ids.
+        eos_ids: All ids that end a completion.
 
     """
 
@@ -28,34 +29,34 @@ class TokenTranscripts:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer
         self.eos_ids = set(eos_ids)
-        # Only after an id that may complete [DONE] is it looked for.
-        self._closing_ids = {i for token, i in tokenizer.get_vocab().items() if _may_close(token)}
+        # Decoding after every sampled token would be slow. Only these ids can complete [DONE].
+        self._done_ids = {i for token, i in tokenizer.get_vocab().items() if _may_complete_done(token)}
 
     def start(self, message: str, is_chat: bool) -> list[int]:
         if is_chat:
-            return encode(self.tokenizer, _rendered(self.tokenizer, [message]), is_start=False)
+            return encode(self.tokenizer, _render_chat(self.tokenizer, [message]), is_start=False)
         return encode(self.tokenizer, message, is_start=True)
 
     def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
-        text = _after_answer(self.tokenizer, message) if is_chat else message
+        text = _text_after_answer(self.tokenizer, message) if is_chat else message
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]
 
     def quote(self, text: str) -> Completion:
         return Completion(tuple(encode(self.tokenizer, text, is_start=False)), text)
 
-    def is_end(self, sampled: Sequence[int]) -> bool:
-        """Whether the last of the ids sampled so far ends the answer."""
-        if sampled[-1] in self._closing_ids and DONE in self.decode(sampled[-2 * len(DONE) :]):
+    def has_ended(self, sampled: Sequence[int]) -> bool:
+        """Return whether the last sampled id ends the completion."""
+        # [DONE] takes at most one token per character. Twice as many leave room for special tokens in
+        # between, which are decoded to nothing.
+        if sampled[-1] in self._done_ids and DONE in self.decode(sampled[-2 * len(DONE) :]):
             return True
         return sampled[-1] in self.eos_ids
 
     def completion(self, sampled: list[int], duration_s: float) -> Completion:
-        """Cut sampled ids where the answer ended: after the first end-of-sequence id or the token that
-        completes [DONE].
-        """
+        """Return the completion up to the first end-of-sequence id or the token that completes [DONE]."""
         eos = next((i for i, token in enumerate(sampled) if token in self.eos_ids), None)
         ids = sampled if eos is None else sampled[: eos + 1]
-        done = self._first_done(ids)
+        done = self._length_through_done(ids)
         if done is not None:
             ids = ids[:done]
         return Completion(
@@ -67,26 +68,37 @@ class TokenTranscripts:
         )
 
     def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids without special tokens."""
+        # Clean-up of spaces would change programs.
         return self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
-    def _first_done(self, ids: list[int]) -> int | None:
-        """How many ids it takes until the text contains [DONE]; None if it never does."""
+    def _length_through_done(self, ids: list[int]) -> int | None:
+        """Return the length of the shortest prefix whose text contains [DONE], or None."""
         if DONE not in self.decode(ids):
             return None
-        if DONE not in self.decode(ids[:-1]):
+        if DONE not in self.decode(ids[:-1]):  # the usual case: sampling stopped at [DONE]
             return len(ids)
         return bisect_left(range(len(ids) + 1), True, key=lambda n: DONE in self.decode(ids[:n]))
 
 
-def end_ids(config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Every id that ends an answer: the generation config's, one or several, and the tokenizer's."""
+def eos_token_ids(config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """Return all ids that end a completion: those of the generation config and that of the tokenizer.
+
+    Chat models often declare several in their generation config, of which the tokenizer knows only one.
+    """
     declared = config.eos_token_id if config else None
     return {*(declared if isinstance(declared, list) else [declared]), tokenizer.eos_token_id} - {None}
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> list[int]:
-    """Token ids of a piece of a transcript; `is_start` says that it opens one (a beginning-of-sequence id may
-    go before it).
+    """Return the token ids of a piece of a transcript.
+
+    Args:
+        tokenizer: Tokenizer of the model.
+        text: The piece.
+        is_start: Whether the piece opens the transcript, so that special tokens such as a
+            beginning-of-sequence id are added.
+
     """
     return tokenizer(text, add_special_tokens=is_start)["input_ids"]
 
@@ -94,12 +106,13 @@ def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> lis
 def load_tokenizer(
     name_or_path: str, revision: str | None = None, trust_remote_code: bool = False
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a checkpoint, padding on the left; a missing pad token becomes the end-of-sequence
-    token.
+    """Load the tokenizer of a checkpoint, set to pad on the left.
+
+    If it has no pad token, the end-of-sequence token takes its place.
 
     Raises:
-        ValueError: The checkpoint is not there, or its tokenizer has neither a pad nor an end-of-sequence
-            token.
+        ValueError: The checkpoint does not exist, or its tokenizer has neither a pad nor an
+            end-of-sequence token.
 
     """
     check_checkpoint(name_or_path)
@@ -117,7 +130,10 @@ def load_tokenizer(
 
 
 def check_checkpoint(name_or_path: str) -> None:
-    """Refuse a path that looks local but is not there: the hub would be asked, with a baffling error."""
+    """Raise ValueError if a local checkpoint directory does not exist.
+
+    Without this check transformers would ask the hub for it and raise an error about repository names.
+    """
     looks_local = name_or_path.startswith((".", "/", "~")) or name_or_path.count("/") != 1
     if not Path(name_or_path).is_dir() and looks_local and "/" in name_or_path:
         raise ValueError(
@@ -125,21 +141,21 @@ def check_checkpoint(name_or_path: str) -> None:
         )
 
 
-def _may_close(token: str) -> bool:
-    """Whether [DONE] may end in a token: the token has all of it, or begins with the rest of it."""
+def _may_complete_done(token: str) -> bool:
+    """Return whether the token contains [DONE] or starts with a suffix of it."""
     return DONE in token or any(token.startswith(DONE[i:]) for i in range(len(DONE)))
 
 
-_ANSWER = "\N{WHITE SQUARE}answer\N{WHITE SQUARE}"  # stands for what was sampled; no template writes it
+_ANSWER = "\N{WHITE SQUARE}answer\N{WHITE SQUARE}"  # placeholder that occurs in no chat template
 
 
-def _after_answer(tokenizer: PreTrainedTokenizerBase, message: str) -> str:
-    """What the chat template puts after an answer: its end of turn, the message, the opening of an answer."""
-    return _rendered(tokenizer, ["", _ANSWER, message]).partition(_ANSWER)[2]
+def _text_after_answer(tokenizer: PreTrainedTokenizerBase, message: str) -> str:
+    """Return the text between two answers of a chat: end of turn, user message, start of the next answer."""
+    return _render_chat(tokenizer, ["", _ANSWER, message]).partition(_ANSWER)[2]
 
 
-def _rendered(tokenizer: PreTrainedTokenizerBase, contents: Sequence[str]) -> str:
-    """Messages of user and assistant in turn, up to where the assistant answers."""
+def _render_chat(tokenizer: PreTrainedTokenizerBase, contents: Sequence[str]) -> str:
+    """Render alternating messages of user and assistant, followed by the start of an answer."""
     if not tokenizer.chat_template:
         raise ValueError(
             f"{tokenizer.name_or_path} has no chat template; choose --protocol cocos or cocos-fewshot"

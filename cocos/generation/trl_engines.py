@@ -1,7 +1,7 @@
-"""The rollout engines that TRL brings, as Generators: vLLM and transformers' continuous batching.
+"""Generators that sample with the rollout engines of TRL: vLLM and transformers' continuous batching.
 
-Both are chosen by TRL's own options (`--use_vllm`, `--use_transformers_continuous_batching`) and know nothing
-of turns. Log-probabilities of what they sample are computed again by the policy, never taken from the engine.
+They are selected by TRL's own options, `--use_vllm` and `--use_transformers_continuous_batching`. The
+trainer takes only the sampled ids from them and computes all log-probabilities with the policy itself.
 """
 
 import time
@@ -11,29 +11,25 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
-from cocos.generation import Completion
-from cocos.generation.huggingface import eos_token_ids
-from cocos.generation.tokenizer import TokenTranscripts
+from cocos.generation.interface import Completion
+from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
 
 class VLLMRollouts(TokenTranscripts):
-    """Samples with TRL's vLLM, colocated or a server, whose weights the trainer keeps up to date.
+    """Generator that samples with TRL's vLLM, colocated or on a server. The trainer syncs its weights.
 
-    Every process calls `generate` equally often, with equally many prompts: a server's calls are collective.
+    Calls to a server are collective: all processes must call `generate` equally often, with equally many
+    prompts.
 
     Args:
-        engine: The trainer's; its `generation_kwargs` stop it at [DONE] (`CoCoSConfig`).
-        tokenizer: Of the policy.
-        eos_ids: Every id that ends an answer.
+        engine: Engine of the trainer. Its `generation_kwargs` make it stop at [DONE]; `CoCoSConfig` sets
+            them.
+        tokenizer: Tokenizer of the policy.
+        eos_ids: All ids that end a completion.
 
     """
 
-    def __init__(
-        self,
-        engine: VLLMGeneration,
-        tokenizer: PreTrainedTokenizerBase,
-        eos_ids: Sequence[int],
-    ):
+    def __init__(self, engine: VLLMGeneration, tokenizer: PreTrainedTokenizerBase, eos_ids: Sequence[int]):
         super().__init__(tokenizer, eos_ids)
         self.engine = engine
 
@@ -43,26 +39,26 @@ class VLLMRollouts(TokenTranscripts):
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        assert seeds is None, "training draws from the engine's own random state"
-        began = time.perf_counter()
+        assert seeds is None, "training samples from the random state of the engine"
+        started = time.perf_counter()
         self.engine.temperature = temperature
-        # One sample per prompt: from turn 2 on the siblings' prompts differ.
+        # Always one sample per prompt: from turn 2 on the prompts within a group differ.
         _, sampled, _, _ = self.engine.generate(list(map(list, prompts)), images=None, num_generations=1)
-        share = (time.perf_counter() - began) / len(prompts)
+        share = (time.perf_counter() - started) / len(prompts)
         return [self.completion(list(ids), share) for ids in sampled]
 
 
 class ContinuousBatches(TokenTranscripts):
-    """Samples with transformers' continuous batching: finished rows give way to waiting ones.
+    """Generator that samples with continuous batching: waiting prompts take the place of finished rows.
 
-    It knows no stop strings, so that an answer without an end-of-sequence id runs on after [DONE]; what
-    follows is cut off.
+    Continuous batching supports no stop strings. A completion that does not end with an end-of-sequence
+    id runs on after [DONE]; the ids after [DONE] are dropped.
 
     Args:
-        model: The policy, on its device.
-        tokenizer: Of the policy.
-        config: TRL's, from `--transformers_continuous_batching_config`.
-        max_completion_length: New tokens per completion at most.
+        model: Policy on its device.
+        tokenizer: Tokenizer of the policy.
+        config: Configuration from TRL's `--transformers_continuous_batching_config`.
+        max_completion_length: Maximum number of new tokens per completion.
 
     """
 
@@ -73,7 +69,7 @@ class ContinuousBatches(TokenTranscripts):
         config: ContinuousBatchingConfig,
         max_completion_length: int,
     ):
-        super().__init__(tokenizer, eos_token_ids(model, tokenizer))
+        super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
         self.model = model
         self.config = config
         self.max_completion_length = max_completion_length
@@ -84,8 +80,10 @@ class ContinuousBatches(TokenTranscripts):
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        assert seeds is None, "training draws from the process's random state"
-        began = time.perf_counter()
+        assert seeds is None, "training samples from the random state of the process"
+        started = time.perf_counter()
+        # Top-k and nucleus truncation are off, or log-probabilities of the policy would not be those
+        # sampled from.
         sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
         outputs = self.model.generate_batch(
             list(map(list, prompts)),
@@ -100,5 +98,5 @@ class ContinuousBatches(TokenTranscripts):
             progress_bar=False,
         )
         assert len(outputs) == len(prompts), "continuous batching lost a request"
-        share = (time.perf_counter() - began) / len(prompts)
+        share = (time.perf_counter() - started) / len(prompts)
         return [self.completion(list(output.generated_tokens), share) for output in outputs.values()]

@@ -1,8 +1,8 @@
-"""vLLM's offline engine as a Generator: token ids in and out, common prefixes computed once.
+"""Generator that samples with vLLM's offline engine.
 
-Written to vLLM's documented interface (`LLM`, `SamplingParams`) and not run by this project's tests, which
-have no GPU. Knows tokens; does not know turns: it is the engine's prefix cache that finds a turn's transcript
-again.
+It is written to vLLM's documented interface (`LLM`, `SamplingParams`). The tests do not run it, because
+they run without a GPU. It stores nothing between turns: vLLM's prefix cache finds the transcript of the
+previous turn.
 """
 
 import time
@@ -11,23 +11,23 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from cocos.generation import Completion
+from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.prompts import DONE
 
-# vLLM's sampling parameters: an answer ends at [DONE], which is part of it.
+# Sampling parameters of vLLM that end a completion at [DONE] and keep [DONE] in it.
 STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
 
 class VLLMGenerator(TokenTranscripts):
-    """Samples completions with vLLM on this machine's GPUs.
+    """Generator that samples with vLLM on the GPUs of this machine.
 
     Args:
         name_or_path: Checkpoint directory or hub id.
-        tokenizer: Of the checkpoint.
-        eos_ids: Every id that ends an answer.
-        dtype: Weights' type; `auto` is the checkpoint's.
-        max_completion_length: New tokens per completion at most.
+        tokenizer: Tokenizer of the checkpoint.
+        eos_ids: All ids that end a completion.
+        dtype: Data type of the weights; `auto` is that of the checkpoint.
+        max_completion_length: Maximum number of new tokens per completion.
 
     Raises:
         ValueError: vLLM is not installed.
@@ -57,8 +57,8 @@ class VLLMGenerator(TokenTranscripts):
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        began = time.perf_counter()
-        sampling: dict[str, Any] = {
+        started = time.perf_counter()
+        options: dict[str, Any] = {
             "temperature": temperature,
             "max_tokens": self.max_completion_length,
             **STOP_AT_DONE,
@@ -66,10 +66,10 @@ class VLLMGenerator(TokenTranscripts):
         }
         outputs = self.engine.generate(
             [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            [self.sampling_params(**sampling, seed=seed) for seed in seeds]
+            [self.sampling_params(**options, seed=seed) for seed in seeds]
             if seeds is not None
-            else self.sampling_params(**sampling),
+            else self.sampling_params(**options),
             use_tqdm=False,
         )
-        share = (time.perf_counter() - began) / len(prompts)
+        share = (time.perf_counter() - started) / len(prompts)
         return [self.completion(list(output.outputs[0].token_ids), share) for output in outputs]

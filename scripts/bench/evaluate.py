@@ -25,8 +25,8 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from cocos.generation import Completion, Generator
-from cocos.generation.huggingface import HuggingFaceGenerator, eos_token_ids, load_model
-from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import Problem, load_problems
 from cocos.prompts import DONE, PromptProtocol, protocol
 
@@ -35,7 +35,7 @@ class PlainGenerator(TokenTranscripts):
     """What a short script does: pad a batch, call `model.generate`, cut the answers."""
 
     def __init__(self, model: PreTrainedModel, tokenizer, max_completion_length: int):
-        super().__init__(tokenizer, eos_token_ids(model, tokenizer))
+        super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
         self.model = model
         self.config = GenerationConfig(
             max_new_tokens=max_completion_length,

@@ -13,8 +13,8 @@ import pytest
 from cocos.config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.generation.api_keys import KeyRing, read_keys
-from cocos.generation.endpoint import EndpointGenerator, Retries
-from cocos.generation.retry import pause_asked_for, pause_until_reset
+from cocos.generation.endpoint import EndpointGenerator
+from cocos.generation.retry import RetryPolicy, requested_delay_s, seconds_until_reset
 from cocos.prompts import protocol
 from cocos.rollout import rollout
 from cocos.trajectories import begin
@@ -32,9 +32,14 @@ def endpoint():
         yield running
 
 
-def generator(endpoint, keys=KEYS[:1], retries=3, first_pause_s=0.01, timeout_s=20.0, **kwargs):
+def generator(endpoint, keys=KEYS[:1], retries=3, base_delay_s=0.01, timeout_s=20.0, **kwargs):
     return EndpointGenerator(
-        "m", endpoint.base_url, keys, retries=Retries(retries, first_pause_s), timeout_s=timeout_s, **kwargs
+        "m",
+        endpoint.base_url,
+        keys,
+        retries=RetryPolicy(retries, base_delay_s),
+        timeout_s=timeout_s,
+        **kwargs,
     )
 
 
@@ -212,27 +217,27 @@ def test_so_many_requests_are_under_way_and_no_more(endpoint):
 def test_a_key_rests_for_its_time_by_the_clock():
     time = [100.0]
     ring = KeyRing(KEYS, clock=lambda: time[0])
-    ring.rest(0, 5)
-    ring.rest(0, 1)  # shortens nothing
-    assert [ring.take() for _ in range(3)] == [1, 1, 1]
+    ring.cool_down(0, 5)
+    ring.cool_down(0, 1)  # shortens nothing
+    assert [ring.acquire() for _ in range(3)] == [1, 1, 1]
     time[0] = 105.0
-    assert [ring.take() for _ in range(3)] == [0, 0, 0]  # used less by now
-    assert ring.hidden(f"{KEYS[1]}, {KEYS[0]}.") == "[key 2], [key 1]."
+    assert [ring.acquire() for _ in range(3)] == [0, 0, 0]  # used less by now
+    assert ring.redact(f"{KEYS[1]}, {KEYS[0]}.") == "[key 2], [key 1]."
 
 
 def test_pauses_are_read_from_every_form_of_header():
-    assert pause_asked_for({"retry-after": "7"}) == 7
-    assert pause_asked_for({"retry-after": "7", "retry-after-ms": "250"}) == 0.25
+    assert requested_delay_s({"retry-after": "7"}) == 7
+    assert requested_delay_s({"retry-after": "7", "retry-after-ms": "250"}) == 0.25
     in_a_minute = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    assert 50 < pause_asked_for({"retry-after": in_a_minute}) <= 60
-    assert pause_asked_for({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    assert pause_asked_for({"retry-after": "soon"}) is None and pause_asked_for({}) is None
+    assert 50 < requested_delay_s({"retry-after": in_a_minute}) <= 60
+    assert requested_delay_s({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert requested_delay_s({"retry-after": "soon"}) is None and requested_delay_s({}) is None
     limits = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "2m3.5s"}
-    assert pause_until_reset(limits) == pause_asked_for(limits) == 123.5
-    assert pause_until_reset(limits | {"x-ratelimit-remaining-tokens": "1"}) == 0
+    assert seconds_until_reset(limits) == requested_delay_s(limits) == 123.5
+    assert seconds_until_reset(limits | {"x-ratelimit-remaining-tokens": "1"}) == 0
     for written, seconds in [("20ms", 0.02), ("1h1s", 3601), ("3", 3), ("?", 0)]:
         headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": written}
-        assert pause_until_reset(headers) == pytest.approx(seconds)
+        assert seconds_until_reset(headers) == pytest.approx(seconds)
 
 
 def test_keys_come_from_the_environment_or_else_from_a_file(tmp_path, monkeypatch):
@@ -291,7 +296,7 @@ def test_a_missing_key_is_asked_for_unless_the_endpoint_is_named(tmp_path, monke
     options["api_key_env"] = "NO_SUCH_KEY"
     with pytest.raises(ValueError, match="no key in NO_SUCH_KEY, neither in the environment"):
         open_generator(EvalConfig(**options))
-    assert open_generator(EvalConfig(**options, base_url="http://127.0.0.1:9/v1")).ring.keys == ["none"]
+    assert open_generator(EvalConfig(**options, base_url="http://127.0.0.1:9/v1")).key_ring.keys == ["none"]
 
 
 def test_the_options_of_an_endpoint_reach_it(monkeypatch):
@@ -307,7 +312,11 @@ def test_the_options_of_an_endpoint_reach_it(monkeypatch):
             **options,
         )
     )
-    assert (generator.concurrency, generator.retries.count, generator.ring.keys) == (3, 2, ["a", "b"])
+    assert (generator.concurrency, generator.retries.max_retries, generator.key_ring.keys) == (
+        3,
+        2,
+        ["a", "b"],
+    )
     assert generator.max_completion_length == 9
     assert [client.timeout for client in generator.clients] == [7.0, 7.0]
 

@@ -19,8 +19,8 @@ from transformers import (
 
 from cocos.config import EvalConfig
 from cocos.evaluation.generator import open_generator
-from cocos.generation.huggingface import HuggingFaceGenerator, _choose, eos_token_ids, load_model
-from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model, sample_ids
+from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from tests.support.paths import ROOT
@@ -77,7 +77,7 @@ def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts
     other = load_tokenizer(TOY)
     if pad_is_eos:
         other.pad_token = other.eos_token
-    assert eos_token_ids(model, other) == {tokenizer.eos_token_id, stop}
+    assert eos_token_ids(model.generation_config, other) == {tokenizer.eos_token_id, stop}
     completion = HuggingFaceGenerator(model, other, 16).generate(prompts[:1], 0.0)[0]
     assert completion.token_ids == greedy[: greedy.index(stop) + 1]
     assert completion.is_eos and not completion.is_truncated
@@ -261,9 +261,9 @@ def test_no_more_transcripts_than_a_batch_are_kept_and_those_before_give_way(mod
     generator = HuggingFaceGenerator(model, tokenizer, 4, batch_size=3)
     for part in (prompts, prompts[:2], prompts[5:6], prompts):
         generator.generate(part, 0.0)
-        assert len(generator.kept.rows) <= 3
-        kept = {tuple(row.ids[: len(p)]) for row in generator.kept.rows for p in part}
-        assert kept & {tuple(p) for p in part}
+        assert len(generator.cache.transcripts) <= 3
+        stored = {tuple(transcript.ids[: len(p)]) for transcript in generator.cache.transcripts for p in part}
+        assert stored & {tuple(p) for p in part}
 
 
 def test_siblings_share_the_computation_of_their_prompt(model, tokenizer, prompts, computed):
@@ -310,7 +310,7 @@ def test_ids_are_drawn_with_their_probability():
     logits = torch.tensor([0.0, -1e9, 2.0, 1.0, -3.0])
     draws = (torch.arange(1000, dtype=torch.float64) + 0.5) / 1000
     for temperature in (0.5, 1.0, 3.0):
-        counts = torch.bincount(_choose(logits.expand(1000, -1), temperature, draws), minlength=5)
+        counts = torch.bincount(sample_ids(logits.expand(1000, -1), temperature, draws), minlength=5)
         expected = 1000 * (logits / temperature).softmax(-1)
         assert (counts - expected).abs().max() <= 1
         assert counts[1] == 0

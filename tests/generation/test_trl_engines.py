@@ -5,8 +5,8 @@ import inspect
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
-from cocos.generation.huggingface import HuggingFaceGenerator, eos_token_ids, load_model
-from cocos.generation.tokenizer import load_tokenizer
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
 from cocos.problems import load_problems
 from cocos.prompts import protocol
@@ -42,7 +42,7 @@ def test_continuous_batching_answers_as_generate_does():
 
 def test_what_vllm_samples_is_cut_where_the_answer_ends_and_sampled_at_the_temperature_given():
     tokenizer = load_tokenizer(TOY)
-    eos = eos_token_ids(load_model(TOY), tokenizer)
+    eos = eos_token_ids(load_model(TOY).generation_config, tokenizer)
     done = tokenizer("x = 1\n[DONE]", add_special_tokens=False)["input_ids"]
     more = tokenizer(" and on", add_special_tokens=False)["input_ids"]
     engine = Engine([[*done, *more], more])

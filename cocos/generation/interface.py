@@ -1,0 +1,91 @@
+"""The interface between the turn loop and whatever generates text. Standard library only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The text generated for one prompt.
+
+    Attributes:
+        token_ids: Sampled ids, up to and including the end-of-sequence id or the token that completes [DONE].
+        text: The decoded ids without special tokens.
+        is_truncated: The length limit was reached before an end-of-sequence id or [DONE].
+        is_eos: The last id is an end-of-sequence id.
+        duration_s: Wall time of the batch divided by its number of prompts.
+        error: Error message of an endpoint that kept failing, else None. Such a completion makes its turn an
+            infrastructure failure, which is never scored.
+        num_prompt_tokens: Prompt tokens as counted by an endpoint. None if the transcript consists of
+            token ids.
+        num_completion_tokens: Completion tokens as counted by an endpoint, or None.
+
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    is_truncated: bool = False
+    is_eos: bool = False
+    duration_s: float = 0.0
+    error: str | None = None
+    num_prompt_tokens: int | None = None
+    num_completion_tokens: int | None = None
+
+    @property
+    def kept_ids(self) -> tuple[int, ...]:
+        """The ids that stay in the transcript: all but a final end-of-sequence id.
+
+        The text between two turns (a chat template's end of turn, or a plain newline) takes its place.
+        """
+        return self.token_ids[:-1] if self.is_eos else self.token_ids
+
+
+class Generator(Protocol):
+    """A source of completions.
+
+    A transcript is a list of integers. They are usually token ids, but only the generator that made a
+    transcript needs to understand them.
+
+    Attributes:
+        batch_size: Number of prompts per batch; None if the generator has no preferred number.
+
+    """
+
+    batch_size: int | None
+
+    def start(self, message: str, is_chat: bool) -> list[int]:
+        """Return the prompt of turn 1.
+
+        Args:
+            message: Text for the model.
+            is_chat: Whether to render the message as a user message with the model's chat template. If False,
+                the message is plain text to be continued.
+
+        """
+        ...
+
+    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+        """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message."""
+        ...
+
+    def quote(self, text: str) -> Completion:
+        """Return a completion with the given text, for an answer that this generator did not sample."""
+        ...
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        temperature: float,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Completion]:
+        """Return one completion per prompt, in the order of the prompts.
+
+        Args:
+            prompts: Transcripts returned by `start` or `extend`.
+            temperature: Sampling temperature; 0 decodes greedily.
+            seeds: One seed per prompt. A sampled completion then depends on its prompt and seed only, not on
+                the batch. None samples from the random state of the process.
+
+        """
+        ...
