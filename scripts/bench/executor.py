@@ -1,11 +1,11 @@
 """Benchmark of the executor: MBPP's reference solutions per second at each isolation level.
 
-    python scripts/bench/executor.py --data ../shared/datasets/mbpp.jsonl --output_file build/executor.json
+    python scripts/bench/executor.py --data data/public/raw/mbpp.jsonl --output_file build/executor.json
 
 Rates depend on the machine, so every round also measures two rates to compare with. The first is that of
-empty forks: as many processes as there are workers fork at once, with or without the modules of the executor's
-zygote. The second is that of one fresh `python -I` per program. All figures are medians over the rounds.
-Programs that take longer than 0.5 s are left out: they would measure themselves and not the executor.
+empty forks: as many processes as there are workers fork at once, with or without the modules of the zygote.
+The second is that of one fresh `python -I` per program. All figures are medians over the rounds. Programs that
+take longer than 0.5 s are left out: they would measure themselves and not the executor.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--data", default="../shared/datasets/mbpp.jsonl", help="MBPP-format file with references"
+        "--data", default="data/public/raw/mbpp.jsonl", help="MBPP-format file with reference solutions"
     )
     parser.add_argument("--num_workers", type=int, default=2, help="programs that run at the same time")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each rate")
