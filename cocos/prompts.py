@@ -1,7 +1,7 @@
-"""Every word the model sees, and the way back from its words to a program.
+"""Every word the model sees, and the extraction of a program from a completion.
 
-The wording is an interface: the released CoCoS checkpoints were trained on exactly these characters, so
-golden tests guard them. Knows problems; does not know tokens, turns already taken, or how code is run.
+The wording is an interface: the released CoCoS checkpoints were trained on exactly these characters, and
+golden tests pin them. Does not know tokens, transcripts or how programs are run.
 """
 
 import re
@@ -29,20 +29,23 @@ REPAIR_INSTRUCTION = (
 )
 FENCE_REQUEST = "Answer with the whole program in one ```python code block."
 
+REPEATED = "The program above is the same as the one before it."
+Feedback = Literal["none", "verdict", "error"]
+
 PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair")
 
 
 @dataclass(frozen=True)
 class PromptProtocol:
-    """How a problem is put to the model, turn by turn; its name is stored with every result.
+    """Wording of the messages of every turn. Its name is stored with every result.
 
     Attributes:
         name: One of `PROTOCOLS`.
-        first_ending: Last words of turn 1's message: the marker that opens the answer, or the form wanted.
-        later_ending: The same for turns 2..T.
-        instruction: What turns 2..T ask for.
-        prefix: Solved problems that stand before turn 1, or "".
-        is_chat: Messages go through the model's chat template; else the transcript is one plain text.
+        first_ending: End of turn 1's message: the marker that opens the answer, or the requested format.
+        later_ending: End of the messages of turns 2..T.
+        instruction: Request of turns 2..T.
+        prefix: Solved problems before turn 1 (few-shot examples), or "".
+        is_chat: Messages go through the model's chat template. Otherwise the transcript is one plain text.
 
     """
 
@@ -54,27 +57,27 @@ class PromptProtocol:
     is_chat: bool = False
 
     def first_turn(self, problem: Problem) -> str:
-        """The message of turn 1."""
+        """Return the message of turn 1."""
         task = f"You are an expert Python programmer, and here is your task: {problem.text}"
         tests = "\n".join(problem.test_list)
-        shown = f" Your code should pass these tests:\n\n{tests}" if tests else ""
-        return f"{self.prefix}{task}{shown}\n\n{self.first_ending}"
+        request = f" Your code should pass these tests:\n\n{tests}" if tests else ""
+        return f"{self.prefix}{task}{request}\n\n{self.first_ending}"
 
     def answer(self, code: str) -> str:
-        """A program as the model should write it."""
+        """Return a program in the format in which the model should write it."""
         return f"```python\n{code.strip(chr(10))}\n```" if self.is_chat else answer(code)
 
     def later_turn(self, is_closed: bool = True, feedback: str = "") -> str:
-        """The message of turns 2..T; in a plain transcript, what is appended to it.
+        """Return the message of turns 2..T. A plain transcript is extended by exactly this text.
 
         Args:
-            is_closed: Whether the answer before it ended with [DONE]; where it was cut off, a plain
-                transcript is supplied with the marker.
-            feedback: What is told about that answer, before the instruction; "" tells nothing.
+            is_closed: The previous answer ended with [DONE]. If it was truncated, a plain transcript gets the
+                missing marker, so that every answer in it looks finished.
+            feedback: Text about the previous answer that goes before the instruction, or "".
 
         """
-        told = f"{feedback}\n\n" if feedback else ""
-        request = f"{told}{self.instruction}\n\n{self.later_ending}"
+        feedback = f"{feedback}\n\n" if feedback else ""
+        request = f"{feedback}{self.instruction}\n\n{self.later_ending}"
         if self.is_chat:
             return request
         close = "" if is_closed else f"\n{DONE}"
@@ -82,17 +85,17 @@ class PromptProtocol:
 
 
 def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
-    """The prompt protocol of that name.
+    """Return the prompt protocol of that name.
 
     Args:
         name: `cocos` for models trained on the two-turn format, `cocos-fewshot` for base models, `chat` and
-            `repair` for models with a chat template: the one corrects in the paper's words, the other is
-            told that the program may be wrong and repairs it.
-        few_shot: Solved problems for `cocos-fewshot`, in the order in which they are shown.
+            `repair` for models with a chat template. `chat` asks for a correction in the paper's words;
+            `repair` says that the program may be wrong and asks to compare it with the tests.
+        few_shot: Solved problems for `cocos-fewshot`, in prompt order.
 
     Raises:
-        ValueError: Unknown name, or few-shot problems missing, without solution, or given where none are
-            used.
+        ValueError: The name is unknown, or few-shot problems are missing, lack a solution, or are given to a
+            protocol that does not use them.
 
     """
     few_shot = list(few_shot)
@@ -118,29 +121,24 @@ def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
 
 
 def answer(code: str) -> str:
-    """A program as the model should write it: the code, then [DONE] on a line of its own."""
+    """Return a program as an answer: the code, then [DONE] on the next line."""
     return f"{code.strip(chr(10))}\n{DONE}"
 
 
-Feedback = Literal["none", "verdict", "error"]
-
-REPEATED = "The program above is the same as the one before it."
-
-
 def passes_visible_tests(problem: Problem, result: ExecutionResult) -> bool:
-    """Whether every test that the model was shown passes: what it could find out by itself."""
+    """Return whether every visible test passes. Hidden tests do not count: feedback must not reveal them."""
     return not result.is_infra_failure and all(
         verdict.passed for verdict in _visible_verdicts(problem, result)
     )
 
 
 def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, max_chars: int) -> str:
-    """The words about a program, or "" where there is nothing to tell.
+    """Return the text that tells the model how its program did on the visible tests, or "" for none.
 
     Args:
-        mode: `verdict` says how many of the shown tests pass; `error` also the first that does not, with what
-            it expected and got, or the exception's last line.
-        max_chars: Of the test, and of what went wrong with it, at most; longer ones are cut.
+        mode: `verdict` says how many visible tests pass. `error` also quotes the first one that fails, with
+            the expected and the actual value, or the exception's last line.
+        max_chars: Longest quotation of the test, and of the error, in characters.
 
     Example:
         "The program above passes 1 of the 3 tests. This one fails:\\n\\nassert f(2) == 4\\n\\nExpected 4,
@@ -190,27 +188,27 @@ _DEFINITION = re.compile(r"^[ \t]*(?:async def|def|class)\s", re.MULTILINE)
 
 
 def extract_code(completion: str) -> str:
-    """The program in a completion, or "" where there is none.
+    """Return the program in a completion, or "" if there is none.
 
-    Stops at the first [DONE]; drops an echoed [BEGIN] or [CORRECT]; prefers the last fenced block that
-    defines something; drops prose before and after bare code. A program that does not parse is returned as it
-    stands, so that its error shows.
+    Stops at the first [DONE], drops an echoed [BEGIN] or [CORRECT], prefers the last fenced block that
+    defines a function or class, and drops prose before and after bare code. A program that does not parse is
+    returned unchanged, so that its verdict names the syntax error.
     """
     text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0]).strip("\n").rstrip()
-    if _parses(text):  # backticks inside a docstring are no fence
+    if _parses(text):  # backticks inside a docstring are not a fence
         return text
     blocks = _FENCE.findall(text)
     defining = [block for block in blocks if _DEFINITION.search(block)]
     if defining:
         text = defining[-1]
-    elif blocks and not _DEFINITION.search(text):  # else the code stands outside of a lone closing fence
+    elif blocks and not _DEFINITION.search(text):  # otherwise a lone closing fence follows bare code
         text = blocks[0]
     text = text.strip("\n").rstrip()
     return text if _parses(text) else _without_prose(text)
 
 
 def _after_echo(text: str) -> str:
-    """Drop an opening marker that the model repeated, or what it wrote from a marker on after its answer."""
+    """Drop an echoed opening marker, or everything after a marker that follows the program."""
     for marker in (BEGIN, CORRECT):
         before, found, after = text.partition(marker)
         if found:
@@ -219,8 +217,10 @@ def _after_echo(text: str) -> str:
 
 
 def _without_prose(text: str) -> str:
-    """The longest run of whole lines that parses, from the first line that looks like code; the text if there
-    is none, or if that run is a piece of a broken program.
+    """Return the longest run of lines that parses, starting at a line that looks like code.
+
+    Returns the whole text if there is no such run, or if the run is only a fragment of a broken program:
+    executing the fragment would hide the error.
     """
     lines = text.split("\n")
     starts = [i for i, line in enumerate(lines) if _CODE_START.match(line)]

@@ -1,12 +1,16 @@
 """From verdicts to advantages: the equations of CoCoS (arXiv 2505.23060), SCoRe (arXiv 2409.12917) and RLOO
 (arXiv 2402.14740) as pure functions of numbers.
 
-Notation: T turns, G trajectories (a *group*) per prompt, P prompts; r_t is the reward of turn t and r_0 = 0.
-`None` stands for "no reward": the executor itself failed. It is never 0, and whatever depends on it is left
-out of baselines and of training. Nested lists carry their axes as a suffix: `rewards_P_G_T`.
+Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the trained turns (`turn_returns`) ->
+advantages (`leave_one_out`) -> the weight of every row in the loss (`row_advantages`).
+
+Notation: T turns, K trained turns, G trajectories (a *group*) per prompt, P prompts, B = P * G trajectories;
+r_t is the reward of turn t and r_0 = 0. Nested lists carry their axes as a suffix: `rewards_P_G_T`. None means
+"no reward": the executor failed. It is never 0; whatever depends on it stays out of baselines and training.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Literal, NamedTuple
 
@@ -16,9 +20,43 @@ RewardKind = Literal["fraction", "binary", "count"]
 Credit = Literal["turn", "trajectory", "last"]
 
 
+@dataclass(frozen=True)
+class Objective:
+    """What training maximises: which turns are trained, and with which return.
+
+    Attributes:
+        num_turns: T.
+        num_generations: G, trajectories per prompt, at least 2.
+        credit: `trajectory` and `last` use the accumulated reward, `turn` the return-to-go (`turn_returns`).
+            `last` trains turn T only.
+        gamma: Discount between turns, in [0, 1].
+        improvement_bonus: Weight of r_t - r_{t-1} in the return of turns t >= 2; credit `turn` only.
+        turn_weights: w_1..w_T, the weight of each turn's reward, 0 or more; None: all 1. Credit `turn` only.
+        betas_T: Coefficient of the KL penalty of each turn, 0 or more.
+
+    """
+
+    num_turns: int
+    num_generations: int
+    credit: Credit
+    gamma: float
+    improvement_bonus: float
+    turn_weights: Sequence[float] | None
+    betas_T: Sequence[float]
+
+    @property
+    def trained_turns(self) -> list[int]:
+        """Numbers of the trained turns, from 1. Length K."""
+        return trained_turns(self.credit, self.num_turns)
+
+
 class Score(NamedTuple):
-    """What one trajectory brought: r_t of all T turns, and the KL to the reference (k1, summed over tokens)
-    of each trained turn (K).
+    """Measurements of one trajectory.
+
+    Attributes:
+        rewards_T: r_t of every turn.
+        kl_K: k1 estimate of the KL to the reference of each trained turn, summed over its tokens.
+
     """
 
     rewards_T: list[float | None]
@@ -26,11 +64,11 @@ class Score(NamedTuple):
 
 
 def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float | None:
-    """r_t of one executed program; None where the executor failed.
+    """Return r_t of one executed program; None where the executor failed.
 
-    `fraction`: share of tests that pass, in [0, 1] (the paper's fine-grained reward). `binary`: 1 if all
-        pass, else 0 (SCoRe).
-    `count`: number of tests that pass (the released code). Example: 2 of 3 tests pass -> 2/3, 0, 2.
+    `fraction`: share of tests that pass, in [0, 1] (the paper's fine-grained reward).
+    `binary`: 1 if all pass, else 0 (SCoRe). `count`: number of tests that pass (the released code).
+    Example: 2 of 3 tests pass -> 2/3, 0, 2.
     """
     passed = result.num_passed
     if passed is None:
@@ -48,7 +86,7 @@ def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float
 
 
 def accumulated_reward(rewards_T: Sequence[float], gamma: float) -> float:
-    """R = sum_{t=1..T} gamma^(T-t) * (r_t - r_{t-1}), the trajectory's accumulated reward (CoCoS).
+    """Return R = sum_{t=1..T} gamma^(T-t) * (r_t - r_{t-1}), the accumulated reward of CoCoS.
 
     Example: r = (0.2, 1.0), gamma = 0.5: 0.5 * 0.2 + (1.0 - 0.2) = 0.9.
     """
@@ -64,14 +102,15 @@ def return_to_go(
     bonus: float = 0.0,
     weights_T: Sequence[float] | None = None,
 ) -> float:
-    """G_t = sum_{s>=t} gamma^(s-t) * w_s * r_s, plus bonus * (r_t - r_{t-1}) on turns t >= 2 only.
+    """Return G_t = sum_{s>=t} gamma^(s-t) * w_s * r_s, plus bonus * (r_t - r_{t-1}) for turns t >= 2.
 
-    No term of turn t's own return falls when r_t rises, so nothing pays for a worse attempt.
-    Example: r = (0.2, 1.0), gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) =
-        1.8.
-    SCoRe's stage I (arXiv 2409.12917, sec. 5.1) pays for turn 2 alone, gamma = 1 and w = (0, 1): r = (0.2,
-        1.0) gives G_1 = G_2 = 1.0. Its stage II (sec. 5.2) adds alpha as the bonus, gamma = 1, w = (1, 1),
-        alpha = 10: G_1 = 1.2, G_2 = 1.0 + 10 * 0.8 = 9.0.
+    G_t never falls when r_t rises, so no turn is paid for a worse attempt. (The accumulated reward of a
+    trajectory does pay for one: for T = 2 it is r_2 - (1 - gamma) * r_1.)
+    Example: r = (0.2, 1.0), gamma = 0.5, bonus = 1:
+        G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) = 1.8.
+    SCoRe's stage I (arXiv 2409.12917, sec. 5.1) rewards turn 2 alone, gamma = 1 and w = (0, 1):
+        r = (0.2, 1.0) gives G_1 = G_2 = 1.0. Its stage II (sec. 5.2) adds alpha as the bonus, gamma = 1,
+        w = (1, 1), alpha = 10: G_1 = 1.2, G_2 = 1.0 + 10 * 0.8 = 9.0.
 
     Args:
         turn: t, from 1 to T.
@@ -87,7 +126,7 @@ def return_to_go(
 
 
 def trained_turns(credit: Credit, num_turns: int) -> list[int]:
-    """The turns, from 1, whose tokens are trained: all of them, or with credit `last` only turn T."""
+    """Return the numbers of the trained turns, from 1: all turns, or turn T alone for credit `last`."""
     return [num_turns] if credit == "last" else list(range(1, num_turns + 1))
 
 
@@ -99,21 +138,19 @@ def turn_returns(
     weights_T: Sequence[float] | None = None,
     penalties_K: Sequence[float] | None = None,
 ) -> list[float | None]:
-    """The return of each trained turn of one trajectory, KL penalty subtracted.
+    """Return the return of each trained turn of one trajectory, minus its KL penalty.
 
-    `last`, `trajectory`: R for every trained turn. `turn`: the return-to-go G_t.
-    The penalties are summed over all trained turns for `trajectory` (and `last`), discounted like the rewards
-    from turn t on for `turn`. For T = 1 all three are TRL's RLOO.
+    `last`, `trajectory`: R for every trained turn, minus the sum of all penalties. `turn`: the return-to-go
+    G_t, minus the penalties from turn t on, discounted like the rewards. For T = 1 all three are TRL's RLOO.
 
     Args:
         rewards_T: r_1..r_T.
-        bonus: As in `return_to_go`; credit `turn` only.
-        weights_T: As in `return_to_go`; credit `turn` only.
-        penalties_K: For each *trained* turn, its coefficient (`kl_penalties`) times the k1 estimate of its KL
-            to the reference, which is summed over its tokens.
+        bonus: See `return_to_go`; credit `turn` only.
+        weights_T: See `return_to_go`; credit `turn` only.
+        penalties_K: KL penalty of each trained turn (`kl_penalties`).
 
     Returns:
-        One value per trained turn; None where a reward that it depends on is None.
+        One value per trained turn; None if a reward that it depends on is None.
 
     """
     turns = trained_turns(credit, len(rewards_T))
@@ -142,18 +179,44 @@ def turn_returns(
 
 
 def kl_penalties(kl_K: Sequence[float], betas_K: Sequence[float]) -> list[float]:
-    """beta_t * KL_t of each trained turn: RLOO has one beta (arXiv 2402.14740, eq. 1), SCoRe one per turn.
+    """Return beta_t * KL_t of each trained turn.
+
+    RLOO has one beta for all turns (arXiv 2402.14740, eq. 1), SCoRe one per turn.
 
     Example: KL = (2, 4), betas = (0.25, 0.01) -> (0.5, 0.04).
     """
     return [beta * kl for beta, kl in zip(betas_K, kl_K, strict=True)]
 
 
+def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[list[list[float | None]]]:
+    """Return the returns of all trajectories, group by group. Shape (P, G, K).
+
+    Args:
+        scores_B: Scores of the trajectories; the G siblings of a prompt are neighbours.
+        objective: Which turns are trained, and with which return.
+
+    """
+    betas_K = [objective.betas_T[turn - 1] for turn in objective.trained_turns]
+    returns_B_K = [
+        turn_returns(
+            score.rewards_T,
+            objective.credit,
+            objective.gamma,
+            objective.improvement_bonus,
+            objective.turn_weights,
+            kl_penalties(score.kl_K, betas_K),
+        )
+        for score in scores_B
+    ]
+    size = objective.num_generations
+    return [returns_B_K[i : i + size] for i in range(0, len(returns_B_K), size)]
+
+
 def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
-    """A_i = G_i - mean_{j != i} G_j over the siblings that have a return (RLOO, arXiv 2402.14740, eq. 7).
+    """Return A_i = G_i - mean_{j != i} G_j over the siblings that have a return (RLOO, eq. 7).
 
     A trajectory without a return, or without a sibling that has one, gets advantage 0. The advantages of a
-    group therefore always sum to 0: their mean says nothing about learning.
+    group always sum to 0, so their mean says nothing about learning.
     Example: (1, 0, None) -> (1 - 0, 0 - 1, 0).
     """
     known = [value for value in returns_G if value is not None]
@@ -164,7 +227,7 @@ def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
 
 
 def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[list[list[float]]]:
-    """Leave-one-out advantages of K trained turns, siblings compared at the same turn. Shape (P, G, K)."""
+    """Return leave-one-out advantages; siblings are compared at the same turn. Shape (P, G, K)."""
     result = []
     for returns_G_K in returns_P_G_K:
         per_turn = [leave_one_out(returns_G) for returns_G in zip(*returns_G_K, strict=True)]  # (K, G)
@@ -172,8 +235,19 @@ def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> lis
     return result
 
 
+def row_advantages(advantages_B_K: Sequence[Sequence[float]]) -> list[float]:
+    """Return the advantage of each row of the loss, trajectory by trajectory. Shape (R,), R = B * K.
+
+    TRL's loss averages over rows, one per trained turn. The objective sums over the turns of a trajectory, so
+    every advantage is multiplied by K. Example: one trajectory with advantages (0.5, -1) -> (1, -2).
+    """
+    return [len(advantage_K) * advantage for advantage_K in advantages_B_K for advantage in advantage_K]
+
+
 def zero_spread(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[float]:
-    """For each trained turn, the share of groups whose returns are all equal: they teach nothing.
+    """Return, for each trained turn, the share of groups whose returns are all equal. Shape (K,).
+
+    All advantages of such a group are 0: it teaches nothing.
 
     Example: returns (1, 1) and (1.5, 0.5) of two groups at a turn -> 0.5.
     """

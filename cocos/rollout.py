@@ -1,21 +1,28 @@
-"""The one turn loop: training, evaluation and Boost data all call `rollout`; only the generator handed in
-differs.
+"""The turn loop. Training, evaluation and Boost data all call `rollout`; only the generator differs.
 
-Transcripts are token-exact. The prompt of turn t+1 is the prompt of turn t, the ids that were sampled, and
-the ids of the next message; nothing is decoded and encoded again. Programs are executed while the
-next turn is being generated. Knows nothing of rewards, models or files.
+Transcripts are token-exact: the prompt of turn t+1 is the prompt of turn t, the sampled ids, and the ids of
+the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Programs run
+while the model generates the next turn. Knows nothing of rewards, models or files.
 """
 
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from cocos.executor import ExecutionResult, Executor, Program
 from cocos.generation import Completion, Generator
-from cocos.prompts import DONE, REPEATED, PromptProtocol, extract_code, feedback_message, passes_visible_tests
+from cocos.prompts import (
+    DONE,
+    REPEATED,
+    PromptProtocol,
+    extract_code,
+    feedback_message,
+    passes_visible_tests,
+)
 from cocos.trajectories import Rules, Trajectory, Turn, as_program
+
+PAPER_RULES = Rules()  # no feedback, every turn is played
 
 
 def rollout(
@@ -24,165 +31,211 @@ def rollout(
     executor: Executor,
     protocol: PromptProtocol,
     num_turns: int,
-    rules: Rules = Rules(),
+    rules: Rules = PAPER_RULES,
 ) -> list[Trajectory]:
-    """Continue every trajectory to `num_turns` turns; by default the model is shown no execution result.
-
-    As many trajectories as the generator takes at once play all their turns before the next begin: what it
-    keeps of their transcripts is then still at hand. Their programs run on meanwhile.
+    """Play every trajectory up to `num_turns` turns.
 
     Args:
-        trajectories: From `begin`, or with turns already taken; all equally many.
+        trajectories: Empty ones from `begin`, or ones with turns already played; all of equal length.
+        generator: Samples the completions.
+        executor: Runs the programs.
+        protocol: Words of each turn's message.
         num_turns: T, counted from the start of the trajectory.
-        rules: What happens between turns, and how they are sampled.
+        rules: Feedback, early stopping, temperatures and seed.
 
     Returns:
-        The trajectories, in order, each with `num_turns` turns and every program executed. One whose answer
-        could not be had (`Completion.error`) ends there, with a result that is an infrastructure failure.
+        The trajectories in the same order, each with `num_turns` turns and every program executed. A
+        trajectory whose completion could not be obtained (`Completion.error`) ends at that turn, with a
+        result that is an infrastructure failure.
 
     """
     if not trajectories:
         return []
-    taken = {len(trajectory.turns) for trajectory in trajectories}
-    assert len(taken) == 1, "trajectories of unequal length"
-    [first] = taken
-    players = [_Player(trajectory, rules) for trajectory in trajectories]
-    running: dict[Program, Future[ExecutionResult]] = {}  # siblings often write the same program: run it once
-    size = generator.batch_size or len(players)
-    for start in range(0, len(players), size):
-        batch = players[start : start + size]
-        for _ in range(first, num_turns):
-            going = [player for player in batch if not player.is_over()]
-            for player in going:
-                player.listen(generator, protocol)
-            _sample(going, generator, rules)
-            if rules.on_repeat == "resample":
-                _sample([player for player in going if player.repeats()], generator, rules, is_resampled=True)
-            for player in going:
-                player.submit(executor, running)
-    return [player.trajectory(num_turns) for player in players]
+    num_played = len(trajectories[0].turns)
+    assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
+    plays = [_Play(trajectory, rules) for trajectory in trajectories]
+    submitted: dict[
+        Program, Future[ExecutionResult]
+    ] = {}  # siblings often write equal programs: run them once
+    # A batch plays all its turns before the next one begins, so that the generator still has the keys and
+    # values of its transcripts. The programs of earlier batches keep running meanwhile.
+    batch_size = generator.batch_size or len(plays)
+    for start in range(0, len(plays), batch_size):
+        batch = plays[start : start + batch_size]
+        for _ in range(num_played, num_turns):
+            going_on = [play for play in batch if not play.has_ended()]
+            _play_turn(going_on, generator, executor, protocol, rules, submitted)
+    return [play.finish(num_turns) for play in plays]
 
 
-class _Step(NamedTuple):
+@dataclass(frozen=True)
+class _Prompt:
+    """The prompt of the next turn, and the feedback in it."""
+
+    ids: list[int]
+    told: str
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The completion of the next turn, and how it came about."""
+
+    completion: Completion
+    is_given: bool = False
+    is_resampled: bool = False
+
+
+@dataclass(frozen=True)
+class _RunningTurn:
     """A turn whose program may still be running."""
 
     prompt_ids: tuple[int, ...]
     completion: Completion
     code: str
-    result: Future[ExecutionResult]
+    future: Future[ExecutionResult]
     told: str
     is_given: bool
     is_resampled: bool
 
+    @property
+    def result(self) -> ExecutionResult:
+        """Result of the program; waits for it."""
+        return self.future.result()
 
-class _Player:
-    """A trajectory under way, and of the turn that is being taken: its prompt, what was told, its answer."""
-
-    prompt: list[int]
-    told: str
-    completion: Completion
-    is_resampled: bool
-
-    def __init__(self, trajectory: Trajectory, rules: Rules) -> None:
-        self.begun, self.problem, self.rules = trajectory, trajectory.problem, rules
-        self.steps = [_as_step(turn) for turn in trajectory.turns]
-
-    def is_over(self) -> bool:
-        """Whether no answer could be had, or the rules end it here."""
-        if not self.steps:
-            return False
-        last = self.steps[-1]
-        return last.completion.error is not None or (
-            self.rules.early_stop and passes_visible_tests(self.problem, last.result.result())
+    def finish(self) -> Turn:
+        """Return the turn once its program has run."""
+        return Turn(
+            prompt_ids=self.prompt_ids,
+            completion=self.completion,
+            code=self.code,
+            result=self.result,
+            told=self.told,
+            is_given=self.is_given,
+            is_resampled=self.is_resampled,
         )
 
-    def is_given(self) -> bool:
-        """Whether the answer of the turn that is being taken is there already."""
-        return len(self.steps) < len(self.begun.given)
 
-    def listen(self, generator: Generator, protocol: PromptProtocol) -> None:
-        """Put the next turn's prompt together, and the answer where it is given."""
-        self.told, self.is_resampled = "", False
-        if not self.steps:
-            self.prompt = generator.start(protocol.first_turn(self.problem), protocol.is_chat)
-        else:
-            last = self.steps[-1]
-            self.told = self._feedback(last)
-            message = protocol.later_turn(DONE in last.completion.text, self.told)
-            self.prompt = generator.extend(last.prompt_ids, last.completion, message, protocol.is_chat)
-        if self.is_given():
-            self.completion = generator.quote(self.begun.given[len(self.steps)])
+class _Play:
+    """A trajectory that is being played."""
 
-    def _feedback(self, last: _Step) -> str:
-        told = []
-        if self.rules.feedback != "none":
-            result = last.result.result()
-            told.append(
-                feedback_message(self.rules.feedback, self.problem, result, self.rules.feedback_chars)
-            )
-        if self.rules.on_repeat == "tell" and len(self.steps) > 1 and last.code == self.steps[-2].code:
-            told.append(REPEATED)
-        return "\n\n".join(filter(None, told))
+    def __init__(self, trajectory: Trajectory, rules: Rules) -> None:
+        self.trajectory, self.problem, self.rules = trajectory, trajectory.problem, rules
+        self.turns: list[Turn | _RunningTurn] = list(trajectory.turns)
 
-    def repeats(self) -> bool:
-        """Whether the answer is the program of the turn before."""
-        is_answer = self.completion.error is None
-        return is_answer and bool(self.steps) and extract_code(self.completion.text) == self.steps[-1].code
+    def has_ended(self) -> bool:
+        """Return whether the last completion failed, or the early-stop rule ends the trajectory."""
+        if not self.turns:
+            return False
+        last = self.turns[-1]
+        if last.completion.error is not None:
+            return True
+        return self.rules.early_stop and passes_visible_tests(self.problem, last.result)
 
-    def seed(self) -> int:
-        """What the sampling of this answer depends on, besides its prompt."""
-        parts = (self.rules.seed, self.problem.task_id, self.begun.sample, len(self.steps), self.is_resampled)
+    def next_prompt(self, generator: Generator, protocol: PromptProtocol) -> _Prompt:
+        """Return the prompt of the next turn."""
+        if not self.turns:
+            return _Prompt(generator.start(protocol.first_turn(self.problem), protocol.is_chat), told="")
+        last = self.turns[-1]
+        told = self._feedback()
+        message = protocol.later_turn(is_closed=DONE in last.completion.text, feedback=told)
+        return _Prompt(generator.extend(last.prompt_ids, last.completion, message, protocol.is_chat), told)
+
+    def _feedback(self) -> str:
+        rules, last, parts = self.rules, self.turns[-1], []
+        if rules.feedback != "none":
+            parts.append(feedback_message(rules.feedback, self.problem, last.result, rules.feedback_chars))
+        if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
+            parts.append(REPEATED)
+        return "\n\n".join(filter(None, parts))
+
+    def given_answer(self, generator: Generator) -> _Answer | None:
+        """Return the supplied answer of the next turn; None where it has to be sampled."""
+        given = self.trajectory.given[len(self.turns) :]
+        return _Answer(generator.quote(given[0]), is_given=True) if given else None
+
+    def repeats(self, completion: Completion) -> bool:
+        """Return whether a completion contains the program of the last turn again."""
+        if completion.error is not None or not self.turns:
+            return False
+        return extract_code(completion.text) == self.turns[-1].code
+
+    def seed(self, is_resampled: bool) -> int:
+        """Return the seed of the next completion, in [0, 2^31)."""
+        parts = (self.rules.seed, self.problem.task_id, self.trajectory.sample, len(self.turns), is_resampled)
         return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
 
-    def submit(self, executor: Executor, running: dict[Program, Future[ExecutionResult]]) -> None:
-        """Have the answer's program executed."""
-        code = extract_code(self.completion.text)
-        if self.completion.error is not None:
-            result = _done(ExecutionResult((), self.completion.error, executor.isolation))
+    def add(
+        self,
+        prompt: _Prompt,
+        answer: _Answer,
+        executor: Executor,
+        submitted: dict[Program, Future[ExecutionResult]],
+    ) -> None:
+        """Append a turn and have its program executed."""
+        code = extract_code(answer.completion.text)
+        if answer.completion.error is not None:
+            future: Future[ExecutionResult] = Future()
+            future.set_result(ExecutionResult((), answer.completion.error, executor.isolation))
         else:
-            candidate = as_program(self.problem, code)
-            if candidate not in running:
-                running[candidate] = executor.submit(candidate)
-            result = running[candidate]
-        prompt_ids, flags = tuple(self.prompt), (self.told, self.is_given(), self.is_resampled)
-        self.steps.append(_Step(prompt_ids, self.completion, code, result, *flags))
+            program = as_program(self.problem, code)
+            if program not in submitted:
+                submitted[program] = executor.submit(program)
+            future = submitted[program]
+        self.turns.append(
+            _RunningTurn(
+                prompt_ids=tuple(prompt.ids),
+                completion=answer.completion,
+                code=code,
+                future=future,
+                told=prompt.told,
+                is_given=answer.is_given,
+                is_resampled=answer.is_resampled,
+            )
+        )
 
-    def trajectory(self, num_turns: int) -> Trajectory:
-        """What was played; where the rules ended it, the last answer stands for the turns that were left."""
-        begun = self.begun.turns
-        played = [Turn(*step[:3], step.result.result(), *step[4:]) for step in self.steps[len(begun) :]]
-        turns = [*begun, *played]
-        if turns[-1].completion.error is None:
-            last = turns[-1]
-            completion = Completion((), last.completion.text)
-            carried = Turn((), completion, last.code, last.result, is_carried=True)
+    def finish(self, num_turns: int) -> Trajectory:
+        """Return the trajectory; after an early stop the last answer fills the remaining turns."""
+        turns = [turn if isinstance(turn, Turn) else turn.finish() for turn in self.turns]
+        last = turns[-1]
+        if last.completion.error is None:
+            carried = Turn(
+                prompt_ids=(),
+                completion=Completion((), last.completion.text),
+                code=last.code,
+                result=last.result,
+                is_carried=True,
+            )
             turns += [carried] * (num_turns - len(turns))
-        return replace(self.begun, turns=tuple(turns))
+        return replace(self.trajectory, turns=tuple(turns))
 
 
-def _sample(
-    players: Sequence[_Player], generator: Generator, rules: Rules, is_resampled: bool = False
+def _play_turn(
+    plays: Sequence[_Play],
+    generator: Generator,
+    executor: Executor,
+    protocol: PromptProtocol,
+    rules: Rules,
+    submitted: dict[Program, Future[ExecutionResult]],
 ) -> None:
-    """Have the next answers of players who have taken equally many turns."""
-    players = [player for player in players if not player.is_given()]
-    if not players:
-        return
-    for player in players:
-        player.is_resampled = is_resampled
-    turn = min(len(players[0].steps), len(rules.temperatures) - 1)
-    temperature = rules.temperatures[turn] if rules.temperatures else None
-    seeds = None if rules.seed is None else [player.seed() for player in players]
-    completions = generator.generate([player.prompt for player in players], temperature, seeds)
-    for player, completion in zip(players, completions, strict=True):
-        player.completion = completion
+    """Play one turn of trajectories that have played equally many."""
+    prompts = [play.next_prompt(generator, protocol) for play in plays]
+    answers = {i: answer for i, play in enumerate(plays) if (answer := play.given_answer(generator))}
 
+    def sample(rows: Sequence[int], is_resampled: bool = False) -> None:
+        """Sample the answers of these rows."""
+        if not rows:
+            return
+        completions = generator.generate(
+            [prompts[i].ids for i in rows],
+            rules.temperature(len(plays[0].turns) + 1),
+            None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
+        )
+        for i, completion in zip(rows, completions, strict=True):
+            answers[i] = _Answer(completion, is_resampled=is_resampled)
 
-def _as_step(turn: Turn) -> _Step:
-    flags = (turn.told, turn.is_given, turn.is_resampled)
-    return _Step(turn.prompt_ids, turn.completion, turn.code, _done(turn.result), *flags)
-
-
-def _done(result: ExecutionResult) -> Future[ExecutionResult]:
-    future: Future[ExecutionResult] = Future()
-    future.set_result(result)
-    return future
+    sampled = [i for i in range(len(plays)) if i not in answers]
+    sample(sampled)
+    if rules.on_repeat == "resample":
+        sample([i for i in sampled if plays[i].repeats(answers[i].completion)], is_resampled=True)
+    for i, play in enumerate(plays):
+        play.add(prompts[i], answers[i], executor, submitted)

@@ -1,6 +1,7 @@
-"""Turns, trajectories, and the rules between turns.
+"""Turns, trajectories, their keys, and the rules between turns.
 
-Plain frozen data: does not know how turns are generated or rewarded.
+Plain frozen data. Does not know how a completion is generated (`cocos.generation`), how a trajectory is
+played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,21 +14,22 @@ from cocos.problems import Problem
 from cocos.prompts import Feedback
 
 OnRepeat = Literal["keep", "resample", "tell"]
+Key = tuple[str, int]  # task_id, sample
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One attempt.
+    """One attempt at a problem.
 
     Attributes:
-        prompt_ids: The whole transcript before it.
-        completion: What was sampled.
-        code: The program found in it.
+        prompt_ids: Token ids of the whole transcript before the completion.
+        completion: The model's answer.
+        code: The program extracted from the completion; "" if it contains none.
         result: One verdict per test of the problem.
-        told: What the model was told about its program before, "" for nothing.
-        is_given: It was written elsewhere (`Trajectory.given`).
-        is_resampled: It was asked once more, since its first answer repeated the program before.
-        is_carried: The trajectory had stopped: the answer is that of the turn before, and nothing was asked.
+        told: Feedback that stood in this turn's prompt; "" for none.
+        is_given: The completion was supplied (`Trajectory.given`), not sampled.
+        is_resampled: The first completion repeated the previous program, so a second one was sampled.
+        is_carried: The trajectory had already ended. This turn repeats the last answer; nothing was sampled.
 
     """
 
@@ -43,13 +45,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A problem and the turns taken on it so far.
+    """A problem and the turns played on it so far.
 
     Attributes:
-        problem: What is to be solved.
-        sample: Number among the independent trajectories of the problem, from 0.
-        turns: From the first on.
-        given: Answers that stand as the first turns' in place of the generator's.
+        problem: The problem to solve.
+        sample: Index among the independent trajectories of this problem, from 0.
+        turns: Turns 1, 2, ... in order.
+        given: Completions to use for the first turns instead of sampling them.
 
     """
 
@@ -58,19 +60,27 @@ class Trajectory:
     turns: tuple[Turn, ...] = ()
     given: tuple[str, ...] = ()
 
+    @property
+    def key(self) -> Key:
+        """Identifier of the trajectory within a run: (task_id, sample)."""
+        return self.problem.task_id, self.sample
+
 
 @dataclass(frozen=True)
 class Rules:
-    """What happens between turns. As it stands, and in training: nothing, every turn is taken.
+    """What happens between turns. The defaults are the paper's: no feedback, and every turn is played.
 
     Attributes:
-        feedback: What the model is told about its program.
-        feedback_chars: Of a test, and of what went wrong with it, at most.
-        early_stop: A trajectory whose program passes the shown tests ends; its answer is carried forward.
-        on_repeat: Where a program is that of the turn before: `keep` it, `resample` the turn once, or `tell`
-            the model so before its next turn.
-        temperatures: Of turn 1, 2, ...; the last holds from there on. (): the generator's own.
-        seed: With problem, sample and turn it decides what is sampled. None: the process's random state.
+        feedback: What the prompt says about the previous program: nothing, its verdict, or its error.
+        feedback_chars: Longest quotation of a test, and of an error, in the feedback, in characters.
+        early_stop: End a trajectory once its program passes the visible tests; its last answer is carried
+            through the remaining turns.
+        on_repeat: What to do with a program that equals the previous one: `keep` it, `resample` the turn
+            once, or `tell` the model so in its next prompt.
+        temperatures: Sampling temperature of turns 1, 2, ...; the last one also holds for later turns. 0
+            decodes greedily.
+        seed: Together with problem, sample and turn it determines every sampled completion. None: draw from
+            the process's random state.
 
     """
 
@@ -78,31 +88,67 @@ class Rules:
     feedback_chars: int = 300
     early_stop: bool = False
     on_repeat: OnRepeat = "keep"
-    temperatures: tuple[float, ...] = ()
+    temperatures: tuple[float, ...] = (0.0,)
     seed: int | None = None
+
+    def temperature(self, turn: int) -> float:
+        """Return the sampling temperature of a turn, counted from 1."""
+        return self.temperatures[min(turn, len(self.temperatures)) - 1]
 
 
 def begin(problems: Iterable[Problem], num_samples: int = 1) -> list[Trajectory]:
-    """Empty trajectories, `num_samples` neighbours per problem."""
+    """Return empty trajectories, `num_samples` consecutive ones per problem."""
     return [Trajectory(problem, sample) for problem in problems for sample in range(num_samples)]
 
 
+def as_program(problem: Problem, code: str) -> Program:
+    """Return the program to execute for a candidate: its code, the setup, then every scored test."""
+    return Program(code, problem.scored_tests, problem.setup)
+
+
 def check_infra_failures(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
-    """Stop rather than train or report on what the infrastructure could not decide.
+    """Raise an error if too many answers failed for reasons that are not the model's.
+
+    Args:
+        trajectories: Played trajectories.
+        max_infra_share: Largest tolerated share of turns without a verdict, in [0, 1].
 
     Raises:
-        ExecutorError: More than `max_infra_share` of the answers met a failure of executor or endpoint.
+        ExecutorError: More turns than that met a failure of the executor or the endpoint.
 
     """
-    results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
-    failed = [result for result in results if result.is_infra_failure]
-    if len(failed) > max_infra_share * len(results):
-        raise ExecutorError(
-            f"{len(failed)} of {len(results)} answers met a failure of the executor or the endpoint, more "
-            f"than --max_infra_share {max_infra_share}; the first: {failed[0].infra_error}"
-        )
+    InfraFailures(max_infra_share).add(trajectories)
 
 
-def as_program(problem: Problem, code: str) -> Program:
-    """The program that decides about a candidate: its code, the set-up, then each test, hidden ones too."""
-    return Program(code, problem.scored_tests, problem.setup)
+class InfraFailures:
+    """Running count of turns without a verdict, for trajectories that arrive batch by batch.
+
+    Args:
+        max_share: Largest tolerated share of such turns, in [0, 1].
+
+    """
+
+    def __init__(self, max_share: float) -> None:
+        self._max_share = max_share
+        self._num_turns = self._num_failed = 0
+        self._first_error: str | None = None
+
+    def add(self, trajectories: Iterable[Trajectory]) -> None:
+        """Count the turns of further trajectories.
+
+        Raises:
+            ExecutorError: More than `max_share` of all turns so far met a failure of the executor or the
+                endpoint.
+
+        """
+        results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
+        failed = [result for result in results if result.is_infra_failure]
+        self._num_turns += len(results)
+        self._num_failed += len(failed)
+        if failed and self._first_error is None:
+            self._first_error = failed[0].infra_error
+        if self._num_failed > self._max_share * self._num_turns:
+            raise ExecutorError(
+                f"{self._num_failed} of {self._num_turns} answers met a failure of the executor or the "
+                f"endpoint, more than --max_infra_share {self._max_share}; the first: {self._first_error}"
+            )

@@ -1,65 +1,60 @@
-"""Stopping and resuming: which checkpoint a run continues from, what it meets there, how it stops when asked.
+"""Checkpoints: which one a run resumes from, when one is complete, and a trainer that resumes exactly.
 
-A checkpoint is whole once its trainer_state.json is there: transformers writes that file last, and
-`ResumableTrainer` sees to it that no rank is still writing then. Does not know what is trained.
+A checkpoint is complete once it contains trainer_state.json: transformers writes that file last, and
+`ResumableTrainer` makes every other rank finish writing before it. Does not know what is trained.
 """
 
 import json
 import logging
 import shutil
-import signal
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from accelerate import PartialState
-from accelerate.utils import gather_object
 from safetensors import SafetensorError, safe_open
 from torch.utils.data import Sampler
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer
 from transformers.trainer import TRAINER_STATE_NAME
 from trl.trainer.utils import RepeatSampler
 
 logger = logging.getLogger(__name__)
 
-STOPPED = 128 + signal.SIGTERM  # the exit status that a shell gives a process ended by this signal
 
-
-def resume_point(wanted: str | None, output_dir: str) -> str | None:
-    """The checkpoint that a run continues from.
+def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
+    """Return the path of the checkpoint to resume from; None to start at step 0.
 
     Args:
-        wanted: `last` (or, as transformers has it, `True`) for the newest whole checkpoint of `output_dir`;
-            else the path of one; None starts at step 0.
+        requested: `last` (or `True`, as in transformers) for the newest complete checkpoint in `output_dir`;
+            the path of a checkpoint; None or `False` to start at step 0.
+        output_dir: Output folder of the run.
 
     Raises:
-        ValueError: There is none, or the one that was named is not whole.
+        ValueError: There is no checkpoint, or the named one is incomplete.
 
     """
-    if wanted is None or wanted.lower() == "false":
+    if requested is None or requested.lower() == "false":
         return None
-    if wanted.lower() not in ("last", "true"):
-        if fault := _fault(Path(wanted)):
-            raise ValueError(f"--resume_from_checkpoint {wanted}: {fault}; name another one, or `last`")
-        return wanted
+    if requested.lower() not in ("last", "true"):
+        if fault := _fault(Path(requested)):
+            raise ValueError(f"--resume_from_checkpoint {requested}: {fault}; name another one, or `last`")
+        return requested
     checkpoints = [path for path in Path(output_dir).glob("checkpoint-*") if path.name[11:].isdigit()]
-    faults = []
+    skipped = []
     for checkpoint in sorted(checkpoints, key=lambda path: int(path.name[11:]), reverse=True):
         fault = _fault(checkpoint)
         if fault is None:
             return str(checkpoint)
-        logger.warning(f"{checkpoint} is passed over: {fault}")
-        faults.append(f" ({checkpoint.name}: {fault})")
+        logger.warning(f"skipping {checkpoint}: {fault}")
+        skipped.append(f" ({checkpoint.name}: {fault})")
     raise ValueError(
-        f"--resume_from_checkpoint {wanted}: no whole checkpoint in {output_dir}{''.join(faults)}; "
+        f"--resume_from_checkpoint {requested}: no complete checkpoint in {output_dir}{''.join(skipped)}; "
         f"leave the option out to start at step 0"
     )
 
 
 def _fault(checkpoint: Path) -> str | None:
-    """What keeps a run from continuing from a checkpoint; None where nothing does. Reads no weights."""
+    """Return why a run cannot resume from a checkpoint; None if it can. Reads no weights."""
     if not checkpoint.is_dir():
         return "no such folder"
     try:
@@ -83,12 +78,10 @@ def _fault(checkpoint: Path) -> str | None:
 
 
 class ResumableTrainer(Trainer):
-    """A Trainer whose checkpoints are whole once they have a trainer_state.json, and which trains nothing
-    when a finished run is resumed.
-    """
+    """A Trainer with crash-safe checkpoints that does nothing when a finished run is resumed."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """An unfinished checkpoint of the same step, or one of an earlier run, lends nothing to the new."""
+        """Save a checkpoint; files of an incomplete one of the same step must not survive in it."""
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial)) / f"checkpoint-{self.state.global_step}"
             shutil.rmtree(folder, ignore_errors=True)
@@ -96,18 +89,22 @@ class ResumableTrainer(Trainer):
         super()._save_checkpoint(model, trial)
 
     def _save_rng_state(self, output_dir: str) -> None:
-        """The last part that every rank writes: trainer_state.json comes after all of them."""
+        """Save the random state, then wait for all ranks.
+
+        This is the last file that every rank writes. The main process writes trainer_state.json next: it must
+        not exist before all other files do.
+        """
         super()._save_rng_state(output_dir)
         self.accelerator.wait_for_everyone()
 
     def _run_epoch(self, **epoch: Any) -> None:
-        """The parent looks at max_steps only after an update: a finished run would take one more."""
+        """Run an epoch unless the run is finished: transformers checks max_steps only after an update."""
         if self.state.global_step < self.state.max_steps:
             super()._run_epoch(**epoch)
 
 
 class EpochSampler(Sampler):
-    """A RepeatSampler that draws epoch e from seed + e; on its own it would start over when resumed."""
+    """A RepeatSampler that shuffles epoch e with seed + e. TRL's own repeats its first order when resumed."""
 
     def __init__(self, sampler: RepeatSampler, epoch: Callable[[], int]) -> None:
         self.sampler = sampler
@@ -120,55 +117,3 @@ class EpochSampler(Sampler):
 
     def __len__(self) -> int:
         return len(self.sampler)
-
-
-class LastStepCounts(TrainerCallback):
-    """Evaluate and save at the last step too, so that the best checkpoint is chosen among all that were
-    trained.
-    """
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        if state.global_step >= state.max_steps:
-            control.should_evaluate = args.eval_strategy != "no"
-            control.should_save = args.save_strategy != "no"
-        return control
-
-
-class StopOnSigterm(TrainerCallback):
-    """A job that is taken away ends with a checkpoint: on SIGTERM to any rank, all finish the update, save,
-    and end with status 143.
-    """
-
-    def __init__(self) -> None:
-        self._is_asked = False
-        self._stops = False
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        signal.signal(signal.SIGTERM, self._note)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        # Signals reach the ranks at different times; all must stop after the same update.
-        if any(gather_object([self._is_asked])) and state.global_step < state.max_steps:
-            self._stops = control.should_save = control.should_training_stop = True
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if not self._stops:
-            return
-        if state.is_world_process_zero:
-            print(
-                f"stopped by SIGTERM after update {state.global_step} of {state.max_steps}; continue with "
-                f"--resume_from_checkpoint last",
-                file=sys.stderr,
-                flush=True,
-            )
-        PartialState().wait_for_everyone()  # a launcher ends the other ranks as soon as one has ended
-        raise SystemExit(STOPPED)
-
-    def _note(self, number: int, frame: Any) -> None:
-        self._is_asked = True

@@ -1,14 +1,19 @@
-"""What a training run says about itself: metrics of a batch, seconds per phase, and warnings.
+"""What a training run reports: metrics of a batch, the completions table, seconds per phase, and warnings.
 
-Everything here reads trajectories and returns plain numbers under the names that docs/cocos.md explains; does
-not know tensors, models or loggers.
+Reads trajectories and returns plain numbers under the names that docs/cocos.md explains. Does not know
+tensors, models or loggers.
 """
 
 import logging
+import resource
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
 
 from cocos.executor import ExecutionResult, Executor
 from cocos.metrics import correction_metrics, error_type, scored
@@ -17,30 +22,30 @@ from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
 
-GAP_GROWTH = 0.05  # a visible/hidden gap this much above the first one is warned about
+GAP_GROWTH = 0.05  # warn if the visible/hidden gap exceeds the first one by this much
 
 
 def mean(values: Sequence[float]) -> float:
-    """NaN, which no logger shows, where there are none."""
+    """Return the mean, or NaN for no values: loggers leave NaN out."""
     return sum(values) / len(values) if values else float("nan")
 
 
 def batch_metrics(
     trajectories: Sequence[Trajectory], scores: Sequence[Score], turns: Sequence[int]
 ) -> dict[str, float]:
-    """Per turn: reward, accuracy and its changes, answer length, truncation, KL; and the executor's failures.
+    """Return reward, accuracy and its changes, length, truncation and KL of each turn, and failures.
 
     Args:
-        trajectories: Of one generation batch, all processes'.
+        trajectories: One generation batch of all ranks.
         scores: One per trajectory.
-        turns: The trained ones, from 1.
+        turns: Numbers of the trained turns, from 1.
 
     """
     metrics: dict[str, float] = {}
     for t in range(len(trajectories[0].turns)):
         completions = [trajectory.turns[t].completion for trajectory in trajectories]
-        known = [reward for score in scores if (reward := score.rewards_T[t]) is not None]
-        metrics[f"reward_t{t + 1}"] = mean(known)
+        rewards = [reward for score in scores if (reward := score.rewards_T[t]) is not None]
+        metrics[f"reward_t{t + 1}"] = mean(rewards)
         metrics[f"truncated_t{t + 1}"] = mean([c.is_truncated for c in completions])
         metrics[f"completion_length_t{t + 1}"] = mean([len(c.token_ids) for c in completions])
     if usable := scored(trajectories):
@@ -52,8 +57,49 @@ def batch_metrics(
     return metrics
 
 
-def verdicts_in_words(result: ExecutionResult) -> str:
-    """Example: two of three tests pass and one raises -> `2/3 NameError`."""
+class CompletionsTable(NamedTuple):
+    """Columns of the completions table, one value per trajectory in each.
+
+    Attributes:
+        completions: The text of all turns.
+        rewards: `reward_t1`, ...: raw reward of each turn, NaN where the executor failed.
+        extra: `advantage_t1`, ... of the trained turns and `verdicts_t1`, ... of all turns.
+
+    """
+
+    completions: list[str]
+    rewards: dict[str, list[float]]
+    extra: dict[str, list[Any]]
+
+
+def completions_table(
+    trajectories: Sequence[Trajectory],
+    scores: Sequence[Score],
+    advantages_B_K: Sequence[Sequence[float]],
+    turns: Sequence[int],
+) -> CompletionsTable:
+    """Return the completions table of a batch; `turns` are the numbers of the trained turns, from 1."""
+    num_turns = len(trajectories[0].turns)
+    rewards = {
+        f"reward_t{t + 1}": [
+            float("nan") if (reward := score.rewards_T[t]) is None else reward for score in scores
+        ]
+        for t in range(num_turns)
+    }
+    extra: dict[str, list[Any]] = {
+        f"advantage_t{turn}": [advantage_K[k] for advantage_K in advantages_B_K]
+        for k, turn in enumerate(turns)
+    }
+    extra |= {
+        f"verdicts_t{t + 1}": [verdicts_text(trajectory.turns[t].result) for trajectory in trajectories]
+        for t in range(num_turns)
+    }
+    texts = ["\n".join(turn.completion.text for turn in trajectory.turns) for trajectory in trajectories]
+    return CompletionsTable(texts, rewards, extra)
+
+
+def verdicts_text(result: ExecutionResult) -> str:
+    """Return a summary of the verdicts. Example: two of three tests pass, one raises -> `2/3 NameError`."""
     if result.num_passed is None:
         return f"not executed: {result.infra_error}"
     share = f"{result.num_passed}/{len(result.verdicts)}"
@@ -61,23 +107,24 @@ def verdicts_in_words(result: ExecutionResult) -> str:
 
 
 def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
-    """Share whose last program passes every visible test and fails a hidden one; None without hidden tests.
+    """Return the share whose last program passes every visible test and fails a hidden one.
 
-    A growing gap says that answers fit the tests that the prompt shows instead of the task.
+    Returns None if no problem has hidden tests. A growing gap says that the model fits the visible tests
+    instead of solving the task.
     """
-    split = [t for t in scored(trajectories) if t.problem.hidden_test_list]
-    if not split:
+    with_hidden = [t for t in scored(trajectories) if t.problem.hidden_test_list]
+    if not with_hidden:
         return None
-    fitted = 0
-    for trajectory in split:
-        verdicts = trajectory.turns[-1].result.verdicts
-        shown = verdicts[: len(trajectory.problem.test_list)]
-        fitted += all(v.passed for v in shown) and not trajectory.turns[-1].result.all_passed
-    return fitted / len(split)
+    overfitted = 0
+    for trajectory in with_hidden:
+        result = trajectory.turns[-1].result
+        visible = result.verdicts[: len(trajectory.problem.test_list)]
+        overfitted += all(verdict.passed for verdict in visible) and not result.all_passed
+    return overfitted / len(with_hidden)
 
 
-class Warnings:
-    """Says once per occurrence what a person should know about a run that goes wrong slowly.
+class RunWarnings:
+    """Warnings about faults that show only over many batches.
 
     Args:
         dead_batches: Warn after this many batches in a row in which no group's returns differ.
@@ -86,33 +133,40 @@ class Warnings:
 
     def __init__(self, dead_batches: int):
         self.dead_batches = dead_batches
-        self._dead = 0
+        self._num_dead = 0
         self._first_gap: float | None = None
 
-    def note_spread(self, zero_spread_K: Sequence[float]) -> None:
-        """A batch in which every group is without spread at every turn is dead."""
-        self._dead = self._dead + 1 if min(zero_spread_K) == 1.0 else 0
-        if self._dead and self._dead % self.dead_batches == 0:
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold, as plain values."""
+        return {"num_dead": self._num_dead, "first_gap": self._first_gap}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self._num_dead, self._first_gap = state["num_dead"], state["first_gap"]
+
+    def check_spread(self, zero_spread_K: Sequence[float]) -> None:
+        """Count a batch as dead if no group's returns differ at any turn; warn if many follow each other."""
+        self._num_dead = self._num_dead + 1 if min(zero_spread_K) == 1.0 else 0
+        if self._num_dead and self._num_dead % self.dead_batches == 0:
             logger.warning(
-                f"{self._dead} batches in a row without a group whose returns differ: nothing is learnt; "
+                f"{self._num_dead} batches in a row without a group whose returns differ: nothing is learnt; "
                 f"raise --temperature or --num_generations, or choose problems of another difficulty"
             )
 
-    def note_gap(self, gap: float) -> None:
-        """Compared with the gap of the run's first evaluation."""
+    def check_gap(self, gap: float) -> None:
+        """Warn if the visible/hidden gap has grown since the run's first evaluation."""
         if self._first_gap is None:
             self._first_gap = gap
         elif gap > self._first_gap + GAP_GROWTH:
             logger.warning(
                 f"{gap:.1%} of the dev answers pass the visible tests and fail hidden ones, "
-                f"{self._first_gap:.1%} at the first evaluation: the model learns the shown tests; "
+                f"{self._first_gap:.1%} at the first evaluation: the model learns the visible tests; "
                 f"hide more tests of the training problems, or stop earlier"
             )
 
 
-class Clock:
-    """Seconds per phase of an update on this process, and what passed through the model and the executor in
-    them.
+class PhaseTimer:
+    """Seconds, tokens and programs per phase of an update, on this process.
 
     Args:
         executor: Its counters are read, never reset.
@@ -123,24 +177,25 @@ class Clock:
         self._executor = executor
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._programs: Counter[str] = Counter()
-        self._update_began = time.perf_counter()
+        self._update_start = time.perf_counter()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Adds the seconds and the executed programs of its body to a phase."""
-        began, executed = time.perf_counter(), self._executor.stats.programs
+        """Add the seconds and the executed programs of the body to a phase."""
+        start, num_programs = time.perf_counter(), self._executor.stats.programs
         yield
-        self._seconds[name] += time.perf_counter() - began
-        self._programs[name] += self._executor.stats.programs - executed
+        self._seconds[name] += time.perf_counter() - start
+        self._programs[name] += self._executor.stats.programs - num_programs
 
     def begin_update(self) -> None:
-        """An update's first forward pass is about to be prepared."""
-        self._update_began = time.perf_counter()
+        """Mark the start of an update."""
+        self._update_start = time.perf_counter()
 
-    def read(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Metrics of the generation batch that this process has just played.
+    def metrics(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+        """Return times and rates of the generation batch that this process has just played.
 
-        Generation and execution overlap: `time/execution_s` is only what the model waited for verdicts.
+        Generation and execution overlap: `time/execution_s` is only the time that the model waited for
+        verdicts.
         """
         completions = [turn.completion for trajectory in trajectories for turn in trajectory.turns]
         rollout_s = self._seconds["rollout"]
@@ -157,8 +212,16 @@ class Clock:
         }
 
     def end_update(self) -> float:
-        """Seconds of the update that were neither rollout nor log-probabilities; clears the phases."""
-        elsewhere = sum(self._seconds.values())
+        """Return the update's seconds outside rollout and log-probabilities, and clear all phases."""
+        other_phases_s = sum(self._seconds.values())
         self._seconds.clear()
         self._programs.clear()
-        return time.perf_counter() - self._update_began - elsewhere
+        return time.perf_counter() - self._update_start - other_phases_s
+
+
+def peak_memory_mb() -> float:
+    """Return the largest memory use so far in MiB: of the GPU where there is one, else of this process."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes on macOS, in KiB on Linux
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

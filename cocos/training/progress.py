@@ -1,4 +1,4 @@
-"""Training as one readable line per log; the full record goes to the loggers and to trainer_state.json."""
+"""Progress of a training run in the terminal: one line per log. Loggers get all metrics."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ SHOWN_OTHERWISE = ("loss", "mean_token_accuracy")  # supervised training has no 
 
 
 def show_lines(trainer: Trainer) -> None:
-    """Print lines above the progress bar in place of dictionaries; nothing changes where bars are off."""
+    """Print one line per log above the progress bar, unless progress bars are off."""
     if not trainer.args.disable_tqdm:
         trainer.remove_callback(ProgressCallback)
         trainer.add_callback(LineCallback())
 
 
 class LineCallback(ProgressCallback):
-    """A progress bar, and above it the metrics that a person follows."""
+    """A progress bar with the most important metrics above it."""
 
     def on_log(
         self,
@@ -27,14 +27,14 @@ class LineCallback(ProgressCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the line above the bar, on the main process."""
+        """Print the line above the bar, on the main process."""
         line = format_line(logs or {})
         if line and self.training_bar is not None:
             self.training_bar.write(f"step {state.global_step:>4}  {line}")
 
 
 def format_line(logs: dict[str, Any]) -> str:
-    """The shown metrics of one log as `name value`, evaluation marked by `dev`; "" where there are none."""
+    """Return the shown metrics as `name value`, after `dev` for an evaluation; "" if there are none."""
     is_dev = any(key.startswith("eval_") for key in logs)
     numbers = {key.removeprefix("eval_"): v for key, v in logs.items() if isinstance(v, (int, float))}
     shown = {k: v for k, v in numbers.items() if k.startswith(SHOWN)} or {

@@ -1,18 +1,15 @@
 """CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and a return per turn.
 
-The parent keeps the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. What changes: a batch of
-problems becomes trajectories of T turns; every trained turn becomes one row (transcript before it, sampled
-ids, advantage) of the batch that the parent's loss takes; and evaluation plays greedy trajectories on dev
-problems, as test.py does.
+TRL keeps the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. Three things change: a batch of
+problems becomes trajectories of T turns; every trained turn becomes one row (prompt ids, sampled ids,
+advantage) of the batch for TRL's loss; and evaluation plays greedy trajectories on dev problems, as test.py
+does.
 
 Axes: B trajectories on this process, G per problem, T turns, K trained turns, R = B * K rows, P and C prompt
 and completion tokens.
 """
 
-import copy
 import logging
-import resource
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,8 +19,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from torch.utils.data import Sampler
-from transformers import PreTrainedTokenizerBase, TrainerCallback, TrainerControl
-from transformers.trainer_callback import ExportableState
+from transformers import PreTrainedTokenizerBase, TrainerControl
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
@@ -39,19 +35,27 @@ from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import (
+    Objective,
     Score,
     advantages,
-    kl_penalties,
-    trained_turns,
-    turn_returns,
+    grouped_returns,
+    row_advantages,
     turn_reward,
     zero_spread,
 )
 from cocos.rollout import rollout
-from cocos.training.checkpoints import EpochSampler, LastStepCounts, ResumableTrainer
-from cocos.training.monitor import Clock, Warnings, batch_metrics, hidden_gap, verdicts_in_words
+from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
+from cocos.training.checkpoints import EpochSampler, ResumableTrainer
+from cocos.training.monitor import (
+    PhaseTimer,
+    RunWarnings,
+    batch_metrics,
+    completions_table,
+    hidden_gap,
+    peak_memory_mb,
+)
 from cocos.training.progress import show_lines
-from cocos.trajectories import Trajectory, begin, check_infra_failures
+from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
 
@@ -61,13 +65,16 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     Args:
         model: Checkpoint directory, hub id, or a loaded causal language model.
-        args: See CoCoSConfig.
-        problems: What is trained on; references are not used.
-        dev_problems: What `evaluate` plays, greedily; none where args evaluate nothing.
-        executor: Decides about programs; stays the caller's to close.
+        args: Options of the run.
+        problems: Training problems; their reference solutions are not used.
+        dev_problems: Problems that `evaluate` plays greedily; may be empty if args evaluate nothing.
+        executor: Runs the programs. The caller closes it.
         protocol: Prompt protocol of training and evaluation.
-        tokenizer: With a pad token, padding on the left.
-        **trainer_kwargs: Handed to the parent (peft_config, quantization_config, callbacks, optimizers).
+        tokenizer: Has a pad token and pads on the left.
+        **trainer_kwargs: Passed on to TRL (peft_config, quantization_config, callbacks, optimizers).
+
+    Raises:
+        ValueError: There are fewer problems than one batch needs.
 
     """
 
@@ -88,18 +95,19 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         dev_problems: Sequence[Problem] = (),
         **trainer_kwargs: Any,
     ):
-        together = args.generation_batch_size // args.num_generations
-        if len(problems) < together:
+        problems_per_batch = args.generation_batch_size // args.num_generations
+        if len(problems) < problems_per_batch:
             raise ValueError(
-                f"--train_data has {len(problems)} problems, fewer than the {together} that are sampled "
-                f"together, so there would be no update; lower --global_batch_size or raise --num_generations"
+                f"--train_data has {len(problems)} problems, fewer than the {problems_per_batch} in a batch, "
+                f"so there would be no update; lower --global_batch_size or raise --num_generations"
             )
         self.problems = list(problems)
         self.dev_problems = list(dev_problems)
         self.executor = executor
         self.protocol = protocol
-        self._warnings = Warnings(args.dead_batches)
-        self._clock = Clock(executor)
+        self.objective = _objective(args)
+        self.run_warnings = RunWarnings(args.dead_batches)
+        self.timer = PhaseTimer(executor)
         super().__init__(
             model=model,
             reward_funcs=[],
@@ -109,43 +117,40 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             processing_class=tokenizer,
             **trainer_kwargs,
         )
-        self.add_callback(LastStepCounts())
-        self.add_callback(_UpdateTime(self))
-        self.add_callback(_Counters(self))
+        self.add_callback(LastStep())
+        self.add_callback(UpdateTime(self.timer, self.record))
+        self.add_callback(RunCounters(self, self.run_warnings, executor))
         show_lines(self)
         if args.credit == "last":
             logger.warning(
                 "credit 'last': gamma has no effect, the shared earlier turns cancel in the baseline"
             )
 
-    # -- the parent's hooks --
+    # -- methods of TRL that change --
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """Play one trajectory per input and return its trained turns as rows for the parent's loss."""
-        with self._clock.phase("rollout"):
-            trajectories = self._train_rollout([self.problems[example["index"]] for example in inputs])
-        rows = self._rows(trajectories)
-        with self._clock.phase("logprobs"):
-            old_logps, kl_R = self._old_logps_and_kl(rows)
-        turns = trained_turns(self.args.credit, self.args.num_turns)
-        kl_B_K = kl_R.view(len(trajectories), len(turns)).tolist()
-        played = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
-        everyones = [trajectory for trajectory, _ in played]
-        scores = [Score(self._rewards(trajectory), kl_K) for trajectory, kl_K in played]
-        advantages_B_K = self._advantages(scores)
-        self._note(batch_metrics(everyones, scores, turns) | self._clock.read(trajectories))
-        self._note({"peak_memory_mb": _peak_memory_mb()})
-        self._count(everyones)
-        self._fill_table(everyones, scores, advantages_B_K)
+        """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
+        with self.timer.phase("rollout"):
+            trajectories = self.sample_trajectories([self.problems[example["index"]] for example in inputs])
+        rows = self.rows(trajectories)
+        with self.timer.phase("logprobs"):
+            old_logps, kl_R = self.old_logps_and_kl(rows)
+        kl_B_K = kl_R.view(len(trajectories), -1).tolist()
+        # One exchange between the ranks: every rank then computes all rewards and advantages itself.
+        gathered = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
+        all_trajectories = [trajectory for trajectory, _ in gathered]
+        scores = [Score(self.rewards(trajectory), kl_K) for trajectory, kl_K in gathered]
+        advantages_B_K = self.advantages(scores)
+        self._log_batch(all_trajectories, scores, advantages_B_K)
+        self.record(self.timer.metrics(trajectories))
         first = self.accelerator.process_index * len(inputs)
-        local = advantages_B_K[first : first + len(inputs)]
-        # The parent averages over rows; the objective sums over a trajectory's turns.
-        rows["advantages"] = len(turns) * torch.tensor(local, device=old_logps.device).flatten()  # (R,)
+        local_B_K = advantages_B_K[first : first + len(inputs)]
+        rows["advantages"] = torch.tensor(row_advantages(local_B_K), device=old_logps.device)  # (R,)
         rows["old_logps"] = old_logps
         return rows
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
-        """The parent's, but each epoch's order follows from its number: a resumed run meets the same one."""
+        """Return TRL's sampler with an order that depends on the epoch's number: a resumed run repeats it."""
         return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def evaluate(
@@ -153,50 +158,55 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     ) -> dict[str, float]:
         """Play the dev problems greedily, one trajectory each; log acc_t, delta, i2c, c2i under `eval_`."""
         self.model.eval()
-        share = begin(
-            equal_share(self.dev_problems, self.accelerator.process_index, self.accelerator.num_processes)
-        )
-        with self._generator(temperature=0.0) as generator:
-            mine = rollout(share, generator, self.executor, self.protocol, self.args.num_turns)
-        trajectories = gather_object(mine)[: len(self.dev_problems)]
+        # Equally many problems per rank: sharded weights make the ranks wait for each other's forward passes.
+        rank, num_ranks = self.accelerator.process_index, self.accelerator.num_processes
+        share = begin(equal_share(self.dev_problems, rank, num_ranks))
+        with self.generator() as generator:
+            played = rollout(share, generator, self.executor, self.protocol, self.args.num_turns)
+        trajectories = gather_object(played)[: len(self.dev_problems)]
         check_infra_failures(trajectories, self.args.max_infra_share)
         metrics = {
-            f"{metric_key_prefix}_{name}": e.value for name, e in correction_metrics(trajectories).items()
+            f"{metric_key_prefix}_{name}": estimate.value
+            for name, estimate in correction_metrics(trajectories).items()
         }
         if (gap := hidden_gap(trajectories)) is not None:
             metrics[f"{metric_key_prefix}_hidden_gap"] = gap
-            self._warnings.note_gap(gap)
+            self.run_warnings.check_gap(gap)
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
-    # -- steps --
+    # -- steps of a batch --
 
-    def _train_rollout(self, problems: list[Problem]) -> list[Trajectory]:
-        """T sampled turns per entry; with credit `last`, neighbours of a group share turns 1..T-1."""
-        num_turns, group = self.args.num_turns, self.args.num_generations
-        trajectories = [Trajectory(problem, sample % group) for sample, problem in enumerate(problems)]
-        with self._generator(self.args.temperature) as generator:
+    def sample_trajectories(self, problems: list[Problem]) -> list[Trajectory]:
+        """Sample one trajectory of T turns per entry; with credit `last`, a group shares turns 1..T-1."""
+        num_turns, group_size = self.args.num_turns, self.args.num_generations
+        rules = Rules(temperatures=(self.args.temperature,))
+        trajectories = [Trajectory(problem, i % group_size) for i, problem in enumerate(problems)]
+        with self.generator() as generator:
             if self.args.credit == "last" and num_turns > 1:
                 shared = rollout(
-                    trajectories[::group], generator, self.executor, self.protocol, num_turns - 1
+                    trajectories[::group_size], generator, self.executor, self.protocol, num_turns - 1, rules
                 )
                 trajectories = [
-                    replace(t, turns=shared[i // group].turns) for i, t in enumerate(trajectories)
+                    replace(t, turns=shared[i // group_size].turns) for i, t in enumerate(trajectories)
                 ]
-            trajectories = rollout(trajectories, generator, self.executor, self.protocol, num_turns)
+            trajectories = rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
         check_infra_failures(trajectories, self.args.max_infra_share)
         self._check_truncated(trajectories)
         return trajectories
 
     @contextmanager
-    def _generator(self, temperature: float) -> Iterator[Generator]:
-        """The policy as it stands, unwrapped from DDP, ZeRO or FSDP or copied to vLLM, as a Generator."""
+    def generator(self) -> Iterator[Generator]:
+        """Yield a generator that samples from the current policy.
+
+        The policy is unwrapped from DDP, ZeRO or FSDP, or its weights are copied to vLLM.
+        """
         if self.use_vllm:
             if self.state.global_step != self._last_loaded_step:
                 self.vllm_generation.sync_weights()
                 self._last_loaded_step = self.state.global_step
-            yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids, temperature)
+            yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids)
             return
         with (
             unwrap_model_for_generation(
@@ -211,36 +221,32 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         ):
             length = self.args.max_completion_length
             if self.use_transformers_continuous_batching:
-                config = self.continuous_batching_config
-                yield ContinuousBatches(model, self._tokenizer, config, length, temperature)
+                yield ContinuousBatches(model, self._tokenizer, self.continuous_batching_config, length)
             else:
-                batch = self.args.rollout_batch_size
-                yield HuggingFaceGenerator(model, self._tokenizer, length, temperature, batch)
+                yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
 
-    def _rows(self, trajectories: Sequence[Trajectory]) -> dict[str, torch.Tensor]:
-        """One row per trained turn, trajectory by trajectory: the sampled ids after exactly the transcript
-        they followed.
-        """
-        turns = trained_turns(self.args.credit, self.args.num_turns)
-        trained = [trajectory.turns[turn - 1] for trajectory in trajectories for turn in turns]
+    def rows(self, trajectories: Sequence[Trajectory]) -> dict[str, torch.Tensor]:
+        """Return one row per trained turn, trajectory by trajectory: prompt ids, then sampled ids."""
+        trained = [t.turns[turn - 1] for t in trajectories for turn in self.objective.trained_turns]
         prompts = [torch.tensor(turn.prompt_ids) for turn in trained]
         completions = [torch.tensor(turn.completion.token_ids) for turn in trained]
 
         def padded(ids: list[torch.Tensor], side: str, value: int) -> torch.Tensor:
             return pad(ids, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
 
-        # Masks come from lengths: a pad id may be an end-of-sequence id that was sampled and is trained.
-        fill = self._tokenizer.pad_token_id
+        # Masks come from lengths, not from pad ids: where pad and eos are one id, a sampled eos is trained.
+        pad_id = self._tokenizer.pad_token_id
         return {
-            "prompt_ids": padded(prompts, "left", fill),  # (R, P)
+            "prompt_ids": padded(prompts, "left", pad_id),  # (R, P)
             "prompt_mask": padded([torch.ones_like(ids) for ids in prompts], "left", 0),  # (R, P)
-            "completion_ids": padded(completions, "right", fill),  # (R, C)
+            "completion_ids": padded(completions, "right", pad_id),  # (R, C)
             "completion_mask": padded([torch.ones_like(ids) for ids in completions], "right", 0),  # (R, C)
         }
 
-    def _old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probability of each row under the policy, and its k1 KL to the reference, both summed in
-        float32. Shape (R,).
+    def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return each row's log-probability under the policy, and its k1 KL to the reference.
+
+        Both have shape (R,) and are sums over the row's completion tokens, in float32.
         """
         mask = rows["completion_mask"]
         with (
@@ -252,16 +258,14 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                 return (policy * mask).sum(1), torch.zeros(len(mask), device=mask.device)
             if self.ref_model is not None:
                 reference = self._row_logps(self.ref_model, rows)
-            else:
+            else:  # LoRA: the reference is the same model without the trained adapter
                 unwrapped = self.accelerator.unwrap_model(self.model)
                 with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
                     reference = self._row_logps(self.model, rows)
         return (policy * mask).sum(1), ((policy - reference) * mask).sum(1)
 
     def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
-        """log p of every completion token at the sampling temperature, without keeping the logits. Shape (R,
-        C).
-        """
+        """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
         logps, _, _ = self._get_per_token_logps_and_entropies(
             model,
             torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
@@ -271,51 +275,35 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         )
         return logps.float()
 
-    def _rewards(self, trajectory: Trajectory) -> list[float | None]:
+    def rewards(self, trajectory: Trajectory) -> list[float | None]:
+        """Return r_1..r_T of a trajectory; None where the executor failed."""
         return [turn_reward(turn.result, self.args.reward) for turn in trajectory.turns]
 
-    def _advantages(self, scores: Sequence[Score]) -> list[list[float]]:
-        """Leave-one-out advantages of all processes' trajectories, which come group by group. Shape (B over
-        all, K).
+    def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
+        """Return the advantages of all ranks' trajectories and log how many groups have none. Shape (B, K).
+
+        Args:
+            scores: Of all ranks, the siblings of a group next to each other.
+
         """
-        args = self.args
-        turns = trained_turns(args.credit, args.num_turns)
-        betas_K = [args.turn_betas[turn - 1] if args.turn_betas else self.beta for turn in turns]
-        returns_B_K = [
-            turn_returns(
-                s.rewards_T,
-                args.credit,
-                args.gamma,
-                args.improvement_bonus,
-                args.turn_weights,
-                kl_penalties(s.kl_K, betas_K),
-            )
-            for s in scores
-        ]
-        groups = [
-            returns_B_K[i : i + args.num_generations]
-            for i in range(0, len(returns_B_K), args.num_generations)
-        ]
-        equal_K = zero_spread(groups)
-        self._note({f"frac_reward_zero_std_t{turn}": equal_K[k] for k, turn in enumerate(turns)})
-        self._warnings.note_spread(equal_K)
-        return [advantage_K for group in advantages(groups) for advantage_K in group]
+        returns_P_G_K = grouped_returns(scores, self.objective)
+        zero_spread_K = zero_spread(returns_P_G_K)
+        turns = self.objective.trained_turns
+        self.record(
+            {f"frac_reward_zero_std_t{t}": share for t, share in zip(turns, zero_spread_K, strict=True)}
+        )
+        self.run_warnings.check_spread(zero_spread_K)
+        return [advantage_K for group in advantages(returns_P_G_K) for advantage_K in group]
 
-    # -- watching --
+    # -- logging --
 
-    def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
-        cut = [turn.completion.is_truncated for trajectory in trajectories for turn in trajectory.turns]
-        if sum(cut) > self.args.max_truncated_share * len(cut):
-            raise ValueError(
-                f"{sum(cut)} of {len(cut)} completions were cut off at {self.args.max_completion_length} "
-                f"tokens, more than --max_truncated_share {self.args.max_truncated_share}: raise "
-                f"--max_completion_length, or train a Boost model first, so that answers end with [DONE]"
-            )
+    def record(self, metrics: dict[str, float]) -> None:
+        """Add values to TRL's metrics; it logs their mean over the logging interval."""
+        for name, value in metrics.items():
+            self._metrics["train"][name].append(value)
 
-    def _count(self, trajectories: Sequence[Trajectory]) -> None:
-        """Tokens that passed through the model as transcripts and answers, and trajectories played, since
-        step 0.
-        """
+    def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
+        """Update the run's totals: tokens of all transcripts, and trajectories played."""
         last = [trajectory.turns[-1] for trajectory in trajectories]
         self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
         updates_per_generation = (
@@ -325,76 +313,49 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         self._metrics["train"]["episodes"] = [generations * self.args.generation_batch_size]
 
-    def _fill_table(
+    def _log_batch(
         self,
         trajectories: Sequence[Trajectory],
         scores: Sequence[Score],
         advantages_B_K: Sequence[Sequence[float]],
     ) -> None:
-        """One row per trajectory in the parent's completions table: every turn's answer, raw reward,
-        advantage and verdicts.
-        """
+        """Log the metrics and the completions table of one batch of all ranks."""
+        turns = self.objective.trained_turns
+        self.record(batch_metrics(trajectories, scores, turns) | {"peak_memory_mb": peak_memory_mb()})
+        self.count_tokens(trajectories)
         if not self.log_completions:
             return
-        turns = trained_turns(self.args.credit, self.args.num_turns)
-        for trajectory, score, advantage_K in zip(trajectories, scores, advantages_B_K, strict=True):
-            self._logs["prompt"].append(self.protocol.first_turn(trajectory.problem))
-            self._logs["completion"].append("\n".join(turn.completion.text for turn in trajectory.turns))
-            self._logs["advantages"].append(advantage_K[-1])
-            for t, reward in enumerate(score.rewards_T, start=1):
-                self._logs["rewards"][f"reward_t{t}"].append(float("nan") if reward is None else reward)
-            for number, advantage in zip(turns, advantage_K, strict=True):
-                self._logs["extra"][f"advantage_t{number}"].append(advantage)
-            for t, turn in enumerate(trajectory.turns, start=1):
-                self._logs["extra"][f"verdicts_t{t}"].append(verdicts_in_words(turn.result))
+        self._logs["prompt"].extend(self.protocol.first_turn(t.problem) for t in trajectories)
+        self._logs["advantages"].extend(advantage_K[-1] for advantage_K in advantages_B_K)
+        table = completions_table(trajectories, scores, advantages_B_K, turns)
+        self._logs["completion"].extend(table.completions)
+        for kind, columns in (("rewards", table.rewards), ("extra", table.extra)):
+            for name, values in columns.items():
+                self._logs[kind][name].extend(values)
 
-    def _note(self, metrics: dict[str, float]) -> None:
-        for name, value in metrics.items():
-            self._metrics["train"][name].append(value)
-
-
-class _UpdateTime(TrainerCallback):
-    """Logs what an update took beside rollout and log-probabilities: forward, backward, optimizer."""
-
-    def __init__(self, trainer: CoCoSTrainer):
-        self.trainer = trainer
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.trainer._clock.begin_update()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.trainer._note({"time/update_s": self.trainer._clock.end_update()})
-
-
-class _Counters(TrainerCallback, ExportableState):
-    """What transformers does not count of a run, kept in trainer_state.json and taken up when it is resumed:
-    the micro-steps, the warnings' memory, and what the main process's executor did.
-    """
-
-    def __init__(self, trainer: CoCoSTrainer):
-        self.trainer = trainer
-
-    def state(self) -> dict[str, dict]:
-        memory = {name: value for name, value in vars(self.trainer._warnings).items() if name[0] == "_"}
-        counts = {"warnings": memory, "executor": vars(self.trainer.executor.stats)}
-        return {"args": {}, "attributes": copy.deepcopy(counts)}
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        counts = state.stateful_callbacks[type(self).__name__]["attributes"]
-        vars(self.trainer._warnings).update(counts["warnings"])
-        if state.is_world_process_zero:
-            vars(self.trainer.executor.stats).update(counts["executor"])
-        # The parent generates at every n-th micro-step, and would count from the one it is resumed at.
-        self.trainer._step = state.global_step * args.gradient_accumulation_steps
+    def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
+        truncated = [turn.completion.is_truncated for t in trajectories for turn in t.turns]
+        if sum(truncated) > self.args.max_truncated_share * len(truncated):
+            raise ValueError(
+                f"{sum(truncated)} of {len(truncated)} completions were cut off at "
+                f"{self.args.max_completion_length} tokens, more than --max_truncated_share "
+                f"{self.args.max_truncated_share}: raise --max_completion_length, or train a Boost model "
+                f"first, so that answers end with [DONE]"
+            )
 
 
 def _index(problems: Sequence[Problem]) -> Dataset:
-    """The parent batches dataset rows; ours only name problems."""
+    """Return a data set of problem numbers: TRL batches rows of a data set, and ours only name problems."""
     return Dataset.from_dict({"index": range(len(problems))})
 
 
-def _peak_memory_mb() -> float:
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+def _objective(args: CoCoSConfig) -> Objective:
+    return Objective(
+        num_turns=args.num_turns,
+        num_generations=args.num_generations,
+        credit=args.credit,
+        gamma=args.gamma,
+        improvement_bonus=args.improvement_bonus,
+        turn_weights=args.turn_weights,
+        betas_T=args.turn_betas or [args.beta] * args.num_turns,
+    )

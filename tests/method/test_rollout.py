@@ -40,10 +40,10 @@ class CountingExecutor(Executor):
 class EosGenerator(ScriptedGenerator):
     """Ends every answer with an end-of-sequence id, as a model does that never learnt [DONE]."""
 
-    def generate(self, prompts, temperature=None, seeds=None):
+    def generate(self, prompts, temperature, seeds=None):
         return [
             replace(c, token_ids=(*c.token_ids, EOS), is_eos=True, is_truncated=False)
-            for c in super().generate(prompts)
+            for c in super().generate(prompts, temperature)
         ]
 
 
@@ -148,11 +148,11 @@ def test_an_end_of_sequence_id_after_done_leaves_the_one_done(problem, executor)
 def test_a_token_that_reaches_beyond_done_does_not_earn_a_second_done(problem, executor):
     class Overlong(ScriptedGenerator):
         def generate(
-            self, prompts, temperature=None, seeds=None
+            self, prompts, temperature, seeds=None
         ):  # as with a token "])" that completes [DONE]
             return [
                 Completion((*c.token_ids, ord(")")), c.text + ")", c.is_truncated)
-                for c in super().generate(prompts)
+                for c in super().generate(prompts, temperature)
             ]
 
     generator = Overlong(in_turn(answer(RIGHT), answer(RIGHT)))
@@ -308,9 +308,9 @@ class Recorder(ScriptedGenerator):
 
     def __init__(self, script):
         super().__init__(script)
-        self.calls: list[tuple[float | None, list[int] | None]] = []
+        self.calls: list[tuple[float, list[int] | None]] = []
 
-    def generate(self, prompts, temperature=None, seeds=None):
+    def generate(self, prompts, temperature, seeds=None):
         self.calls.append((temperature, seeds))
         return super().generate(prompts, temperature, seeds)
 
@@ -390,8 +390,8 @@ def test_each_turn_has_its_temperature_and_the_last_holds_from_there_on(problem,
     rollout(begin([problem]), generator, executor, COCOS, 3, Rules(temperatures=(0.8, 0.2)))
     assert [temperature for temperature, _ in generator.calls] == [0.8, 0.2, 0.2]
     generator = Recorder(lambda _: answer(RIGHT))
-    rollout(begin([problem]), generator, executor, COCOS, 2)  # as training asks
-    assert generator.calls == [(None, None)] * 2
+    rollout(begin([problem]), generator, executor, COCOS, 2)
+    assert generator.calls == [(0.0, None)] * 2  # greedy by default, from the process's random state
 
 
 def test_a_seed_belongs_to_problem_sample_and_turn_however_they_are_batched(problem, executor):
@@ -426,10 +426,10 @@ def test_given_answers_stand_as_first_turns_and_the_generator_takes_the_others(p
 
 def test_an_answer_that_could_not_be_had_ends_its_trajectory_without_a_score(problem, executor):
     class Failing(ScriptedGenerator):
-        def generate(self, prompts, temperature=None, seeds=None):
+        def generate(self, prompts, temperature, seeds=None):
             return [
                 Completion((), "", error="503 five times") if "once more" in decode(prompt) else completion
-                for prompt, completion in zip(prompts, super().generate(prompts), strict=True)
+                for prompt, completion in zip(prompts, super().generate(prompts, temperature), strict=True)
             ]
 
     other = replace(problem, task_id="2", text="Write a function to double a number once more.")
@@ -447,9 +447,9 @@ def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run
     class Narrow(ScriptedGenerator):
         batch_size = 2
 
-        def generate(self, prompts, temperature=None, seeds=None):
+        def generate(self, prompts, temperature, seeds=None):
             asked.append([decode(prompt).count("[DONE]") for prompt in prompts])
-            return super().generate(prompts)
+            return super().generate(prompts, temperature)
 
     played = rollout(begin([problem] * 5), Narrow(in_turn(answer(WRONG), answer(RIGHT))), executor, COCOS, 2)
     assert asked == [[0, 0], [1, 1], [0, 0], [1, 1], [0], [1]]

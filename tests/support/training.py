@@ -10,12 +10,12 @@ from tests.support.paths import ROOT
 SIGNAL_IN_UPDATE = """
 import os, signal
 from cocos.training.trainer import CoCoSTrainer
-rows = CoCoSTrainer._rows
+rows = CoCoSTrainer.rows
 def signalled(trainer, trajectories):  # the programs of update {update} have run, its gradients are to come
     if trainer.state.global_step == {update} - 1:
         os.kill(os.getpid(), signal.{signal})
     return rows(trainer, trajectories)
-CoCoSTrainer._rows = signalled
+CoCoSTrainer.rows = signalled
 """
 
 
@@ -23,7 +23,7 @@ def play(trainer, num_problems=4):
     """Return the trajectories of the first problems, group by group, and the inputs that request them."""
     group = trainer.args.num_generations
     inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
-    return inputs, trainer._train_rollout([trainer.problems[i["index"]] for i in inputs])
+    return inputs, trainer.sample_trajectories([trainer.problems[i["index"]] for i in inputs])
 
 
 def fractions(trajectory):

@@ -19,6 +19,8 @@ from tests.support.executor import is_zombie, processes_below
 from tests.support.paths import ROOT, TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
 
+pytestmark = pytest.mark.processes
+
 RUN = """
 import os, runpy, sys
 sys.path.insert(0, os.getcwd())
@@ -117,7 +119,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
     def trained(is_disturbed):
         with Executor(num_workers=2) as executor:
             trainer = make_trainer(runner=executor)
-            played = trainer._train_rollout
+            played = trainer.sample_trajectories
 
             def disturbed(problems):
                 for pid in executor.worker_pids:
@@ -125,7 +127,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
                 return played(problems)
 
             if is_disturbed:
-                trainer._train_rollout = disturbed
+                trainer.sample_trajectories = disturbed
             trainer.train()
             return trainer.model.state_dict(), executor.stats
 

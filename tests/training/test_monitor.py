@@ -10,7 +10,7 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.rewards import Score, zero_spread
-from cocos.training.monitor import Clock, Warnings, batch_metrics, hidden_gap
+from cocos.training.monitor import PhaseTimer, RunWarnings, batch_metrics, hidden_gap
 from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 
@@ -71,12 +71,12 @@ def test_the_hidden_gap_is_the_share_that_passes_all_it_was_shown_and_not_all_th
 
 
 def test_a_growing_gap_is_warned_about_and_a_steady_one_is_not(caplog):
-    warnings = Warnings(dead_batches=10)
+    warnings = RunWarnings(dead_batches=10)
     with caplog.at_level(logging.WARNING):
         for gap in (0.10, 0.14, 0.02):
-            warnings.note_gap(gap)
+            warnings.check_gap(gap)
         assert caplog.text == ""
-        warnings.note_gap(0.16)
+        warnings.check_gap(0.16)
     assert (
         "16.0% of the dev answers pass the visible tests" in caplog.text
         and "10.0% at the first" in caplog.text
@@ -84,36 +84,36 @@ def test_a_growing_gap_is_warned_about_and_a_steady_one_is_not(caplog):
 
 
 def test_dead_batches_are_warned_about_each_time_so_many_have_passed_in_a_row(caplog):
-    warnings = Warnings(dead_batches=2)
+    warnings = RunWarnings(dead_batches=2)
     with caplog.at_level(logging.WARNING):
         for spread in ([1.0, 1.0], [1.0, 0.5], [1.0, 1.0]):
-            warnings.note_spread(spread)
+            warnings.check_spread(spread)
         assert caplog.text == ""
-        warnings.note_spread([1.0, 1.0])
+        warnings.check_spread([1.0, 1.0])
         assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
 
 
 def test_the_phases_of_an_update_add_up(executor):
-    clock = Clock(executor)
-    clock.begin_update()
-    with clock.phase("rollout"):
+    timer = PhaseTimer(executor)
+    timer.begin_update()
+    with timer.phase("rollout"):
         sum(range(10**6))
-    with clock.phase("logprobs"):
+    with timer.phase("logprobs"):
         sum(range(10**6))
-    read = clock.read([trajectory(turn(True, tokens=7))])
+    read = timer.metrics([trajectory(turn(True, tokens=7))])
     assert read["time/rollout_s"] > 0 and read["time/logprobs_s"] > 0
     assert read["time/generation_s"] + read["time/execution_s"] == pytest.approx(read["time/rollout_s"])
-    assert clock.end_update() >= 0
-    with clock.phase("rollout"):
+    assert timer.end_update() >= 0
+    with timer.phase("rollout"):
         pass
-    assert clock.read([trajectory(turn(True))])["time/rollout_s"] < read["time/rollout_s"]  # a new update
+    assert timer.metrics([trajectory(turn(True))])["time/rollout_s"] < read["time/rollout_s"]  # a new update
 
 
 def test_every_metric_is_explained_on_the_method_page(executor):
     page = (ROOT / "docs/cocos.md").read_text().split("## Logged metrics")[1].split("\n## ")[0]
     explained = set(re.findall(r"`([\w/@]+)`", page))
     batch = [trajectory(turn(True), turn(True), hidden=0)]
-    names = {*batch_metrics(batch, [Score([1.0, 1.0], [0, 0])], [1, 2]), *Clock(executor).read(batch)}
+    names = {*batch_metrics(batch, [Score([1.0, 1.0], [0, 0])], [1, 2]), *PhaseTimer(executor).metrics(batch)}
     names |= {"time/update_s", "peak_memory_mb", "eval_hidden_gap", "frac_reward_zero_std_t1"}
     assert {
         name for name in names if name not in explained and re.sub(r"_t2$", "_t1", name) not in explained

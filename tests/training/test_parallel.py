@@ -12,7 +12,8 @@ import pytest
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from cocos.distributed import connect_deepspeed, equal_share, num_processors
+from cocos.config import CoCoSConfig
+from cocos.distributed import equal_share, num_processors
 from cocos.problems import load_problems, save_problems
 from tests.support.commands import ENVIRONMENT, free_port
 from tests.support.paths import ROOT, TOY
@@ -247,4 +248,4 @@ def test_the_ranks_of_a_machine_share_its_processors(monkeypatch, variable):
 def test_deepspeed_without_its_launcher_is_refused(monkeypatch):
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     with pytest.raises(ValueError, match="--deepspeed needs its launcher"):
-        connect_deepspeed(use_cpu=True)
+        CoCoSConfig(output_dir="out", train_data="t.jsonl", deepspeed="configs/deepspeed/zero2.json")

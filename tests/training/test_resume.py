@@ -10,9 +10,12 @@ import torch
 from safetensors.torch import load_file
 
 from cocos.executor import Executor
-from cocos.training.checkpoints import STOPPED, resume_point
+from cocos.training.callbacks import EXIT_SIGTERM
+from cocos.training.checkpoints import find_checkpoint
 from tests.support.paths import TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
+
+pytestmark = pytest.mark.processes
 
 UPDATES = 6
 SECONDS = ("train_runtime", "peak_memory_mb", "step_time")
@@ -101,8 +104,8 @@ def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data
     assert (tmp_path / "checkpoint-4/optimizer.pt").exists()
 
     stopped = start(*words, *last, before=SIGNAL_IN_UPDATE.format(update=5, signal="SIGTERM"))
-    said = end(stopped, STOPPED)
-    assert "checkpoint-4 is passed over: it has no trainer_state.json" in said
+    said = end(stopped, EXIT_SIGTERM)
+    assert "checkpoint-4: it has no trainer_state.json" in said
     assert "stopped by SIGTERM after update 5 of 6; continue with --resume_from_checkpoint last" in said
     assert not (tmp_path / "model.safetensors").exists(), "an unfinished run leaves no final model"
 
@@ -114,7 +117,7 @@ def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data
     )
     for counter in ("global_step", "num_input_tokens_seen", "best_metric", "best_global_step"):
         assert state(again)[counter] == state(once)[counter], counter
-    counted, same = (state(out)["stateful_callbacks"]["_Counters"]["attributes"] for out in (once, again))
+    counted, same = (state(out)["stateful_callbacks"]["RunCounters"]["attributes"] for out in (once, again))
     assert counted.pop("warnings") == same.pop("warnings")
     assert counted["executor"]["programs"] == same["executor"]["programs"] > 6 * 12
     assert counted["executor"]["tests"] == same["executor"]["tests"]
@@ -131,29 +134,34 @@ def test_a_whole_checkpoint_is_taken_and_each_damaged_one_is_named_and_passed_ov
     for folder in (best, last):
         shutil.copytree(folder, tmp_path / folder.name)
     out, copy = str(tmp_path), tmp_path / last.name
-    assert resume_point("last", out) == resume_point("True", out) == resume_point(str(copy), out) == str(copy)
+    assert (
+        find_checkpoint("last", out)
+        == find_checkpoint("True", out)
+        == find_checkpoint(str(copy), out)
+        == str(copy)
+    )
     for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json"):
         whole = (copy / name).read_bytes()
         (copy / name).write_bytes(whole[: len(whole) // 2])
         with pytest.raises(ValueError, match=rf"{last.name}: {name} is damaged; name another one, or `last`"):
-            resume_point(str(copy), out)
-        assert resume_point("last", out) == str(tmp_path / best.name), name
+            find_checkpoint(str(copy), out)
+        assert find_checkpoint("last", out) == str(tmp_path / best.name), name
         (copy / name).write_bytes(whole)
     (copy / "optimizer.pt").unlink()
     (tmp_path / best.name / "trainer_state.json").unlink()
     with pytest.raises(
-        ValueError, match=r"no whole checkpoint.*without the optimizer's state.*never finished"
+        ValueError, match=r"no complete checkpoint.*without the optimizer's state.*never finished"
     ):
-        resume_point("last", out)
+        find_checkpoint("last", out)
 
 
 @pytest.mark.parametrize("wanted", ["last", "True", "nowhere/checkpoint-2"])
 def test_without_a_checkpoint_there_is_a_clear_error(wanted, tmp_path):
     with pytest.raises(
-        ValueError, match=rf"--resume_from_checkpoint {wanted}: no (such folder|whole checkpoint)"
+        ValueError, match=rf"--resume_from_checkpoint {wanted}: no (such folder|complete checkpoint)"
     ):
-        resume_point(wanted, str(tmp_path))
-    assert resume_point(None, str(tmp_path)) is None
+        find_checkpoint(wanted, str(tmp_path))
+    assert find_checkpoint(None, str(tmp_path)) is None
 
 
 def test_the_best_and_the_last_checkpoint_are_kept(uninterrupted):
@@ -167,7 +175,7 @@ def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model
     options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 1}
     make_trainer(**options).train()
     again = make_trainer(**options)
-    again.train(resume_from_checkpoint=resume_point("last", str(tmp_path / "out")))
+    again.train(resume_from_checkpoint=find_checkpoint("last", str(tmp_path / "out")))
     assert again.state.global_step == 3
     saved = load_file(tmp_path / "out/checkpoint-3/model.safetensors")
     assert all(torch.equal(tensor, again.model.state_dict()[name]) for name, tensor in saved.items())
@@ -201,8 +209,8 @@ def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of
             num_iterations=2, max_steps=max_steps, save_strategy="steps", save_steps=1, save_total_limit=4
         )
         batches = []
-        play = trainer._train_rollout
-        trainer._train_rollout = lambda problems: (
+        play = trainer.sample_trajectories
+        trainer.sample_trajectories = lambda problems: (
             batches.append((trainer.state.global_step, [p.task_id for p in problems])) or play(problems)
         )
         trainer.train(resume_from_checkpoint=resume)
@@ -236,7 +244,7 @@ def test_boost_is_stopped_and_resumed_in_the_same_way(tmp_path):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     end(process(*words, "--output_dir", whole))
     resume = ("--resume_from_checkpoint", whole / "checkpoint-1", "--output_dir", stopped)
-    said = end(process(*words, *resume, before=SIGTERM_IN_BOOST), STOPPED)
+    said = end(process(*words, *resume, before=SIGTERM_IN_BOOST), EXIT_SIGTERM)
     assert "stopped by SIGTERM after update 2 of 3" in said and not (stopped / "model.safetensors").exists()
     before, after = (load_file(out / "checkpoint-2/model.safetensors") for out in (whole, stopped))
     assert all(torch.equal(before[key], after[key]) for key in before)

@@ -85,7 +85,7 @@ def test_a_sampled_pad_or_end_id_is_trained_because_masks_come_from_lengths(make
     for length, trajectory in zip((3, 5), trajectories, strict=False):
         completion = replace(trajectory.turns[0].completion, token_ids=(pad,) * length)
         turns = (replace(trajectory.turns[0], completion=completion), trajectory.turns[1])
-        rows = trainer._rows([replace(trajectory, turns=turns)])
+        rows = trainer.rows([replace(trajectory, turns=turns)])
         assert rows["completion_mask"][0].tolist()[:length] == [1] * length
         assert rows["completion_mask"][0].sum() == length
         assert rows["prompt_mask"][0].sum() == len(turns[0].prompt_ids)
@@ -95,13 +95,13 @@ def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(ma
     """A bfloat16 model: what its forward pass returns has a number per token, and sums are no bfloat16."""
     trainer = make_trainer(beta=0.1, model_init_kwargs={"dtype": "bfloat16"})
     _, trajectories = play(trainer, num_problems=2)
-    rows = trainer._rows(trajectories)
+    rows = trainer.rows(trajectories)
     with torch.no_grad():
         for parameter in trainer.model.parameters():
             parameter += 0.05 * torch.randn_like(parameter)
     returned = []
     trainer.model.register_forward_hook(lambda model, inputs, output: returned.append(output))
-    old_logps, kl = trainer._old_logps_and_kl(rows)
+    old_logps, kl = trainer.old_logps_and_kl(rows)
     trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps, "advantages": torch.ones(len(kl))})
     assert len(returned) == 2  # the reference is another model
     for output in returned:
@@ -189,10 +189,10 @@ def test_an_executor_failure_has_no_reward_and_leaves_its_siblings_baseline(make
     trainer = make_trainer()
     _, trajectories = play(trainer, num_problems=1)
     broken = replace(trajectories[0].turns[1], result=ExecutionResult((), infra_error="the worker died"))
-    rewards = trainer._rewards(replace(trajectories[0], turns=(trajectories[0].turns[0], broken)))
+    rewards = trainer.rewards(replace(trajectories[0], turns=(trajectories[0].turns[0], broken)))
     assert rewards[1] is None and rewards[0] is not None
     scores = [Score(r, [0.0, 0.0]) for r in ([0.0, None], [1.0, 1.0], [0.0, 0.0], [0.5, 0.5])]
-    advantages = trainer._advantages(scores)
+    advantages = trainer.advantages(scores)
     assert advantages[0] == [0.0, 0.0]
     # turn 2: returns 1, 0, 0.5 without the broken one: 1 - 0.25, 0 - 0.75, 0.5 - 0.5
     assert [a[1] for a in advantages[1:]] == pytest.approx([0.75, -0.75, 0.0])
@@ -204,21 +204,21 @@ def test_an_executor_failure_has_no_reward_and_leaves_its_siblings_baseline(make
 def test_the_reference_is_the_policy_at_step_zero(make_trainer, peft_config):
     trainer = make_trainer(beta=0.1, peft_config=peft_config)
     _, trajectories = play(trainer, num_problems=2)
-    rows = trainer._rows(trajectories)
-    _, kl = trainer._old_logps_and_kl(rows)
+    rows = trainer.rows(trajectories)
+    _, kl = trainer.old_logps_and_kl(rows)
     assert kl.abs().max() < 1e-4
     with torch.no_grad():
         for parameter in trainer.model.parameters():
             if parameter.requires_grad:
                 parameter += 0.05 * torch.randn_like(parameter)
-    _, kl = trainer._old_logps_and_kl(rows)
+    _, kl = trainer.old_logps_and_kl(rows)
     assert kl.abs().max() > 0.1
 
 
 def test_the_kl_penalty_is_subtracted_from_the_return(make_trainer):
     """beta = 0.5, two siblings of one turn: (1 - 0.5 * 2) - (0 - 0.5 * 1) = 0.5, and its negative."""
     trainer = make_trainer(num_turns=1, num_generations=2, beta=0.5)
-    assert trainer._advantages([Score([1.0], [2.0]), Score([0.0], [1.0])]) == [[0.5], [-0.5]]
+    assert trainer.advantages([Score([1.0], [2.0]), Score([0.0], [1.0])]) == [[0.5], [-0.5]]
 
 
 def test_training_raises_the_sampled_reward(make_trainer):
@@ -273,13 +273,13 @@ def test_dev_evaluation_gives_what_test_py_computes(make_trainer, executor):
 def test_counters_and_per_turn_metrics_are_right(make_trainer):
     trainer = make_trainer(num_problems=8, max_steps=2)
     seen = []
-    original = trainer._count
+    original = trainer.count_tokens
 
     def counted(trajectories):
         seen.extend(len(t.turns[-1].prompt_ids) + len(t.turns[-1].completion.token_ids) for t in trajectories)
         original(trajectories)
 
-    trainer._count = counted
+    trainer.count_tokens = counted
     trainer.train()
     logs = [log for log in trainer.state.log_history if "episodes" in log]
     assert [log["episodes"] for log in logs] == [16, 32]
@@ -295,7 +295,7 @@ def test_counters_and_per_turn_metrics_are_right(make_trainer):
 
 def test_zero_spread_is_counted_per_turn(make_trainer):
     trainer = make_trainer(num_generations=2, global_batch_size=4, per_device_train_batch_size=4)
-    trainer._advantages([Score(r, [0.0, 0.0]) for r in ([1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0])])
+    trainer.advantages([Score(r, [0.0, 0.0]) for r in ([1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0])])
     # turn 2: returns (0, 0) and (1, 1); turn 1: (1, 1) and (1.5, 0.5)
     assert trainer._metrics["train"]["frac_reward_zero_std_t2"] == [1.0]
     assert trainer._metrics["train"]["frac_reward_zero_std_t1"] == [0.5]
@@ -305,7 +305,7 @@ def test_dead_batches_are_warned_about(make_trainer, caplog):
     trainer = make_trainer(num_generations=2, dead_batches=2)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            trainer._advantages([Score([1.0, 1.0], [0.0, 0.0])] * 2)
+            trainer.advantages([Score([1.0, 1.0], [0.0, 0.0])] * 2)
     assert "2 batches in a row" in caplog.text and "raise --temperature" in caplog.text
 
 
@@ -351,7 +351,7 @@ def test_a_weight_per_turn_and_a_kl_coefficient_per_turn_reach_the_advantages(ma
         num_generations=2, gamma=1.0, turn_weights=[0.0, 1.0], turn_betas=[0.25, 0.01], beta=0.5
     )
     assert trainer.ref_model is not None
-    found = trainer._advantages([Score([1.0, 0.5], [2.0, 4.0]), Score([0.0, 1.0], [0.0, 0.0])])
+    found = trainer.advantages([Score([1.0, 0.5], [2.0, 4.0]), Score([0.0, 1.0], [0.0, 0.0])])
     # G = (0.5 - 0.5 - 0.04, 0.5 - 0.04) and (1, 1)
     assert found[0] == pytest.approx([-1.04, -0.54]) and found[1] == pytest.approx([1.04, 0.54])
 

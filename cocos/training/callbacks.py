@@ -1,0 +1,104 @@
+"""Callbacks of a training run: the last step, update times, counters that a checkpoint must hold, SIGTERM."""
+
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import ExportableState
+from trl import RLOOTrainer
+
+from cocos.executor import Executor
+from cocos.training.monitor import PhaseTimer, RunWarnings
+
+EXIT_SIGTERM = 128 + signal.SIGTERM  # the exit status that a shell reports for a process killed by SIGTERM
+
+
+class LastStep(TrainerCallback):
+    """Evaluation and checkpoint at the last step too, so that the best checkpoint is chosen among all."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        if state.global_step >= state.max_steps:
+            control.should_evaluate = args.eval_strategy != "no"
+            control.should_save = args.save_strategy != "no"
+        return control
+
+
+class UpdateTime(TrainerCallback):
+    """Log of an update's seconds outside rollout and log-probabilities: forward, backward, optimizer."""
+
+    def __init__(self, timer: PhaseTimer, record: Callable[[dict[str, float]], None]):
+        self.timer = timer
+        self.record = record
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.timer.begin_update()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.record({"time/update_s": self.timer.end_update()})
+
+
+class RunCounters(TrainerCallback, ExportableState):
+    """Counters that transformers does not save: micro-steps, the warnings' state, the executor's statistics.
+
+    transformers writes `state()` of an ExportableState to trainer_state.json and reads it back on resume.
+    """
+
+    def __init__(self, trainer: RLOOTrainer, run_warnings: RunWarnings, executor: Executor):
+        self.trainer = trainer
+        self.run_warnings = run_warnings
+        self.executor = executor
+
+    def state(self) -> dict[str, dict]:
+        counters = {"warnings": self.run_warnings.state_dict(), "executor": asdict(self.executor.stats)}
+        return {"args": {}, "attributes": counters}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        counters = state.stateful_callbacks[type(self).__name__]["attributes"]
+        self.run_warnings.load_state_dict(counters["warnings"])
+        if state.is_world_process_zero:  # the checkpoint holds the statistics of the main process's executor
+            vars(self.executor.stats).update(counters["executor"])
+        # TRL generates at every n-th micro-step and would count from the step at which it was resumed.
+        self.trainer._step = state.global_step * args.gradient_accumulation_steps
+
+
+class StopOnSigterm(TrainerCallback):
+    """A checkpoint and exit status 143 on SIGTERM to any rank, after the current update."""
+
+    def __init__(self) -> None:
+        self._is_signalled = False
+        self._is_stopping = False
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        signal.signal(signal.SIGTERM, self._handle)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # Signals reach the ranks at different times; all must stop after the same update.
+        if any(gather_object([self._is_signalled])) and state.global_step < state.max_steps:
+            self._is_stopping = control.should_save = control.should_training_stop = True
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if not self._is_stopping:
+            return
+        if state.is_world_process_zero:
+            print(
+                f"stopped by SIGTERM after update {state.global_step} of {state.max_steps}; continue with "
+                f"--resume_from_checkpoint last",
+                file=sys.stderr,
+                flush=True,
+            )
+        PartialState().wait_for_everyone()  # launchers kill the other ranks as soon as one has exited
+        raise SystemExit(EXIT_SIGTERM)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        self._is_signalled = True
