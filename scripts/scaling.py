@@ -1,35 +1,18 @@
-"""The tables of docs/scaling.md: what the recipes for real models need, worked out on paper.
+"""Print the tables of docs/scaling.md: estimated memory and time of the recipes for real models.
 
     python scripts/scaling.py
 
-Shapes are those of the checkpoints' config.json. A test compares what this prints with the page.
+The shapes are those of the checkpoints' config.json. A test compares the tables with the page.
 """
 
-import sys
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs from a clone
 
 from peft import LoraConfig
 from transformers import LlamaConfig, PretrainedConfig, Qwen2Config
 
-from cocos.planning.memory import (
-    AUTOCAST,
-    FLOAT32,
-    NF4,
-    PURE_BF16,
-    ZERO_BF16,
-    Load,
-    ModelShape,
-    Precision,
-    Setting,
-    fits,
-    peak,
-    phases,
-)
-from cocos.planning.run_sizes import model_shape
+from cocos.files.markdown import markdown_table
+from cocos.planning.memory import fits, gib, peak, phases
+from cocos.planning.run_shapes import model_shape
 from cocos.planning.schedule import (
     A10,
     A100,
@@ -37,10 +20,20 @@ from cocos.planning.schedule import (
     Schedule,
     Seconds,
     executor_cores,
-    gib,
     prompt_lengths,
     seconds_per_update,
     training_seconds,
+)
+from cocos.planning.shapes import (
+    AUTOCAST,
+    FLOAT32,
+    NF4,
+    PURE_BF16,
+    ZERO_BF16,
+    Layout,
+    ModelShape,
+    Precision,
+    Workload,
 )
 
 CONFIGS: dict[str, PretrainedConfig] = {
@@ -102,10 +95,10 @@ SHAPES = {name: model_shape(config) for name, config in CONFIGS.items()}
 ADAPTED = {name: model_shape(config, ADAPTER) for name, config in CONFIGS.items()}
 
 
-def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Load:
-    """The memory that the recipes' batches take on one GPU."""
+def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Workload:
+    """Return the batches of the recipes on one GPU, for the memory estimate."""
     local = SCHEDULE.trajectories // num_gpus
-    return Load(
+    return Workload(
         rollout_rows=min(rollout, local),
         scoring_rows=min(rollout, 2 * local),
         update_rows=2 * per_device,
@@ -114,15 +107,8 @@ def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Load:
     )
 
 
-def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table."""
-    head = list(head)
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 def bytes_per_parameter() -> str:
-    """What every trained parameter costs on one GPU of N, at the optimizer's step, reference included."""
+    """Return bytes per trained parameter on one of N GPUs at the optimizer's step, reference included."""
     kinds: list[tuple[str, Precision, int]] = [
         ("ZeRO-1, bf16", ZERO_BF16, 1),
         ("ZeRO-2, bf16", ZERO_BF16, 2),
@@ -139,8 +125,8 @@ def bytes_per_parameter() -> str:
             f"{precision.weights:g}",
         ]
         for num_gpus in (1, 2, 8):
-            setting = Setting(precision, stage, num_gpus)
-            step = phases(UNIT, setting, Load(0, 0, 0, 0, 0))["step"]
+            layout = Layout(precision, stage, num_gpus)
+            step = phases(UNIT, layout, Workload(0, 0, 0, 0, 0))["step"]
             cells.append(f"{sum(step) / UNIT.parameters:.2f}")
         rows.append(cells)
     head = [
@@ -154,21 +140,21 @@ def bytes_per_parameter() -> str:
         "N = 2",
         "N = 8",
     ]
-    return markdown(head, rows)
+    return markdown_table(head, rows)
 
 
-# A billion parameters without width or vocabulary, so that only the states are left.
+# A billion parameters without width or vocabulary: only weights, gradients and optimizer states count.
 UNIT = ModelShape(10**9, 0, 1, 0, 0, 1, 1, 0, 0, 1)
 
 
 def bytes_under_adapters() -> str:
-    """What a frozen parameter and one of its adapter cost, and both together on a recipe."""
+    """Return bytes per frozen and per adapter parameter, and both together on a recipe."""
     rows = []
-    for name, setting in (("LoRA, bf16 base", LORA), ("QLoRA, 4 bits", QLORA)):
-        kind, shape = setting.precision, ADAPTED["qwen2.5-1.5b"]
-        states = phases(shape, setting, Load(0, 0, 0, 0, 0))["step"]
-        in_layers = setting.layer_weights or setting.base_weights
-        cells = [name, f"{in_layers:g}", f"{setting.base_weights:g}", f"{shape.trained:,}"]
+    for name, layout in (("LoRA, bf16 base", LORA), ("QLoRA, 4 bits", QLORA)):
+        kind, shape = layout.precision, ADAPTED["qwen2.5-1.5b"]
+        states = phases(shape, layout, Workload(0, 0, 0, 0, 0))["step"]
+        in_layers = layout.layer_weights or layout.base_weights
+        cells = [name, f"{in_layers:g}", f"{layout.base_weights:g}", f"{shape.trained:,}"]
         cells.append(f"{kind.weights:g} + {kind.gradients:g} + {kind.moments:g}")
         rows.append([*cells, f"{sum(states) / shape.parameters:.2f}"])
     head = [
@@ -179,76 +165,83 @@ def bytes_under_adapters() -> str:
         "each",
         "all, per base parameter",
     ]
-    return markdown(head, rows)
+    return markdown_table(head, rows)
 
 
 def memory_table() -> str:
-    """Peak of each recipe under each layout."""
+    """Return the peak memory of each recipe under each layout."""
     layouts = {
-        "ZeRO-2, 1 GPU": (SHAPES, Setting(zero_stage=2), load(1)),
-        "ZeRO-1, 8": (SHAPES, Setting(zero_stage=1, num_gpus=8), load(8)),
-        "ZeRO-2, 8": (SHAPES, Setting(zero_stage=2, num_gpus=8), load(8)),
-        "ZeRO-3, 8": (SHAPES, Setting(zero_stage=3, num_gpus=8), load(8)),
+        "ZeRO-2, 1 GPU": (SHAPES, Layout(zero_stage=2), load(1)),
+        "ZeRO-1, 8": (SHAPES, Layout(zero_stage=1, num_gpus=8), load(8)),
+        "ZeRO-2, 8": (SHAPES, Layout(zero_stage=2, num_gpus=8), load(8)),
+        "ZeRO-3, 8": (SHAPES, Layout(zero_stage=3, num_gpus=8), load(8)),
         "LoRA, 1": (ADAPTED, LORA, load(1)),
         "QLoRA, 1": (ADAPTED, QLORA, load(1)),
-        "ZeRO-2, 1, small": (SHAPES, Setting(zero_stage=2), SMALL),
+        "ZeRO-2, 1, small": (SHAPES, Layout(zero_stage=2), SMALL),
         "LoRA, 1, small": (ADAPTED, LORA, SMALL),
         "QLoRA, 1, small": (ADAPTED, QLORA, SMALL),
     }
     rows = [
-        [name, *(gib(peak(phases(shapes[name], setting, at))) for shapes, setting, at in layouts.values())]
+        [name, *(gib(peak(phases(shapes[name], layout, at))) for shapes, layout, at in layouts.values())]
         for name in CONFIGS
     ]
-    return markdown(["recipe", *layouts], rows)
+    return markdown_table(["recipe", *layouts], rows)
 
 
-LORA = Setting(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16: adapters are kept in float32
-QLORA = Setting(PURE_BF16, base_weights=2, layer_weights=NF4)  # and --load_in_4bit: adapters in bfloat16
+LORA = Layout(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16: adapters are kept in float32
+QLORA = Layout(PURE_BF16, base_weights=2, layer_weights=NF4)  # and --load_in_4bit: adapters in bfloat16
 SMALL = load(1, per_device=2, rollout=32)  # for 24 GB
 
 
 MACHINES = ((A10, 1), (A100, 1), (A100, 8))
 
 
-def layout_on(name: str, card: Card, num_gpus: int) -> tuple[str, ModelShape, Setting, Load]:
-    """Full training where it fits, else LoRA; on 24 GB with small batches."""
+def layout_on(name: str, card: Card, num_gpus: int) -> tuple[str, ModelShape, Layout, Workload]:
+    """Return the layout of a recipe on a machine: full training if it fits, else LoRA.
+
+    Cards of 24 GB get the small batches.
+
+    Returns:
+        The layout's name, the model's shape, the layout and the batches.
+
+    """
     at = SMALL if card is A10 else load(num_gpus)
     batches = ", small" if card is A10 else ""
-    full = Setting(zero_stage=2, num_gpus=num_gpus)
+    full = Layout(zero_stage=2, num_gpus=num_gpus)
     if fits(peak(phases(SHAPES[name], full, at)), card.memory_gib):
         return f"ZeRO-2{batches}", SHAPES[name], full, at
     return f"LoRA{batches}", ADAPTED[name], replace(LORA, num_gpus=num_gpus), at
 
 
 def stage_2_seconds(name: str, card: Card, num_gpus: int) -> Seconds:
-    """Seconds of one update of stage 2."""
-    _, shape, setting, at = layout_on(name, card, num_gpus)
-    return seconds_per_update(shape, setting, SCHEDULE, card, PROMPTS_T, ANSWER, at.rollout_rows)
+    """Return the seconds of one update of stage 2."""
+    _, shape, layout, at = layout_on(name, card, num_gpus)
+    return seconds_per_update(shape, layout, SCHEDULE, card, PROMPTS_T, ANSWER, at.rollout_rows)
 
 
 def cocos_hours(name: str, card: Card, num_gpus: int) -> float:
-    """Hours of all updates of stage 2."""
+    """Return the hours of all updates of stage 2."""
     return stage_2_seconds(name, card, num_gpus).total * UPDATES / 3600
 
 
 def boost_hours(name: str, card: Card, num_gpus: int) -> float:
-    """Hours of all updates of stage 1."""
-    _, shape, setting, _ = layout_on(name, card, num_gpus)
+    """Return the hours of all updates of stage 1."""
+    _, shape, layout, _ = layout_on(name, card, num_gpus)
     tokens = BOOST_ROWS * BOOST_TOKENS / num_gpus
-    return training_seconds(shape, setting, card, tokens) * BOOST_UPDATES / 3600
+    return training_seconds(shape, layout, card, tokens) * BOOST_UPDATES / 3600
 
 
 def recipe_table() -> str:
-    """Every recipe on three machines: layout, peak, seconds and hours, processors for the executor."""
+    """Return every recipe on three machines: layout, peak memory, seconds, hours, executor workers."""
     rows = []
     for name in CONFIGS:
         for card, num_gpus in MACHINES:
-            layout, shape, setting, at = layout_on(name, card, num_gpus)
-            found = phases(shape, setting, at)
-            worst = max(found, key=lambda phase: found[phase].total)
+            layout_name, shape, layout, at = layout_on(name, card, num_gpus)
+            memory = phases(shape, layout, at)
+            worst = max(memory, key=lambda phase: memory[phase].total)
             seconds = stage_2_seconds(name, card, num_gpus)
             workers = executor_cores(SCHEDULE.trajectories / num_gpus, seconds.rollout / 2, TIMEOUT_S)
-            cells = [name, f"{num_gpus} x {card.memory_gib} GB", layout, f"{gib(peak(found))} ({worst})"]
+            cells = [name, f"{num_gpus} x {card.memory_gib} GB", layout_name, f"{gib(peak(memory))} ({worst})"]
             cells += [f"{part:.0f}" for part in (*seconds, seconds.total)]
             cells += [f"{cocos_hours(name, card, num_gpus):.0f}", f"{boost_hours(name, card, num_gpus):.1f}"]
             rows.append([*cells, str(workers)])
@@ -262,22 +255,25 @@ def recipe_table() -> str:
         "update s",
         "s per update",
     ]
-    return markdown([*head, "CoCoS h", "Boost h", "workers per GPU"], rows)
+    return markdown_table([*head, "CoCoS h", "Boost h", "workers per GPU"], rows)
 
 
 def rollout_table() -> str:
-    """What one update of the recipes samples, trains on and executes."""
-    one = SCHEDULE
+    """Return what one update of the recipes samples, trains on and executes."""
     row = PROMPTS_T[-1] + ANSWER
     rows = [
-        ("trajectories", one.trajectories, f"{one.trajectories // one.group} problems x k = {one.group}"),
-        ("tokens sampled, at most", one.programs * ANSWER, f"128 x T = 2 x {ANSWER}"),
-        ("tokens of transcripts read", one.trajectories * sum(PROMPTS_T), f"128 x {PROMPTS_T}"),
-        ("rows of the loss", one.rows, "128 x K = 2"),
-        ("tokens of the loss, padding included", one.rows * row, f"256 x ({PROMPTS_T[1]} + {ANSWER})"),
-        ("programs", one.programs, "128 x T = 2"),
+        (
+            "trajectories",
+            SCHEDULE.trajectories,
+            f"{SCHEDULE.trajectories // SCHEDULE.group} problems x k = {SCHEDULE.group}",
+        ),
+        ("tokens sampled, at most", SCHEDULE.programs * ANSWER, f"128 x T = 2 x {ANSWER}"),
+        ("tokens of transcripts read", SCHEDULE.trajectories * sum(PROMPTS_T), f"128 x {PROMPTS_T}"),
+        ("rows of the loss", SCHEDULE.rows, "128 x K = 2"),
+        ("tokens of the loss, padding included", SCHEDULE.rows * row, f"256 x ({PROMPTS_T[1]} + {ANSWER})"),
+        ("programs", SCHEDULE.programs, "128 x T = 2"),
     ]
-    return markdown(["per update", "", ""], [[name, f"{number:,}", how] for name, number, how in rows])
+    return markdown_table(["per update", "", ""], [[name, f"{number:,}", how] for name, number, how in rows])
 
 
 TABLES = (bytes_per_parameter, bytes_under_adapters, memory_table, rollout_table, recipe_table)

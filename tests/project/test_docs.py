@@ -1,32 +1,54 @@
-"""What the documents promise is there: files, functions, options."""
+"""The documents: the files, functions and options that they name exist, and they name every module."""
 
 import ast
 import re
+import subprocess
 
+import check_text_files
 import pytest
-from trl import ModelConfig
 
+import cocos
 from cocos.config import BoostConfig, CoCoSConfig, EvalConfig
-from cocos.config.command_line import _Parser
+from cocos.config.command_line import OptionParser
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text()
 METHOD = (ROOT / "docs/cocos.md").read_text()
 
 
+def entries(text: str) -> list[str]:
+    """Return the paths of a map, whose lines hold a path, two or more blanks, and a caption."""
+    return re.findall(r"^ *([\w./-]+) {2,}\S", text, re.MULTILINE)
+
+
+def first_level(package: str) -> set[str]:
+    """Return the modules and packages directly in a package, as its folder lists them."""
+    folder = ROOT / package
+    modules = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    return modules | {path.parent.name + "/" for path in folder.glob("*/__init__.py")}
+
+
+def tree() -> list[str]:
+    """Return the paths of the tree in the README."""
+    return entries(README.split("## The tree")[1].split("```")[1])
+
+
 def test_every_file_of_the_tree_in_the_readme_exists():
-    tree = README.split("## The tree")[1].split("```")[1]
-    paths = [line.split()[0] for line in tree.strip().splitlines()]
-    assert len(paths) > 15
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert len(tree()) > 15
+    assert [path for path in tree() if not (ROOT / path).exists()] == []
 
 
-def test_every_module_of_the_package_is_in_the_tree():
-    tree = README.split("## The tree")[1].split("```")[1]
-    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "cocos").glob("*.py")} - {
-        "cocos/__init__.py"
-    }
-    assert {module for module in modules if f"{module} " not in tree} == set()
+@pytest.mark.parametrize("package", ["cocos", "boost"])
+def test_every_module_and_package_is_in_the_tree_of_the_readme(package):
+    inside = [path.removeprefix(f"{package}/") for path in tree() if path.startswith(f"{package}/")]
+    listed = {re.match(r"[^/]*/?", path)[0] for path in inside}  # of config/options.py: config/
+    assert first_level(package) - listed == set()
+
+
+def test_the_map_of_the_package_names_every_module_and_package_and_no_others():
+    names = {name.removesuffix("/").removesuffix(".py") for name in first_level("cocos")}
+    mapped = {path.removesuffix("/").removesuffix(".py") for path in entries(cocos.__doc__)}
+    assert {path.removeprefix("cocos/") for path in mapped} == names
 
 
 def test_every_function_that_the_method_page_names_is_defined_where_it_says():
@@ -38,21 +60,21 @@ def test_every_function_that_the_method_page_names_is_defined_where_it_says():
 
 
 @pytest.mark.parametrize(
-    "script, configs",
+    ("script", "config_type"),
     [
-        ("boost/boost_train.py", (BoostConfig, ModelConfig)),
-        ("train.py", (CoCoSConfig, ModelConfig)),
-        ("test.py", (EvalConfig,)),
+        ("boost/boost_train.py", BoostConfig),
+        ("train.py", CoCoSConfig),
+        ("test.py", EvalConfig),
     ],
 )
-def test_every_option_of_a_command_in_the_readme_exists(script, configs):
+def test_every_option_of_a_command_in_the_readme_exists(script, config_type):
     blocks = "".join(re.findall(r"```\n(.*?)```", README, re.DOTALL)).replace("\\\n", " ")
     commands = [line for line in blocks.splitlines() if re.search(rf"[ /]{re.escape(script)} ", line)]
     assert len(commands) >= 2
     for command in commands:
         options = re.findall(r"--\w+", command.split(script)[1])
         assert len(options) >= 2
-        assert set(options) <= {"--config", *_Parser(configs)._option_string_actions}
+        assert set(options) <= {"--config", *OptionParser(config_type)._option_string_actions}
 
 
 def test_every_option_and_file_of_a_launching_command_exists():
@@ -61,13 +83,10 @@ def test_every_option_and_file_of_a_launching_command_exists():
     commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)
     assert len(commands) >= 5
     flags = {flag for command in commands for flag in re.findall(r"--\w+", command.split("train.py", 1)[1])}
-    others = {
-        "--config",
-        "--config_file",
-        "--num_processes",
-    }  # cli.py's, and those of a second launcher in a block
+    # --config is the parser's; the other two belong to a second launcher in a block
+    others = {"--config", "--config_file", "--num_processes"}
     flags |= set(re.findall(r"`(--\w+)", section)) - {"--num_gpus"}
-    assert flags - others <= set(_Parser((CoCoSConfig, ModelConfig))._option_string_actions)
+    assert flags - others <= set(OptionParser(CoCoSConfig)._option_string_actions)
     for path in re.findall(r"configs/[\w./-]+\w", section):
         assert (ROOT / path).exists(), path
 
@@ -78,10 +97,28 @@ def test_every_option_of_an_evaluation_that_its_page_names_exists():
     options = {option for command in commands for option in re.findall(r"--\w+", command)}
     options |= set(re.findall(r"`(--\w+)[ `]", page))
     assert len(commands) > 8 and len(options) > 20
-    assert options <= set(_Parser((EvalConfig,))._option_string_actions)
+    assert options <= set(OptionParser(EvalConfig)._option_string_actions)
 
 
-def test_links_between_documents_lead_somewhere():
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "data/toy/README.md"):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+def test_text_files_parse_and_their_links_lead_to_files():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    kinds = (".md", ".yaml", ".yml", ".toml", ".json", ".cff")
+    paths = [ROOT / name for name in listed.splitlines() if name.endswith(kinds)]
+    found = {str(path): check_text_files.faults(path) for path in paths if path.exists()}
+    assert len(found) > 30 and {path: faults for path, faults in found.items() if faults} == {}
+
+
+def test_faults_of_text_files_are_found(tmp_path):
+    (tmp_path / "a.md").write_text(
+        "see [b](b.md), [web](https://x.org) and [a](a.md#top)  \n```\n[c](c.md)\n"
+    )
+    (tmp_path / "a.yaml").write_text("a: [1\n")
+    (tmp_path / "a.toml").write_text("a =\n")
+    (tmp_path / "a.json").write_text("{,}")
+    assert check_text_files.faults(tmp_path / "a.md") == [
+        "line 1 ends with blanks",
+        "the last code fence (```) does not end",
+        "link to b.md: no such file",
+    ]
+    for name in ("a.yaml", "a.toml", "a.json"):
+        assert len(check_text_files.faults(tmp_path / name)) == 1

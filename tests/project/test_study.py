@@ -1,14 +1,14 @@
-"""The study's page, table and figures come from the committed numbers."""
+"""The study: its page, tables and figures follow from the committed numbers."""
 
 import math
 import re
 
 import pytest
+import study_figures as study
 import yaml
 
 from cocos.config import CoCoSConfig, EvalConfig
-from cocos.config.command_line import parse
-from scripts import study
+from cocos.config.command_line import parse_options
 from tests.support.paths import ROOT
 
 RESULTS = study.load_csv(study.STUDY / "results.csv", study.Result)
@@ -46,7 +46,7 @@ def test_every_arm_is_made_of_options_that_exist(name):
         words = ["--config", str(ROOT / "configs/toy/cocos.yaml"), "--output_dir", "x"]
         for option, value in stage.items():
             words += [f"--{option}", *map(str, value if isinstance(value, list) else [value])]
-        args, *_ = parse((CoCoSConfig,), "", words)
+        args = parse_options(CoCoSConfig, "", words)
         assert {option: getattr(args, option) for option in stage if option != "beta"} == {
             option: value for option, value in stage.items() if option != "beta"
         }

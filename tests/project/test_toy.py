@@ -1,4 +1,4 @@
-"""The laboratory: problems that are what they claim to be, and scripts that make again what is shipped."""
+"""The laboratory: its problems are as documented, and its scripts reproduce the committed files."""
 
 import itertools
 import json
@@ -7,14 +7,14 @@ import re
 import subprocess
 import sys
 
+import make_toy_problems as toy
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cocos.problems import Problem, load_problems
 from cocos.prompts import answer, protocol
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, TOY
 
-TOY = ROOT / "data" / "toy"
 FILES = ("train", "boost", "dev", "test")
 
 
@@ -65,9 +65,6 @@ def test_held_out_problems_use_no_operation_that_training_lacks(problems):
 
 
 def test_three_asserts_tell_a_reference_from_every_wrong_program(problems):
-    sys.path.insert(0, str(ROOT / "scripts"))
-    import make_toy_problems as toy
-
     by_code = {tuple(op.code for op in composition): composition for composition in toy.compositions()}
     for problem in problems["test"] + problems["dev"] + problems["boost"]:
         assert len(problem.test_list) == 3
