@@ -230,14 +230,14 @@ def test_the_search_looks_at_tasks_programs_and_messages(opened):
     assert opened.find_element("id", "status").text == "1 to 23 of 23 trajectories"  # 15 + 1 + 6, and cut
     click(opened, "#clear")
     field.send_keys("no such thing")
-    assert opened.find_element("id", "status").text == "No trajectory fits; clear a filter."
+    assert opened.find_element("id", "status").text == "No trajectory matches; clear a filter."
     assert listed(opened) == [] and console(opened) == []
 
 
 def test_marks_and_errors_filter_too(opened):
-    choose(opened, "mark", "cut off")
+    choose(opened, "mark", "truncated")
     assert listed(opened) == ["cut"]
-    choose(opened, "mark", "executor failed")
+    choose(opened, "mark", "infrastructure failure")
     assert listed(opened) == ["failed"]
     choose(opened, "mark", "same program again")
     assert opened.find_element("id", "status").text == "1 to 25 of 26 trajectories"  # kept and wrong
@@ -262,7 +262,7 @@ def test_a_repair_shows_its_diff_its_verdicts_and_what_was_expected(opened):
     assert [e.text for e in second.find_elements("css selector", "del")] == ["-    return x + 1"]
     assert [e.text for e in second.find_elements("css selector", "ins")] == ["+    return x * 2"]
     assert [e.text for e in second.find_elements("css selector", "ins mark")] == ["*", " ", "2"]
-    [button] = [b for b in second.find_elements("css selector", ".views button") if b.text == "whole answer"]
+    [button] = [b for b in second.find_elements("css selector", ".views button") if b.text == "completion"]
     button.click()
     assert second.find_element("css selector", "pre").text.endswith("return x * 2\n[DONE]")
     assert [e.text for e in first.find_elements("css selector", ".keyword")][:2] == ["def", "return"]
@@ -281,7 +281,7 @@ def test_what_a_model_wrote_is_shown_as_text_and_runs_nothing(opened):
 
 
 def test_characters_that_hide_or_reverse_text_are_made_to_show(opened):
-    choose(opened, "mark", "cut off")
+    choose(opened, "mark", "truncated")
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")
     assert (

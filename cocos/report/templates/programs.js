@@ -1,17 +1,19 @@
-// Programs as elements: highlighted, beside the program before, with whatever is invisible made to show.
-// Text goes into the page through text nodes; nothing here makes markup out of a string.
+// Programs as page elements: highlighted source, differences between two programs, visible control characters.
+// Text enters the page as text nodes only; no string is ever parsed as markup.
 "use strict";
 
-const MAX_DIFF_CELLS = 1e6; // of the table of common lines; beyond it, everything counts as changed
+// Largest table for the longest common subsequence; for larger programs, all lines count as changed.
+const MAX_DIFF_CELLS = 1e6;
 
+/** Create an element; an attribute that is null or false is left out. */
 function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  const created = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name === "onclick") made.addEventListener("click", value);
-    else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+    if (name === "onclick") created.addEventListener("click", value);
+    else if (value !== null && value !== false) created.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null));
-  return made;
+  created.append(...children.filter((child) => child !== null));
+  return created;
 }
 
 const plural = (number, noun, nouns = noun + "s") => `${number} ${number === 1 ? noun : nouns}`;
@@ -25,6 +27,7 @@ const BUILTINS = new Set(
     "isinstance iter len list map max min next object oct open ord pow print range repr reversed round set " +
     "sorted str sum super tuple type zip self cls").split(" "),
 );
+// Every character belongs to a match, so that the tokens together are the program.
 const TOKEN = new RegExp(
   [
     /(?<comment>#[^\n]*)/,
@@ -39,7 +42,7 @@ const TOKEN = new RegExp(
   "giu",
 );
 
-/** Lines of a program, each a list of [class, text]. */
+/** Split a program into lines, each a list of [class, text]. */
 function highlighted(code) {
   const lines = [[]];
   let previous = "";
@@ -65,7 +68,7 @@ const spans = (line) =>
 
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu;
 
-/** Text whose control and direction characters show: they could make a program look like another. */
+/** Return text with control and direction characters made visible: they can disguise one program as another. */
 function visible(text) {
   const parts = document.createDocumentFragment();
   let end = 0;
@@ -87,7 +90,7 @@ const codeBlock = (code) =>
     "program",
   );
 
-function answerBlock(turn) {
+function completionBlock(turn) {
   const [before, after] = turn.around ?? [turn.completion, ""];
   return block(
     [
@@ -95,26 +98,28 @@ function answerBlock(turn) {
       ...(turn.around ? highlighted(turn.code).map((line) => element("span", { class: "line" }, ...spans(line), "\n")) : []),
       element("span", { class: "line around" }, visible(after)),
     ],
-    "whole answer",
+    "completion",
   );
 }
 
 // -- changes ----------------------------------------------------------------------------------------------
 
-/** Steps from one list of lines to another: [sign, index before, index after]. */
+/** Return the steps from one list of lines to another, each [sign, index before, index after]. */
 function difference(before, after) {
+  // Common lines at both ends need no table, which keeps it small for typical repairs.
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start++;
   let [i, j] = [before.length, after.length];
   while (i > start && j > start && before[i - 1] === after[j - 1]) [i, j] = [i - 1, j - 1];
   const steps = Array.from({ length: start }, (_, n) => [" ", n, n]);
-  steps.push(...middle(before.slice(start, i), after.slice(start, j)).map(([sign, a, b]) => [sign, a + start, b + start]));
+  const changed = commonSubsequenceSteps(before.slice(start, i), after.slice(start, j));
+  steps.push(...changed.map(([sign, a, b]) => [sign, a + start, b + start]));
   for (; i < before.length; i++, j++) steps.push([" ", i, j]);
   return steps;
 }
 
-/** By the longest common subsequence. */
-function middle(before, after) {
+/** Return the steps between two lists that differ at both ends, by their longest common subsequence. */
+function commonSubsequenceSteps(before, after) {
   const [n, m] = [before.length, after.length];
   const common = Array.from({ length: n + 1 }, () => new Uint32Array(n * m > MAX_DIFF_CELLS ? 0 : m + 1));
   for (let i = n - 1; i >= 0 && n * m <= MAX_DIFF_CELLS; i--) {
@@ -136,7 +141,7 @@ function diffBlock(before, after) {
   const texts = [before.split("\n"), after.split("\n")];
   const colours = [highlighted(before), highlighted(after)];
   const steps = difference(...texts);
-  const changed = pairs(steps).map(([a, b]) => [a, b, ...commonEnds(texts[0][a], texts[1][b])]);
+  const changed = replacedLines(steps).map(([a, b]) => [a, b, ...commonEnds(texts[0][a], texts[1][b])]);
   const marked = { "-": new Map(), "+": new Map() };
   for (const [a, b, prefix, suffix] of changed) {
     marked["-"].set(a, [prefix, texts[0][a].length - suffix]);
@@ -152,30 +157,31 @@ function diffBlock(before, after) {
   return block(lines, "changes");
 }
 
-/** Lines that replace each other: the n-th removed and the n-th added line of one hunk. */
-function pairs(steps) {
-  const found = [];
+/** Return the lines that replace each other: the n-th removed with the n-th added line of a hunk. */
+function replacedLines(steps) {
+  const pairs = [];
   let [removed, added] = [[], []];
   for (const [sign, a, b] of [...steps, [" ", 0, 0]]) {
     if (sign === "-") removed.push(a);
     else if (sign === "+") added.push(b);
     else {
-      for (let i = 0; i < Math.min(removed.length, added.length); i++) found.push([removed[i], added[i]]);
+      for (let i = 0; i < Math.min(removed.length, added.length); i++) pairs.push([removed[i], added[i]]);
       [removed, added] = [[], []];
     }
   }
-  return found;
+  return pairs;
 }
 
-/** How many characters two texts have in common at their beginnings and at their ends. */
-function commonEnds(one, other) {
-  const shorter = Math.min(one.length, other.length);
+/** Return how many characters two texts have in common at their starts and at their ends. */
+function commonEnds(a, b) {
+  const shorter = Math.min(a.length, b.length);
   let [prefix, suffix] = [0, 0];
-  while (prefix < shorter && one[prefix] === other[prefix]) prefix++;
-  while (suffix < shorter - prefix && one[one.length - 1 - suffix] === other[other.length - 1 - suffix]) suffix++;
+  while (prefix < shorter && a[prefix] === b[prefix]) prefix++;
+  while (suffix < shorter - prefix && a[a.length - 1 - suffix] === b[b.length - 1 - suffix]) suffix++;
   return [prefix, suffix];
 }
 
+/** Return the spans of a line with the characters from start to end in <mark> elements. */
 function markedSpans(line, start, end) {
   let position = 0;
   return line.flatMap(([kind, text]) => {

@@ -1,5 +1,5 @@
-// The list of trajectories in report.html: filter, search, and one program beside the next.
-// After programs.js, in one script with it.
+// The list of trajectories in report.html: filters, search, and the programs of all turns side by side.
+// html_report.py joins programs.js and this file into one script, in this order.
 
 const PAGE_SIZE = 25;
 const FLOWS = [
@@ -14,44 +14,46 @@ const byId = (id) => document.getElementById(id);
 const isSampled = rows.some((row) => row.sample > 0);
 const filter = { flow: "", task: null, page: 0 };
 
-// -- what a trajectory is ---------------------------------------------------------------------------------
+// -- properties of trajectories and turns -----------------------------------------------------------------
 
-const turnAt = (row, turn) => row.turns[Math.min(turn, row.turns.length) - 1]; // runs differ in their turns
+// Runs can differ in their number of turns: beyond its last turn, a trajectory counts with the last one.
+const turnAt = (row, turn) => row.turns[Math.min(turn, row.turns.length) - 1];
 const isRight = (turn) => turn.is_right === true;
-const failed = (turn) => turn.infra_error !== undefined;
-const fullAnswer = (turn) => (turn.around ? turn.around[0] + turn.code + turn.around[1] : turn.completion);
+const isInfraFailure = (turn) => turn.infra_error !== undefined;
+const fullCompletion = (turn) => (turn.around ? turn.around[0] + turn.code + turn.around[1] : turn.completion);
 
-/** Number of the earlier turn, from 1, that had the same program, or 0. */
-function repeated(row, number) {
+/** Return the number of the first earlier turn with the same program, or 0. */
+function repeatedTurn(row, number) {
   if (row.turns[number - 1].is_carried) return 0;
   return row.turns.slice(0, number - 1).findIndex((turn) => turn.code === row.turns[number - 1].code) + 1;
 }
 
+/** Return one of FLOWS between two turns, or "failed" if one of them has no verdict. */
 function flow(row, [from, to]) {
   const ends = [turnAt(row, from), turnAt(row, to)];
-  return ends.some(failed) ? "failed" : ends.map((turn) => (isRight(turn) ? "r" : "w")).join("");
+  return ends.some(isInfraFailure) ? "failed" : ends.map((turn) => (isRight(turn) ? "r" : "w")).join("");
 }
 
-/** Wrong, though every test that the model was shown passes. */
+/** Return whether the program is wrong although it passes every visible test. */
 function failsHiddenOnly(row, turn) {
   const passed = (verdict) => verdict.status === "passed";
-  return !isRight(turn) && !failed(turn) && turn.verdicts.slice(0, row.num_visible_tests).every(passed);
+  return !isRight(turn) && !isInfraFailure(turn) && turn.verdicts.slice(0, row.num_visible_tests).every(passed);
 }
 
 const MARKS = [
   ["", "any", () => true],
-  ["cut", "cut off", (row) => row.turns.some((turn) => turn.is_truncated)],
-  ["repeat", "same program again", (row) => row.turns.some((_, i) => repeated(row, i + 1) > 0)],
+  ["truncated", "truncated", (row) => row.turns.some((turn) => turn.is_truncated)],
+  ["repeat", "same program again", (row) => row.turns.some((_, i) => repeatedTurn(row, i + 1) > 0)],
   ["hidden", "fails hidden tests only", (row) => row.turns.some((turn) => failsHiddenOnly(row, turn))],
-  ["failed", "executor failed", (row) => row.turns.some(failed)],
+  ["failed", "infrastructure failure", (row) => row.turns.some(isInfraFailure)],
 ];
 
-const searchTexts = new Map();
+const searchTexts = new Map(); // filled by the first search: most pages are never searched
 function searchText(row) {
   if (!searchTexts.has(row)) {
     const parts = [row.task_id, row.text, ...row.tests];
     for (const turn of row.turns) {
-      parts.push(fullAnswer(turn), turn.error_type ?? "");
+      parts.push(fullCompletion(turn), turn.error_type ?? "");
       for (const verdict of turn.verdicts) parts.push(verdict.message ?? "");
     }
     searchTexts.set(row, parts.join("\n").toLowerCase());
@@ -59,31 +61,32 @@ function searchText(row) {
   return searchTexts.get(row);
 }
 
-// -- filter -----------------------------------------------------------------------------------------------
+// -- filters ----------------------------------------------------------------------------------------------
 
-function between() {
+function selectedTurns() {
   return byId("between").value.split("-").map(Number);
 }
 
-function selected() {
+/** Return the rows that fit every filter but the flow. */
+function matchingRows() {
   const query = byId("search").value.trim().toLowerCase();
-  const [error, mark, run, pair] = [byId("error").value, byId("mark").value, byId("run").value, between()];
-  const marked = MARKS.find(([name]) => name === mark)[2];
+  const [error, mark, run, pair] = [byId("error").value, byId("mark").value, byId("run").value, selectedTurns()];
+  const hasMark = MARKS.find(([name]) => name === mark)[2];
   return rows.filter(
     (row) =>
       (run === "" || row.run === Number(run)) &&
       (filter.task === null || row.task_id === filter.task) &&
       (error === "" || pair.some((turn) => turnAt(row, turn).error_type === error.slice(1))) &&
-      marked(row) &&
+      hasMark(row) &&
       (query === "" || searchText(row).includes(query)),
   );
 }
 
 function update() {
-  const found = selected();
-  const pair = between();
+  const matches = matchingRows();
+  const pair = selectedTurns();
   const counts = new Map(FLOWS.map(([name]) => [name, 0]));
-  for (const row of found) {
+  for (const row of matches) {
     const name = flow(row, pair);
     counts.set("", counts.get("") + 1);
     counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -92,14 +95,14 @@ function update() {
     button.setAttribute("aria-pressed", String(button.value === filter.flow));
     button.lastChild.textContent = counts.get(button.value);
   }
-  const shown = filter.flow === "" ? found : found.filter((row) => flow(row, pair) === filter.flow);
+  const shown = filter.flow === "" ? matches : matches.filter((row) => flow(row, pair) === filter.flow);
   const pages = Math.max(1, Math.ceil(shown.length / PAGE_SIZE));
   filter.page = Math.min(filter.page, pages - 1);
   const start = filter.page * PAGE_SIZE;
   byId("list").replaceChildren(...shown.slice(start, start + PAGE_SIZE).map(item));
   byId("status").textContent =
     shown.length === 0
-      ? "No trajectory fits; clear a filter."
+      ? "No trajectory matches; clear a filter."
       : `${start + 1} to ${Math.min(start + PAGE_SIZE, shown.length)} of ` +
         plural(shown.length, "trajectory", "trajectories");
   byId("page").textContent = `page ${filter.page + 1} of ${pages}`;
@@ -134,18 +137,18 @@ function goTo(changes) {
   byId("trajectories").scrollIntoView();
 }
 
-// -- a trajectory -----------------------------------------------------------------------------------------
+// -- one trajectory ---------------------------------------------------------------------------------------
 
 function item(row) {
   const path = row.turns.map((turn, i) => {
-    const [kind, sign] = failed(turn) ? ["failed", "?"] : isRight(turn) ? ["right", "✓"] : ["wrong", "✗"];
+    const [kind, sign] = isInfraFailure(turn) ? ["failed", "?"] : isRight(turn) ? ["right", "✓"] : ["wrong", "✗"];
     const label = `turn ${i + 1}: ${outcome(turn)}`;
     return element("span", { class: `mark ${kind}`, role: "img", "aria-label": label, title: label }, sign);
   });
   const name = element("span", { class: "id" }, visible(row.task_id));
   if (runs.length > 1) name.append(element("small", {}, " " + runs[row.run].name));
   if (isSampled) name.append(element("small", {}, ` sample ${row.sample + 1}`));
-  const made = element(
+  const details = element(
     "details",
     { class: "trajectory" },
     element(
@@ -156,10 +159,11 @@ function item(row) {
       element("span", { class: "gist" }, row.text),
     ),
   );
-  made.addEventListener("toggle", () => {
-    if (made.open && made.children.length === 1) made.append(body(row));
+  // The body is made when it is first opened: the page stays small however many trajectories it has.
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(body(row));
   });
-  return made;
+  return details;
 }
 
 function body(row) {
@@ -172,15 +176,15 @@ function body(row) {
 }
 
 function outcome(turn) {
-  if (failed(turn)) return "executor failed";
+  if (isInfraFailure(turn)) return "infrastructure failure";
   if (isRight(turn)) return "right";
   return turn.error_type ? `wrong, ${turn.error_type}` : "wrong";
 }
 
 function turnCard(row, turn, number) {
-  const same = repeated(row, number);
-  const isKnown = same > 0 || turn.is_carried === true;
-  const kind = failed(turn) ? "failed" : isRight(turn) ? "right" : "wrong";
+  const earlier = repeatedTurn(row, number);
+  const isKnown = earlier > 0 || turn.is_carried === true;
+  const kind = isInfraFailure(turn) ? "failed" : isRight(turn) ? "right" : "wrong";
   const passed = turn.verdicts.filter((verdict) => verdict.status === "passed").length;
   const badge = (text, isWarning) =>
     element("span", { class: isWarning ? "badge warning" : "badge" }, text);
@@ -189,11 +193,11 @@ function turnCard(row, turn, number) {
     {},
     `turn ${number}`,
     element("span", { class: kind }, visible(outcome(turn))),
-    failed(turn) ? null : badge(`${passed} of ${plural(turn.verdicts.length, "test")}`),
-    turn.is_truncated ? badge("cut off", true) : null,
-    same ? badge(`same program as turn ${same}`, true) : null,
-    turn.is_carried ? badge("stopped: that of the turn before") : null,
-    turn.is_resampled ? badge("asked twice") : null,
+    isInfraFailure(turn) ? null : badge(`${passed} of ${plural(turn.verdicts.length, "test")}`),
+    turn.is_truncated ? badge("truncated", true) : null,
+    earlier ? badge(`same program as turn ${earlier}`, true) : null,
+    turn.is_carried ? badge("stopped early: repeats the turn before") : null,
+    turn.is_resampled ? badge("resampled") : null,
     failsHiddenOnly(row, turn) ? badge("fails hidden tests only", true) : null,
   );
   const meta =
@@ -203,39 +207,39 @@ function turnCard(row, turn, number) {
     "article",
     { class: `turn ${kind}`, "aria-label": `turn ${number}` },
     heading,
-    turn.told ? element("p", { class: "told" }, element("b", {}, "told: "), visible(turn.told)) : null,
+    turn.told ? element("p", { class: "feedback" }, element("b", {}, "feedback: "), visible(turn.told)) : null,
     turn.is_carried ? null : element("p", { class: "meta" }, meta),
     program(row, number, isKnown),
     verdicts(row, turn, isKnown),
   );
 }
 
-/** The program of a turn, in the views that make sense for it. */
+/** Return the program of a turn with a button per view; a program that an earlier turn shows starts hidden. */
 function program(row, number, isKnown) {
   const turn = row.turns[number - 1];
   const before = number > 1 ? row.turns[number - 2] : null;
   const views = [
     ["program", () => [codeBlock(turn.code)]],
-    ["whole answer", () => [answerBlock(turn)]],
+    ["completion", () => [completionBlock(turn)]],
   ];
   if (before && before.code !== turn.code) {
     views.unshift([`changes since turn ${number - 1}`, () => [diffBlock(before.code, turn.code)]]);
   }
-  const shown = element("div", { class: "shown" });
+  const content = element("div", { class: "content" });
   const buttons = views.map(([name, make]) =>
     element("button", { type: "button", "aria-pressed": "false", onclick: (event) => show(event.target, make) }, name),
   );
   function show(button, make) {
     for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
-    shown.replaceChildren(...make());
+    content.replaceChildren(...make());
   }
   if (!isKnown) show(buttons[0], views[0][1]);
-  return element("div", { class: "program" }, element("div", { class: "views" }, ...buttons), shown);
+  return element("div", { class: "program" }, element("div", { class: "views" }, ...buttons), content);
 }
 
 function verdicts(row, turn, isKnown) {
-  if (failed(turn)) return element("p", { class: "note" }, visible(turn.infra_error));
-  return isKnown ? element("details", {}, element("summary", {}, "tests, as before"), tests(row, turn)) : tests(row, turn);
+  if (isInfraFailure(turn)) return element("p", { class: "note" }, visible(turn.infra_error));
+  return isKnown ? element("details", {}, element("summary", {}, "tests, same as before"), tests(row, turn)) : tests(row, turn);
 }
 
 function tests(row, turn) {
@@ -248,7 +252,7 @@ function tests(row, turn) {
       element("span", { class: `sign ${isPassed ? "right" : "wrong"}`, role: "img", "aria-label": verdict.status }, isPassed ? "✓" : "✗"),
       source,
       i >= row.num_visible_tests ? element("small", {}, " hidden from the model") : null,
-      verdict.in_child ? element("small", {}, " judged beside the program: could be forged") : null,
+      verdict.in_child ? element("small", {}, " judged in the program's own process: could be forged") : null,
     );
     if (!isPassed) line.append(explanation(verdict));
     return line;
@@ -259,10 +263,10 @@ function tests(row, turn) {
 function explanation(verdict) {
   const facts = element("dl");
   const add = (name, value) => facts.append(element("dt", {}, name), element("dd", {}, element("code", {}, visible(value))));
-  const isShown = verdict.expected !== undefined && verdict.actual !== undefined;
+  const hasValues = verdict.expected !== undefined && verdict.actual !== undefined;
   if (verdict.expected !== undefined) add("expected", verdict.expected);
   if (verdict.actual !== undefined) add("actual", verdict.actual);
-  if (!isShown) {
+  if (!hasValues) {
     const message = [verdict.error_type, verdict.message].filter((part) => part).join(": ");
     add(verdict.status.replace("_", " "), message || (verdict.status === "not_run" ? "an earlier test ended the process" : "–"));
   }
@@ -284,7 +288,7 @@ for (const turn of rows.flatMap((row) => row.turns)) {
 }
 const errorTypes = [...errorCounts].sort((a, b) => b[1] - a[1]).map(([name]) => ["=" + name, name]);
 choices(byId("error"), [["", "any"], ...errorTypes]);
-choices(byId("mark"), MARKS.filter(([name, , fits]) => name === "" || rows.some(fits)));
+choices(byId("mark"), MARKS.filter(([name, , applies]) => name === "" || rows.some(applies)));
 choices(byId("run"), [["", "all"], ...runs.map((run, i) => [i, run.name])]);
 byId("run-label").hidden = runs.length === 1;
 document.querySelector("#filters .flows").append(
@@ -298,7 +302,8 @@ document.querySelector("#filters .flows").append(
   ),
 );
 byId("filters").addEventListener("submit", (event) => event.preventDefault());
-byId("search").addEventListener("input", refilter); // its "change" comes with the next click, and would swallow it
+// Not "change": it comes with the click that leaves the field, and rebuilding the list would swallow that click.
+byId("search").addEventListener("input", refilter);
 for (const select of document.querySelectorAll("#filters select")) select.addEventListener("change", refilter);
 byId("clear").addEventListener("click", (event) => { event.preventDefault(); clear(); });
 byId("previous").addEventListener("click", () => turnPage(-1));
