@@ -1,8 +1,8 @@
-"""Whether one evaluation is better than another: both saw the same problems, so they are compared in pairs.
+"""Confidence intervals of shares and differences, and paired tests between two evaluations.
 
-Pure functions of outcomes per problem; knows neither files nor tables. Sources: McNemar, Psychometrika 12
-(1947), in its exact form; the percentile bootstrap of Efron & Tibshirani, An Introduction to the Bootstrap
-(1993), chapter 13.
+Pure functions of outcomes per problem. Sources: Wilson, JASA 22 (1927); Kish, Survey Sampling (1965),
+for several samples per problem; McNemar, Psychometrika 12 (1947), in its exact form; the percentile bootstrap
+of Efron & Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
-Outcomes = Mapping[str, Sequence[bool]]  # task_id -> is it right, one per sample
+Outcomes = Mapping[str, Sequence[bool]]  # task_id -> right or wrong, one value per sample
 NUM_RESAMPLES = 10_000
 
 
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
 
 def wilson(successes: float, n: float) -> Estimate:
-    """A share with its Wilson score interval (Wilson 1927): honest near 0 and 1, and for small n.
+    """Return a share with its Wilson score interval, which stays valid near 0 and 1 and for small n.
 
     Example: wilson(8, 10) -> 0.8 within (0.490, 0.943).
     """
@@ -34,20 +34,19 @@ def wilson(successes: float, n: float) -> Estimate:
     p, z2 = successes / n, Z_95**2
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    # All or nothing right: the bound is the share itself, whatever the rounding.
+    # If all or none succeed, the bound is the share itself; min and max remove the rounding error.
     return Estimate(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
 
 
 def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
-    """The share of True among the samples of all problems, with a Wilson interval.
+    """Return the share of True among the samples of all problems, with a Wilson interval.
 
-    Samples of one problem are alike and count for less than as many problems: n is the effective sample size
-    p (1 - p) / variance of the mean (Kish 1965), between the number of problems and that of samples. With one
-    sample per problem it is their number. Example: two samples each of 100 problems, always equal, count as
-    100.
+    Samples of one problem are correlated, so n is the effective sample size p (1 - p) / variance of the mean
+    (Kish 1965), at least the number of problems and at most the number of samples. Example: two samples each
+    of 100 problems, always equal, count as 100.
 
     Args:
-        outcomes_P_K: For each problem, its samples.
+        outcomes_P_K: The samples of each problem.
 
     """
     num_samples = sum(map(len, outcomes_P_K))
@@ -60,13 +59,13 @@ def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
 
 
 def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
-    """The mean of 1 (gained), -1 (lost) and 0 over the samples of all problems, with its Wald interval.
+    """Return the mean of 1 (gained), -1 (lost) and 0 over all samples, with its Wald interval.
 
     With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
     lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
 
     Args:
-        changes_P_K: For each problem, its samples.
+        changes_P_K: The samples of each problem.
 
     """
     delta, variance = _mean_and_variance(changes_P_K)
@@ -75,7 +74,7 @@ def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
 
 
 def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Mean over all samples, and the variance of that mean with problems as clusters (Kish 1965)."""
+    """Return the mean over all samples and its variance, with problems as clusters (Kish 1965)."""
     n = sum(map(len, values_P_K))
     mean = sum(map(sum, values_P_K)) / n
     return mean, sum((sum(values) - mean * len(values)) ** 2 for values in values_P_K) / n**2
@@ -83,17 +82,18 @@ def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Comparison:
-    """One run minus its baseline, over the problems that both have scored.
+    """Difference between a run and its baseline over the problems that both have scored.
 
     Attributes:
+        num_problems: Number of common problems.
         baseline: Mean over problems of the baseline's share of right samples, in [0, 1].
-        other: The same of the other run.
+        other: The same for the other run.
         difference: other - baseline with its 95 % bootstrap interval.
-        p_value: McNemar's exact test; None where a problem has more than one sample.
+        p_value: McNemar's exact test; None if a problem has more than one sample.
         gained: Problems whose share of right samples rose, in the baseline's order.
-        lost: Those whose share fell.
-        only_baseline: Problems that are left out because only the baseline has them.
-        only_other: Those that only the other run has.
+        lost: Problems whose share fell.
+        only_baseline: Problems excluded because only the baseline has them.
+        only_other: Problems excluded because only the other run has them.
 
     """
 
@@ -109,10 +109,10 @@ class Comparison:
 
 
 def compare(baseline: Outcomes, other: Outcomes, seed: int = 0) -> Comparison:
-    """The paired comparison of two runs.
+    """Compare two runs problem by problem.
 
     Raises:
-        ValueError: They have no problem in common.
+        ValueError: The runs have no problem in common.
 
     """
     common = [task_id for task_id in baseline if task_id in other]
@@ -137,14 +137,14 @@ def compare(baseline: Outcomes, other: Outcomes, seed: int = 0) -> Comparison:
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Two-sided p-value of McNemar's exact test: were gaining and losing a problem equally likely, how often
-    would their numbers differ at least this much?
+    """Return the two-sided p-value of McNemar's exact test.
 
-    Twice the smaller tail of Binomial(gained + lost, 1/2), at most 1. Example: mcnemar(1, 7) = 2 * (1 + 8) /
-    2^8 = 0.0703.
+    The null hypothesis is that a changed problem is gained or lost with equal probability. The p-value is
+    twice the smaller tail of Binomial(gained + lost, 1/2), at most 1.
+    Example: mcnemar(1, 7) = 2 * (1 + 8) / 2^8 = 0.0703.
     """
     n = gained + lost
-    tail, term = 0, 1  # term is C(n, i), an exact integer made from the one before
+    tail, term = 0, 1  # term is C(n, i), computed exactly from C(n, i - 1)
     for i in range(min(gained, lost) + 1):
         tail += term
         term = term * (n - i) // (i + 1)
@@ -152,9 +152,7 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def bootstrap_mean(values: Sequence[float], seed: int = 0, num_resamples: int = NUM_RESAMPLES) -> Estimate:
-    """The mean of one value per problem, with the 95 % percentile interval of the mean of as many problems
-    drawn with replacement.
-    """
+    """Return the mean of one value per problem with its 95 % percentile bootstrap interval."""
     n, random = len(values), Random(seed)
     means = sorted(sum(random.choices(values, k=n)) / n for _ in range(num_resamples))
     low, high = means[floor(0.025 * num_resamples)], means[ceil(0.975 * num_resamples) - 1]

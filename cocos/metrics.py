@@ -1,8 +1,8 @@
-"""What a set of trajectories says about self-correction: accuracy per turn, change between turns, error
-types, intervals.
+"""Metrics of self-correction: accuracy per turn, changes between turns, pass@k, error types, fix rates.
 
 Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
-exactly. A trajectory in which the executor itself failed has no score: it is left out everywhere and counted.
+exactly. A trajectory in which the executor or endpoint failed has no score; it is excluded and counted.
+Intervals come from `cocos.estimates`.
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ NOTHING_SCORED = "no scored trajectories: every one met an executor failure"
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased pass@k of one problem: 1 - C(n-c, k) / C(n, k) (arXiv 2107.03374, eq. 1).
+    """Return the unbiased pass@k of one problem: 1 - C(n-c, k) / C(n, k) (arXiv 2107.03374, eq. 1).
 
     Example: n = 4 samples, c = 1 right, k = 2: 1 - C(3,2)/C(4,2) = 1 - 3/6 = 0.5.
     """
@@ -28,15 +28,19 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """Those in which every program was really executed."""
+    """Return the trajectories in which every program was executed."""
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
 
 
 def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
-    """acc_t1 .. acc_tT, and for each pair of neighbouring turns delta, i2c, c2i, better, worse.
+    """Return acc_t1 .. acc_tT, and delta, i2c, c2i, better, worse of each pair of neighbouring turns.
 
     acc_t: share whose turn-t program passes every test. i2c_t1_t2: share wrong at turn 1 and right at turn 2;
-    c2i_t1_t2 the reverse. better / worse: more / fewer tests pass. Keys are named as in `i2c_t1_t2`.
+    c2i_t1_t2 the reverse. better / worse: share with more / fewer passing tests than a turn before.
+
+    Raises:
+        ValueError: No trajectory is scored.
+
     """
     by_problem: dict[str, list[Trajectory]] = defaultdict(list)
     for trajectory in scored(trajectories):
@@ -69,8 +73,14 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
 
 
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """pass@k per turn for k = 1, 2, 4, ... up to the smallest number of scored samples of a problem, mean
-    over problems.
+    """Return pass@k of each turn, averaged over problems.
+
+    k is 1, 2, 4, ... up to the smallest number of scored samples of a problem: beyond it the estimator is not
+    defined for every problem.
+
+    Raises:
+        ValueError: No trajectory is scored.
+
     """
     right: dict[str, list[list[bool]]] = defaultdict(list)
     for trajectory in scored(trajectories):
@@ -89,8 +99,9 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def error_type(result: ExecutionResult) -> str | None:
-    """The kind of the first test that did not pass: an exception's name, `Timeout` or `Memory`; None if all
-    passed.
+    """Return the error of the first test that did not pass, or None if all passed.
+
+    It is the exception's class name, or `Timeout` or `Memory`.
     """
     for verdict in result.verdicts:
         if verdict.status is not Status.PASSED:
@@ -99,14 +110,20 @@ def error_type(result: ExecutionResult) -> str | None:
 
 
 class FixRate(NamedTuple):
-    """How often an error type stood at one turn, and how many of those programs were right a turn later."""
+    """Programs with one error type.
+
+    Attributes:
+        failed: Number of programs with this error at a turn.
+        fixed: Number of those that were right one turn later.
+
+    """
 
     failed: int
     fixed: int
 
 
 def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate]]:
-    """For each pair of neighbouring turns (`t1_t2`), error type -> FixRate, the commonest first."""
+    """Return error type -> FixRate, most frequent first, for each pair of neighbouring turns (`t1_t2`)."""
     rates: dict[str, dict[str, FixRate]] = {}
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(
@@ -123,7 +140,7 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
 
 
 def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
-    """For each turn, how many programs failed with each error type."""
+    """Return, for each turn, the number of programs with each error type."""
     counts: list[Counter[str]] = []
     for trajectory in scored(trajectories):
         for t, turn in enumerate(trajectory.turns):
@@ -136,7 +153,7 @@ def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
 
 
 def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
-    """Everything above in one dictionary of plain values, as it is written to metrics.json."""
+    """Return all metrics as plain values, as written to metrics.json."""
     usable = scored(trajectories)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
     return {

@@ -1,7 +1,6 @@
-"""The problems a model is asked to solve, in MBPP format.
+"""Programming problems in MBPP format: reading, checking and writing rows.
 
-Knows what a well-formed row is, field by field. Does not know file encodings (`rows.py`), how code is run or
-how a problem becomes a prompt.
+Does not know file encodings (`cocos.files.json_lines`), how code is run or how a problem becomes a prompt.
 """
 
 import json
@@ -22,18 +21,18 @@ class Problem:
 
     Attributes:
         task_id: Unique within its file; the row number (from 1) where the row has none.
-        text: What the program should do, in words.
-        test_list: One statement or more per test, each an independent verdict; never empty.
-        code: A reference solution, or "" where there is none.
-        test_setup_code: Runs after the candidate's code and before the tests: it may use what the code
-            defines.
+        text: Description of what the program should do.
+        test_list: Visible tests, at least one. Each is one statement or more and gets its own verdict.
+        code: Reference solution, or "".
+        test_setup_code: Code that runs after the candidate's code and before the tests; it may use what the
+            candidate defines.
         test_imports: Import statements that the tests need.
-        challenge_test_list: Further tests of the source, never shown and never scored: published numbers are
-            without them.
-        hidden_test_list: Scored like `test_list` and never shown to the model, so that a program cannot be
-            written to the tests.
-        entry_point: Name of the function under test, or "" where the source does not say.
-        buggy_code: A program that is to be repaired (HumanEvalFix), or "".
+        challenge_test_list: MBPP's additional tests. They are neither shown nor scored, because published
+            results exclude them.
+        hidden_test_list: Tests that are scored but never shown to the model, so that it cannot fit its
+            program to them.
+        entry_point: Name of the function under test, or "" if the source does not name it.
+        buggy_code: Program to repair (HumanEvalFix), or "".
 
     """
 
@@ -50,12 +49,12 @@ class Problem:
 
     @property
     def scored_tests(self) -> tuple[str, ...]:
-        """Every test that decides about a candidate: those that the model sees, then the hidden ones."""
+        """Tests that decide whether a candidate is right: the visible ones, then the hidden ones."""
         return self.test_list + self.hidden_test_list
 
     @property
     def setup(self) -> str:
-        """Imports and setup code as one program text, run between the candidate's code and the tests."""
+        """Test imports and setup code as one program text, which runs before the tests."""
         return "\n".join(part for part in (*self.test_imports, self.test_setup_code) if part.strip())
 
 
@@ -89,7 +88,7 @@ def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
 
 
 def problem_to_row(problem: Problem) -> dict[str, object]:
-    """The MBPP-format row of a problem; what is empty and optional is left out."""
+    """Return the MBPP-format row of a problem, without empty optional fields."""
     row: dict[str, object] = {
         "task_id": problem.task_id,
         "text": problem.text,
@@ -108,14 +107,14 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
 
 
 def problem_from_row(row: object, place: Place) -> Problem:
-    """A row, held to the format field by field.
+    """Validate a row field by field and return its problem.
 
     Args:
-        row: What JSON made of it.
+        row: The parsed JSON value.
         place: Named in error messages; its number is the task_id of a row without one.
 
     Raises:
-        DataError: A field is missing, of the wrong type, or cannot be used.
+        DataError: A field is missing, has the wrong type, or has an unusable value.
 
     """
     if not isinstance(row, dict):
@@ -176,11 +175,11 @@ def _strings(row: dict, field: str, place: Place) -> tuple[str, ...]:
     return tuple(_clean(value, field, place) for value in values)
 
 
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")  # neither a program nor a UTF-8 file can hold them
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")  # Python source and UTF-8 files cannot contain these
 
 
 def _clean(text: str, field: str, place: Place) -> str:
-    """The text with line ends as LF."""
+    """Return the text with LF line ends; refuse characters that no program can contain."""
     if found := _UNUSABLE.search(text):
         name = "a NUL character" if found[0] == "\0" else f"the lone surrogate U+{ord(found[0]):04X}"
         raise DataError(f"{place}: field {field!r} holds {name} at character {found.start() + 1}; remove it")
