@@ -5,8 +5,8 @@ Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the train
 advantages (`leave_one_out`) -> the weight of every row in the loss (`row_advantages`).
 
 Notation: T turns, K trained turns, G trajectories (a *group*) per prompt, P prompts, B = P * G trajectories;
-r_t is the reward of turn t and r_0 = 0. Nested lists carry their axes as a suffix: `rewards_P_G_T`. None means
-"no reward": the executor failed. It is never 0; whatever depends on it stays out of baselines and training.
+r_t is the reward of turn t and r_0 = 0. Nested lists carry their axes as a suffix: `rewards_P_G_T`. None
+means "no reward": the executor failed. It is never 0; whatever depends on it stays out of baselines and training.
 """
 
 from collections.abc import Sequence

@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.rewards import (
+    Objective,
+    Score,
     accumulated_reward,
     advantages,
+    grouped_returns,
     kl_penalties,
     leave_one_out,
     return_to_go,
+    row_advantages,
     trained_turns,
     turn_returns,
     turn_reward,
@@ -337,3 +341,43 @@ def test_advantages_are_finite_and_sum_to_zero_at_every_turn(rewards_G_T, gamma,
 def test_with_gamma_1_the_accumulated_steps_add_up_to_the_last_reward(rewards_T):
     steps = [now - before for before, now in pairwise([0.0, *rewards_T])]
     assert accumulated_reward(rewards_T, 1.0) == approx(sum(steps)) == approx(rewards_T[-1])
+
+
+def test_returns_come_group_by_group_with_each_turns_own_beta():
+    objective = Objective(
+        num_turns=2,
+        num_generations=2,
+        credit="turn",
+        gamma=0.5,
+        improvement_bonus=1.0,
+        turn_weights=None,
+        betas_T=[0.25, 0.01],
+    )
+    scores = [
+        Score([0.0, 1.0], [2.0, 10.0]),
+        Score([1.0, 1.0], [0.0, 0.0]),
+        Score([0.5, None], [0.0, 0.0]),
+        Score([0.2, 1.0], [0.0, 0.0]),
+    ]
+    # First trajectory: penalties 0.25 * 2 = 0.5 and 0.01 * 10 = 0.1.
+    # G_1 = 0 + 0.5 * 1 - (0.5 + 0.5 * 0.1) = -0.05; G_2 = 1 + (1 - 0) - 0.1 = 1.9.
+    [[first, second], [third, fourth]] = grouped_returns(scores, objective)
+    assert first == pytest.approx([-0.05, 1.9])
+    assert second == pytest.approx([1.5, 1.0])  # 1 + 0.5 * 1; 1 + 0
+    assert third == [None, None]  # both turns' returns need r_2
+    assert fourth == pytest.approx([0.7, 1.8])  # 0.2 + 0.5; 1 + 0.8
+
+
+def test_credit_last_has_one_return_per_trajectory_with_the_last_turns_beta():
+    objective = Objective(2, 2, "last", 0.5, 0.0, None, betas_T=[9.0, 0.1])
+    # R = 0.5 * 0.2 + (1 - 0.2) = 0.9, minus 0.1 * 3 = 0.6; and 0.5 * 1 + 0 = 0.5
+    [[one, other]] = grouped_returns([Score([0.2, 1.0], [3.0]), Score([1.0, 1.0], [0.0])], objective)
+    assert one == pytest.approx([0.6]) and other == pytest.approx([0.5])
+
+
+def test_a_mean_over_rows_of_row_advantages_is_a_mean_over_trajectories_of_sums_over_turns():
+    advantages_B_K = [[0.5, -1.0], [0.25, 0.0]]
+    rows = row_advantages(advantages_B_K)
+    assert rows == [1.0, -2.0, 0.5, 0.0]
+    # ((0.5 - 1) + (0.25 + 0)) / 2 trajectories = -0.125
+    assert sum(rows) / len(rows) == sum(map(sum, advantages_B_K)) / len(advantages_B_K) == -0.125
