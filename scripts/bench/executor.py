@@ -4,8 +4,8 @@
 
 Rates depend on the machine, so every round also measures two rates to compare with. The first is that of
 empty forks: as many processes as there are workers fork at once, with or without the modules of the zygote.
-The second is that of one fresh `python -I` per program. All figures are medians over the rounds. Programs that
-take longer than 0.5 s are left out: they would measure themselves and not the executor.
+The second is that of one fresh `python -I` per program. All figures are medians over the rounds. Programs
+that take longer than 0.5 s are left out: they would measure themselves and not the executor.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Programs that attack the machine, one property each: contained, and without effect on the verdicts of their neighbours."""
+"""Programs that attack the machine: each is contained and does not change the verdicts of its neighbours."""
 
 import os
 import socket
@@ -36,7 +36,8 @@ def attack(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -
     return own
 
 
-def holds(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -> None:
+def assert_contained(executor: Executor, code: str, *tests: str, limits: Limits = BRIEF) -> None:
+    """Run a program whose own tests pass only if its attack fails."""
     result = attack(executor, code, *tests, limits=limits)
     assert result.all_passed, result
 
@@ -50,13 +51,13 @@ def seen():
     try: return sorted(set(os.listdir({str(home)!r})) & set({private!r}))
     except OSError: return []
 """
-    holds(executor, code, "assert seen() == []")
+    assert_contained(executor, code, "assert seen() == []")
 
 
 def test_the_repository_cannot_be_read(executor):
     here = str(Path(__file__).resolve())
     code = f"def seen():\n    try: return open({here!r}).read(1) != ''\n    except OSError: return False"
-    holds(executor, code, "assert seen() == False")
+    assert_contained(executor, code, "assert seen() == False")
 
 
 def test_the_environment_cannot_be_read(executor):
@@ -69,7 +70,7 @@ def seen():
         except OSError: pass
     return [text for text in texts if 'canary-in-the-' + 'environment' in text]
 """
-    holds(executor, code, "assert seen() == []")
+    assert_contained(executor, code, "assert seen() == []")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_a_private_file_cannot_be_read(executor, path):
     code = (
         f"def read():\n    try: return open({path!r}, 'rb').read(1) != b''\n    except OSError: return False"
     )
-    holds(executor, code, "assert read() == False")
+    assert_contained(executor, code, "assert read() == False")
 
 
 def test_another_jobs_files_cannot_be_read(executor):
@@ -112,7 +113,7 @@ def written():
         except OSError: pass
     return done
 """
-    holds(executor, code, "assert written() == []")
+    assert_contained(executor, code, "assert written() == []")
     assert not [folder for folder in folders if Path(folder, "cocos-was-here").exists()]
 
 
@@ -135,7 +136,7 @@ def reached():
             except OSError: pass
     return done
 """
-        holds(executor, code, "assert reached() == []")
+        assert_contained(executor, code, "assert reached() == []")
         with pytest.raises(TimeoutError):
             server.accept()
 
@@ -161,7 +162,7 @@ def test_a_memory_bomb_is_a_memory_verdict(executor):
 
 def test_ten_gigabytes_of_output_go_nowhere(executor):
     code = "import os, sys\nblock = b'x' * (1 << 20)\nfor _ in range(10240): os.write(1, block); os.write(2, block)"
-    holds(executor, code + ANSWERS, limits=Limits(wall_s=20, cpu_s=15))
+    assert_contained(executor, code + ANSWERS, limits=Limits(wall_s=20, cpu_s=15))
 
 
 def test_an_endless_value_is_cut_off(executor):
@@ -182,8 +183,8 @@ def fill():
         except OSError: break
     return total
 """
-    holds(executor, code, f"assert fill() < {80 << 20}", limits=Limits(wall_s=20, cpu_s=15))
-    holds(
+    assert_contained(executor, code, f"assert fill() < {80 << 20}", limits=Limits(wall_s=20, cpu_s=15))
+    assert_contained(
         executor,
         "import os, tempfile\ndef left(): return os.listdir(tempfile.gettempdir())",
         "assert left() == []",
@@ -192,7 +193,7 @@ def fill():
 
 def test_a_single_file_cannot_exceed_its_limit(executor):
     code = "import tempfile\ndef size():\n    f = tempfile.TemporaryFile(buffering=0)\n    try:\n        for _ in range(100): f.write(bytes(1 << 20))\n    except OSError: pass\n    return f.tell()"
-    holds(executor, code, f"assert size() <= {16 << 20}")
+    assert_contained(executor, code, f"assert size() <= {16 << 20}")
 
 
 def test_a_hang_in_c_is_ended(executor):
@@ -237,7 +238,7 @@ def alive():
 """
     if executor.isolation != "seccomp":  # there no process is started in the first place, and /proc is closed
         for _ in range(2):
-            holds(executor, observer, "assert alive() == []")
+            assert_contained(executor, observer, "assert alive() == []")
 
 
 def test_no_other_process_can_be_signalled_or_traced(executor):
@@ -258,7 +259,7 @@ def reached():
         if libc.process_vm_readv(pid, vector, 1, vector, 1, 0) > 0: done.append(pid)
     return done
 """
-    holds(executor, code, "assert reached() == []")
+    assert_contained(executor, code, "assert reached() == []")
 
 
 STATES = {
@@ -312,7 +313,7 @@ def test_no_state_is_left_for_the_next_program(executor, state):
 
 def test_exhausted_descriptors_hurt_nobody_else(executor):
     code = "import os\nheld = []\ntry:\n    while True: held.append(os.open('/dev/null', os.O_RDONLY))\nexcept OSError: pass\ndef count(): return len(held)"
-    holds(executor, code, "assert count() <= 64")
+    assert_contained(executor, code, "assert count() <= 64")
 
 
 def test_deep_recursion_ends_alone(executor):
@@ -341,7 +342,7 @@ def test_a_stopped_process_is_ended_like_a_hanging_one(executor):
     assert result.num_passed == 0
 
 
-def test_no_privilege_can_be_had_back(executor):
+def test_no_privilege_can_be_regained(executor):
     code = """
 import os
 def gained():
@@ -355,4 +356,4 @@ def gained():
 ORIGINAL = os.getuid()
 """
     allowed = ["setgid"] if executor.isolation == "seccomp" and os.geteuid() == 0 else []
-    holds(executor, code, f"assert gained() == {allowed}")
+    assert_contained(executor, code, f"assert gained() == {allowed}")

@@ -1,4 +1,4 @@
-"""The public benchmarks at every level: each reference solution passes, each HumanEvalFix bug fails, and three passes agree."""
+"""The public benchmarks: every reference solution passes, every HumanEvalFix bug fails, and three runs agree."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ from tests.support.paths import dataset
 
 pytestmark = pytest.mark.processes
 
-# Generous, since these runs share the processors with other tests: what they must show is not speed.
+# Generous, because these runs may share the processors with other tests and do not measure speed.
 LIMITS = Limits(wall_s=60, cpu_s=50)
 BUG_LIMITS = Limits(wall_s=6, cpu_s=3)  # three of the bugs never end
 
@@ -45,7 +45,7 @@ def executor(request):
         yield executor
 
 
-def test_every_reference_passes_three_times_alike(executor):
+def test_every_reference_passes_with_the_same_verdicts_three_times(executor):
     programs = [
         *mbpp("mbpp.jsonl"),
         *mbpp("sanitized-mbpp.json"),
@@ -53,12 +53,12 @@ def test_every_reference_passes_three_times_alike(executor):
         *human_eval_fix("canonical_solution"),
     ]
     assert len(programs) == 974 + 427 + 164 + 164
-    passes = []
+    verdicts = []
     for _ in range(3):
         results = executor.run(programs)
         assert [program.code for program, r in zip(programs, results, strict=True) if not r.all_passed] == []
-        passes.append([[(v.status, v.in_child) for v in result.verdicts] for result in results])
-    assert passes[0] == passes[1] == passes[2]
+        verdicts.append([[(v.status, v.in_child) for v in result.verdicts] for result in results])
+    assert verdicts[0] == verdicts[1] == verdicts[2]
 
 
 def test_no_bug_of_human_eval_fix_passes_the_full_test(executor):
@@ -67,7 +67,7 @@ def test_no_bug_of_human_eval_fix_passes_the_full_test(executor):
     assert not any(result.is_infra_failure for result in results)
 
 
-def test_the_share_of_tests_judged_beside_the_candidate_is_as_documented():
+def test_no_test_of_human_eval_is_judged_in_the_candidates_process():
     tests = [
         test
         for program in (*human_eval(), *human_eval_fix("canonical_solution"))

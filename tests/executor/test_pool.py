@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status
+from cocos.executor import __main__ as command_line
 from cocos.executor.judging.plans import InChild, plan_test
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
@@ -187,7 +188,7 @@ def test_a_program_ends_with_its_worker(level):
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
 
-def test_a_program_whose_turn_comes_too_late_is_an_infrastructure_failure():
+def test_a_program_that_waits_too_long_for_a_worker_is_an_infrastructure_failure():
     slow = [Program("import time\ntime.sleep(4)", (f"assert {n} == {n}",)) for n in range(3)]
     with Executor(num_workers=1, sandbox=LEVEL, max_wait_s=3.0) as executor:
         first, *late = executor.run(slow)
@@ -245,7 +246,7 @@ def test_an_executor_whose_self_test_fails_refuses_to_start(monkeypatch):
         Executor(num_workers=1, sandbox=LEVEL)
 
 
-def test_below_the_demanded_minimum_it_refuses_and_names_the_remedy(monkeypatch):
+def test_below_the_minimum_isolation_it_refuses_and_names_the_remedy(monkeypatch):
     with pytest.raises(ExecutorError, match="below the minimum isolation"):
         Executor(sandbox="rlimits", min_isolation="namespaces")
     poor = [replace(level, missing_reason=lambda: "install this") for level in levels.LEVELS[:-1]]
@@ -341,7 +342,7 @@ def test_a_closed_executor_refuses_and_leaves_no_process():
         executor.submit(GOOD)
 
 
-def test_scratch_folders_that_are_somebody_elses_are_never_emptied(tmp_path):
+def test_a_scratch_folder_that_holds_files_of_others_is_never_emptied(tmp_path):
     (tmp_path / "precious").write_text("x")
     inside = str(INSIDE)
     command = [sys.executable, "-P", "-s", inside, json.dumps({"scratch": [str(tmp_path)]})]
@@ -350,7 +351,7 @@ def test_scratch_folders_that_are_somebody_elses_are_never_emptied(tmp_path):
     assert (tmp_path / "precious").exists()
 
 
-def test_a_test_that_cannot_be_taken_apart_is_marked_in_child(executor):
+def test_a_test_that_cannot_be_judged_outside_is_marked_in_child(executor):
     program = Program(
         "class Stack:\n    def __init__(self): self.items = [1]", ("s = Stack()\nassert s.items == [1]",)
     )
@@ -393,7 +394,14 @@ def test_the_command_line_reports_what_fails(tmp_path):
     )
 
 
-def test_what_is_queued_when_the_executor_stops_says_so():
+def test_a_user_error_of_the_command_line_is_one_line_and_exit_status_2(capsys):
+    for arguments in (["no-such-file.jsonl", "--sandbox", "rlimits"], ["x.jsonl", "--wall_s", "0"]):
+        assert command_line.main(["check", *arguments]) == 2
+        output = capsys.readouterr()
+        assert output.out == "" and output.err.startswith("error: ") and output.err.count("\n") == 1
+
+
+def test_a_queued_program_gets_the_reason_when_the_executor_stops():
     slow = [Program(f"import time; time.sleep(0.5); n = {n}", ("assert n >= 0",)) for n in range(4)]
     executor = Executor(num_workers=1)
     futures = [executor.submit(program) for program in slow]

@@ -1,6 +1,6 @@
-"""Many programs, a fifth of them hostile, with a worker killed from outside now and then: nothing is lost and nothing leaks.
+"""Many programs, a fifth of them hostile, while workers are killed from outside: no verdict is lost, nothing leaks.
 
-COCOS_SOAK sets how many programs (default 1500, which takes a few seconds; 10000 is the full soak).
+COCOS_SOAK sets the number of programs: 1500 by default, which takes some seconds; 10000 for the full soak.
 """
 
 import os
@@ -8,6 +8,8 @@ import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
 from tests.support.executor import offered, zombies
@@ -36,7 +38,7 @@ LOOP = "while True: pass"
 
 
 def jobs(count: int) -> Iterator[tuple[Program, Status]]:
-    """Programs, all different, with the status that each must have."""
+    """Yield different programs, each with the status that its test must have."""
     chance = random.Random(0)
     for number in range(count):
         if chance.random() >= 0.2:
@@ -57,18 +59,13 @@ def resident_mb() -> float:
 
 
 def test_soak():
-    level = (
-        offered("namespaces") or "rlimits"
-    )  # hostile programs fork here, which level seccomp does not allow
+    level = offered("namespaces") or "rlimits"  # not seccomp: hostile programs fork, which it refuses
     with Executor(num_workers=2, sandbox=level, limits=Limits(wall_s=20)) as executor:
         todo = list(jobs(COUNT))
         warm_up = [program for program, _ in todo[:BATCH]]
         executor.run(warm_up)
-        threads, descriptors, memory_mb = (
-            threading.active_count(),
-            len(os.listdir("/proc/self/fd")),
-            resident_mb(),
-        )
+        threads, memory_mb = threading.active_count(), resident_mb()
+        descriptors = len(os.listdir("/proc/self/fd"))
         wrong, kills = [], 0
         for start in range(0, COUNT, BATCH):
             batch = todo[start : start + BATCH]
