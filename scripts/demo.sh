@@ -1,15 +1,15 @@
 #!/bin/sh
-# The whole pipeline on the laboratory: base -> Boost -> CoCoS, each evaluated on held-out problems over two turns.
-# About three minutes on two CPU cores. SEED=0 by default; results in outputs/demo/seed$SEED.
+# Run the whole pipeline on the laboratory: base -> Boost -> CoCoS, each evaluated on held-out problems over two turns.
+# Takes about three minutes on two CPU cores. SEED is 0 by default; results go to outputs/demo/seed$SEED.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
 out=outputs/demo/seed$seed
 toy=data/toy
 began=$(date +%s)
-# Keep to what the demo is about: no bars for loading a model of 4 MB, no notices about later versions of libraries.
+# No progress bars for loading a model of 4 MB, and no notices about later versions of libraries.
 export HF_HUB_DISABLE_PROGRESS_BARS=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore
-export OMP_WAIT_POLICY=PASSIVE # threads that wait leave the processor to the programs under test
+export OMP_WAIT_POLICY=PASSIVE # idle threads leave the processor to the programs under test
 rm -rf "$out"
 mkdir -p "$out"
 
@@ -39,4 +39,4 @@ evaluate cocos "$out/models/cocos"
 
 step "report"
 python -m cocos.report "$out/base" "$out/boost" "$out/cocos" --output_dir "$out/report"
-echo "open $out/report/report.html in a browser; every answer is in $out/*/samples.jsonl"
+echo "open $out/report/report.html in a browser; every completion is in $out/*/samples.jsonl"

@@ -1,10 +1,10 @@
-"""The laboratory's base model: a tokenizer and a Llama of about 1 M parameters, pretrained on noisy programs.
+"""Pretrain the laboratory's base model: a tokenizer and a Llama of about 1 M parameters, on noisy programs.
 
-Like code on the web, the programs get some operations wrong more often than not (`Operation.wrong`): the
-model knows the right form and prefers the wrong one, so that reinforcement learning has something to bring
-out. Some programs are followed by later versions, which mend a little: reading an earlier program is worth
-while, and editing it is known. The instruction that asks for a second turn never occurs. Documents hold
-several problems, so that positions reach beyond two turns.
+As in code on the web, some operations are wrong more often than right (`Operation.wrong`). The model thus
+knows the right form and prefers the wrong one, which leaves room for reinforcement learning. Later versions of
+some programs follow them with a few errors fixed, so the model learns to read and edit an earlier program.
+The instruction of a second turn never occurs. A document holds several problems, so that the model has seen
+more positions than two turns need.
 
     python scripts/make_toy_base.py --seed 0 --output_dir data/toy/base     # six minutes on 2 CPU cores
 """
@@ -37,18 +37,18 @@ from cocos.prompts import answer, protocol
 
 EOS, PAD = "<eos>", "<pad>"
 POSITIONS = 256
-WRONG_SHARE = 0.75  # how often a program gets an operation wrong, where there is a usual misunderstanding
-FIX_SHARE = 0.3  # how often the next version of a file mends a misunderstanding
-BREAK_SHARE = 0.03  # how often it brings one in
+WRONG_SHARE = 0.75  # probability that an operation with a common error has it
+FIX_SHARE = 0.3  # probability that the next version fixes an error
+BREAK_SHARE = 0.03  # probability that the next version introduces an error
 # A digit with its comma, a word with its space, a run of punctuation, or a line break with its indent.
 PIECES = r"\d(?:, )?| ?[A-Za-z]+|_[A-Za-z]*|[^A-Za-z\d_\n]+|\n *"
 
 
 def idioms() -> list[str]:
-    """Phrases that get one token each: a two-turn episode must be short to be trained on two CPU cores.
+    """Return the phrases that get one token each: a two-turn episode must be short to train on two CPU cores.
 
-    They are the protocol's fixed words and the language's expressions, cut where a problem's own words stand.
-    Short ones are left to BPE: "def " would take the space that belongs to the name after it.
+    They are the protocol's fixed words and the language's expressions, without the words of a problem. Short
+    ones are left to BPE: a token "def " would take the space that belongs to the name after it.
     """
     words = protocol("cocos")
     first_turn = words.first_turn(Problem("", "{n}", ("{n}",)))
@@ -59,7 +59,7 @@ def idioms() -> list[str]:
 
 
 def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
-    """Byte-level BPE with single digits; no token straddles a prompt and its completion."""
+    """Train a byte-level BPE with single digits; no token spans the end of a prompt."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -83,7 +83,7 @@ def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
 
 
 class Corpus:
-    """An endless supply of pretraining documents over the compositions of data/toy/train.jsonl."""
+    """Unlimited pretraining documents over the compositions of data/toy/train.jsonl."""
 
     def __init__(self, seed: int, repeats: int = 20) -> None:
         self.rng = random.Random(seed)
@@ -95,7 +95,7 @@ class Corpus:
                 self.items.append((composition, n, name, problem))
 
     def document(self) -> str:
-        """Four solved problems, every other one followed by the next two versions of its file."""
+        """Return four solved problems; two later versions of the program follow about half of them."""
         parts = []
         for composition, n, name, problem in self.rng.sample(self.items, 4):
             forms = [self._write(operation) for operation in composition]
@@ -117,7 +117,7 @@ class Corpus:
 def pretrain(
     tokenizer: PreTrainedTokenizerFast, corpus: Corpus, steps: int, batch_size: int, lr: float
 ) -> LlamaForCausalLM:
-    """Train on all tokens with AdamW and a one-cycle schedule; each sequence begins where a document does."""
+    """Train on all tokens with AdamW and a one-cycle schedule; each sequence is the start of a document."""
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -154,13 +154,16 @@ def main() -> None:
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--steps", type=int, default=1200, help="optimizer steps (default: 1200)")
-    parser.add_argument("--batch_size", type=int, default=16, help="documents a step (default: 16)")
+    parser.add_argument("--batch_size", type=int, default=16, help="documents per step (default: 16)")
     parser.add_argument(
-        "--learning_rate", type=float, default=3e-3, help="of AdamW, at its peak (default: 3e-3)"
+        "--learning_rate", type=float, default=3e-3, help="peak learning rate of AdamW (default: 3e-3)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of documents and weights (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of documents and weights (default: 0)")
     parser.add_argument(
-        "--output_dir", type=Path, default=Path("data/toy/base"), help="default: data/toy/base"
+        "--output_dir",
+        type=Path,
+        default=Path("data/toy/base"),
+        help="output folder (default: data/toy/base)",
     )
     args = parser.parse_args()
     torch.manual_seed(args.seed)

@@ -1,10 +1,9 @@
-"""The laboratory's problems: a small language of list functions, in MBPP format.
+"""Write the laboratory's problems: a small language of list functions, in MBPP format.
 
 A problem composes a filter, a map and a reduction: "Write a function to find the sum of the squares of the
-even numbers in a list." Some operations are usually misunderstood ("greater than" as `>=`, "doubles" as
-`x * x`); the three asserts are drawn so that no such misunderstanding, alone or with others, and no forgotten
-operation passes all of them. Compositions are held out whole: none in test.jsonl or dev.jsonl occurs in
-another file.
+even numbers in a list." Some operations have a common error ("greater than" as `>=`, "doubles" as `x * x`).
+The three asserts of a problem reject every program with such errors or with forgotten operations, in any
+combination. No composition of test.jsonl or dev.jsonl occurs in another file.
 
     python scripts/make_toy_problems.py --seed 0 --output_dir data/toy
 """
@@ -12,23 +11,20 @@ another file.
 import argparse
 import itertools
 import random
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that the file runs from a clone
 
 from cocos.problems import Problem, save_problems
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One step of a program: how it is said, how it is written, and how it is usually got wrong.
+    """One step of a program: its words, its code, and the code of its common error.
 
-    `{n}` stands for the problem's number; `wrong` is "" where nobody errs. boost.jsonl, the file with
-    reference solutions, knows only the operations that are `taught`.
+    `{n}` stands for the problem's number. `wrong` is "" if the operation has no common error. Problems in
+    boost.jsonl, the file with reference solutions, use only operations that are `taught`.
     """
 
     words: str
@@ -71,7 +67,7 @@ REDUCTIONS = (
     Operation("first of the ", "ys[0]", "ys[1]", taught=False),
     Operation("number of different ", "len(set(ys))", "len(ys)", taught=False),
 )
-NOTHING = (FILTERS[0], MAPS[0], REDUCTIONS[0])  # what stands where an operation was forgotten
+NOTHING = (FILTERS[0], MAPS[0], REDUCTIONS[0])  # replaces an operation that was forgotten
 NUMBERS = (3, 4, 5, 6)
 NAMES = (
     "amber arc bell birch cedar cove delta dune ember edge flint fork gate grove hazel hill isle ivory "
@@ -84,13 +80,13 @@ Composition = tuple[Operation, Operation, Operation]
 
 
 def compositions() -> list[Composition]:
-    """Every composition in which each operation matters: three asserts tell it from its wrong programs."""
+    """Return every composition that three asserts can distinguish from all its wrong programs."""
     rng = random.Random(0)
     return [c for c in itertools.product(FILTERS, MAPS, REDUCTIONS) if make_tests(c, 4, "f", rng)]
 
 
 def split(seed: int) -> dict[str, list[Composition]]:
-    """Deal the compositions out: 5 % to dev, 20 % to test, the rest to train; none to two of them."""
+    """Split the compositions: 5 % to dev, 20 % to test, the rest to train, without overlap."""
     deck = compositions()
     random.Random(seed).shuffle(deck)
     dev, test = len(deck) // 20, len(deck) // 4
@@ -98,18 +94,18 @@ def split(seed: int) -> dict[str, list[Composition]]:
 
 
 def write_code(name: str, n: int, filter_code: str, map_code: str, reduction_code: str) -> str:
-    """The program in the one style that this language is written in."""
+    """Return the program with these operations, in the one style of this language."""
     body = f"def {name}(xs):\n    ys = [{map_code} for x in xs{filter_code}]\n    return {reduction_code}"
     return body.replace("{n}", str(n))
 
 
 def draw_name(rng: random.Random) -> str:
-    """A function name that says nothing about the task, so that a model has to copy it from the tests."""
+    """Draw a function name unrelated to the task, so that a model must copy it from the tests."""
     return rng.choice(NAMES.split())
 
 
 def make_problem(task_id: str, composition: Composition, n: int, name: str, rng: random.Random) -> Problem:
-    """Put a composition into words, with three telling asserts and its reference solution."""
+    """Return a problem for a composition: its text, three asserts, and the reference solution."""
     words = "".join(operation.words for operation in (composition[2], composition[1], composition[0]))
     text = f"Write a function to find the {words} in a list.".replace("{n}", str(n))
     code = write_code(name, n, *(operation.code for operation in composition))
@@ -117,11 +113,11 @@ def make_problem(task_id: str, composition: Composition, n: int, name: str, rng:
 
 
 def make_tests(composition: Composition, n: int, name: str, rng: random.Random) -> tuple[str, ...]:
-    """Draw three asserts that the reference passes and no wrong program does; () if 400 draws find none."""
+    """Draw three asserts that the reference passes and no wrong program passes; () after 400 failed draws."""
     right = _evaluator(write_code("f", n, *(operation.code for operation in composition)))
     wrong = [_evaluator(write_code("f", n, *codes)) for codes in wrong_programs(composition)]
     for _ in range(400):
-        # Misunderstandings of "greater than n" show at n itself: it is always among the numbers.
+        # "greater than n" and its common error differ at n only, so n is always among the numbers.
         inputs = [rng.sample([n, *rng.choices(range(10), k=4)], 5) for _ in range(3)]
         values = [right(xs) for xs in inputs]
         if all(v is not None and v != [] for v in values) and all(
@@ -132,7 +128,7 @@ def make_tests(composition: Composition, n: int, name: str, rng: random.Random) 
 
 
 def wrong_programs(composition: Composition) -> list[tuple[str, ...]]:
-    """The codes of each program that misunderstands or forgets one operation or more."""
+    """Return the codes of each program with a common error or a forgotten operation in one place or more."""
     right = tuple(operation.code for operation in composition)
     choices = [
         dict.fromkeys((operation.code, operation.wrong or operation.code, nothing.code))
@@ -143,7 +139,7 @@ def wrong_programs(composition: Composition) -> list[tuple[str, ...]]:
 
 @cache
 def _evaluator(code: str) -> Callable[[list[int]], object]:
-    """The function that `code` defines, made total: None where it raises."""
+    """Return the function that `code` defines; it returns None where the program raises."""
     namespace: dict[str, Callable[[list[int]], object]] = {}
     exec(code, namespace)
 
@@ -157,7 +153,7 @@ def _evaluator(code: str) -> Callable[[list[int]], object]:
 
 
 def make_problems(prefix: str, pool: list[Composition], count: int, rng: random.Random) -> list[Problem]:
-    """Draw `count` different problems from a pool of compositions, all about equally often."""
+    """Draw `count` different problems from a pool; compositions occur about equally often."""
     problems: dict[tuple[str, ...], Problem] = {}
     while len(problems) < count:
         for composition in rng.sample(pool, min(len(pool), count - len(problems))):
@@ -172,8 +168,12 @@ def main() -> None:
     """Write train.jsonl, boost.jsonl, dev.jsonl and test.jsonl."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")
-    parser.add_argument("--output_dir", type=Path, default=Path("data/toy"), help="default: data/toy")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the same seed writes the same bytes (default: 0)"
+    )
+    parser.add_argument(
+        "--output_dir", type=Path, default=Path("data/toy"), help="output folder (default: data/toy)"
+    )
     args = parser.parse_args()
     args.output_dir.mkdir(parents=True, exist_ok=True)
     pools = split(args.seed)
