@@ -2,7 +2,7 @@
 
     python scripts/check_text_files.py README.md configs/cocos.yaml ...
 
-Prints one line per fault and exits with status 1 if there are any. The Git hooks call it with the files of a commit.
+Prints one line per fault and exits with status 1 if there are any. A Git hook passes the files of a commit.
 """
 
 import argparse

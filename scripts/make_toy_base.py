@@ -1,8 +1,8 @@
 """Pretrain the laboratory's base model: a tokenizer and a Llama of about 1 M parameters, on noisy programs.
 
 As in code on the web, some operations are wrong more often than right (`Operation.wrong`). The model thus
-knows the right form and prefers the wrong one, which leaves room for reinforcement learning. Later versions of
-some programs follow them with a few errors fixed, so the model learns to read and edit an earlier program.
+knows the right form and prefers the wrong one, which leaves room for reinforcement learning. Later versions
+of some programs follow them with a few errors fixed, so the model learns to read and edit earlier programs.
 The instruction of a second turn never occurs. A document holds several problems, so that the model has seen
 more positions than two turns need.
 

@@ -241,7 +241,8 @@ def recipe_table() -> str:
             worst = max(memory, key=lambda phase: memory[phase].total)
             seconds = stage_2_seconds(name, card, num_gpus)
             workers = executor_cores(SCHEDULE.trajectories / num_gpus, seconds.rollout / 2, TIMEOUT_S)
-            cells = [name, f"{num_gpus} x {card.memory_gib} GB", layout_name, f"{gib(peak(memory))} ({worst})"]
+            cells = [name, f"{num_gpus} x {card.memory_gib} GB", layout_name]
+            cells.append(f"{gib(peak(memory))} ({worst})")
             cells += [f"{part:.0f}" for part in (*seconds, seconds.total)]
             cells += [f"{cocos_hours(name, card, num_gpus):.0f}", f"{boost_hours(name, card, num_gpus):.1f}"]
             rows.append([*cells, str(workers)])
