@@ -90,7 +90,7 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
         axes.text(t, -0.02, f"{1 - right:.0%}", ha="center", va="top", color=WRONG)
     for t, pair in enumerate(run.turn_pairs):
         i2c, c2i = run.estimate(f"i2c_{pair}").value, run.estimate(f"c2i_{pair}").value
-        # Bottoms of the right parts. Within a part, the band of changes borders on the other part.
+        # Bottoms of the upper, right parts. Changes are drawn at the edge that faces the other part.
         before, after = 1 - right_T[t] + gap, 1 - right_T[t + 1] + gap
         still_right, still_wrong = right_T[t] - c2i, 1 - right_T[t] - i2c
         ends = (t + width / 2, t + 1 - width / 2)
@@ -137,24 +137,28 @@ def draw_errors(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> Non
 
 
 def draw_histogram(axes: Axes, values_T: Sequence[Sequence[float]], title: str, is_log: bool) -> None:
-    """Draw a histogram of one value per turn, stacked by turn.
+    """Draw a histogram of the values of all turns, stacked by turn.
 
     Args:
-        values_T: The values of each turn.
-        is_log: Whether the axis is logarithmic, as times need it: a few are much longer than the rest.
+        values_T: For each turn, one value per completion or program; whole numbers unless `is_log`.
+        title: Quantity and unit of the values.
+        is_log: Use a logarithmic axis. Times need one: a few are much longer than the others.
 
     """
     values = [value for values in values_T for value in values if value > 0 or not is_log] or [1.0]
     low, high = min(values), max(values)
     if is_log:
+        # Bins of equal width on the axis. The last edge includes the maximum in spite of rounding.
         factor = max(high / low, 1.1) ** (1 / NUM_BINS)
         edges = [low * factor**i for i in range(NUM_BINS)] + [max(high, low * factor**NUM_BINS)]
+        # A time too short to measure is 0, which has no logarithm: it counts as the shortest of the others.
         values_T = [[max(value, low) for value in values] for values in values_T]
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
     else:
+        # Edges between whole numbers, so that every bin covers equally many of them.
         step = max(1, ceil((high - low + 1) / NUM_BINS))
         edges = [low - 0.5 + step * i for i in range(ceil((high - low + 1) / step) + 1)]
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -187,9 +191,20 @@ def _draw_band(
     colour: str,
     alpha: float,
 ) -> None:
-    """Draw a band of constant height between two turns, curved like an S."""
+    """Draw a band of constant height between two turns, curved like an S.
+
+    Args:
+        axes: Axes of `draw_flow`.
+        ends: x of its left and right end.
+        bottoms: y of its lower edge at these ends.
+        height: Height in shares of problems; a band of height 0 is not drawn.
+        colour: Colour of the area.
+        alpha: Opacity in [0, 1].
+
+    """
     if height <= 0:
         return
+    # Bezier curves whose control points lie halfway: the edges leave and arrive horizontally.
     (x0, x1), (y0, y1), middle = ends, bottoms, sum(ends) / 2
     corners = [(x0, y0), (middle, y0), (middle, y1), (x1, y1), (x1, y1 + height)]
     corners += [(middle, y1 + height), (middle, y0 + height), (x0, y0 + height), (x0, y0)]

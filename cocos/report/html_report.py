@@ -41,26 +41,23 @@ def save_page(
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     svgs = {key: _in_page_colours(svg) for key, svg in charts.items()}
-    page = (
-        _environment()
-        .get_template("report.html.jinja")
-        .generate(
-            runs=runs,
-            groups=[
-                (accuracy_heading(conditions), group, svgs["accuracy", conditions])
-                for conditions, group in group_by_conditions(runs).items()
-            ],
-            comparisons=comparisons,
-            excluded=list(excluded_problems(comparisons)),
-            charts={
-                run.name: [svgs[name, run.name] for name in CHARTS_OF_A_RUN if (name, run.name) in svgs]
-                for run in runs
-            },
-            trajectories=page_data.trajectory_rows(runs),
-            style=Markup(_read("report.css")),
-            script=Markup(script),
-            script_hash=f"sha256-{digest}",
-        )
+    template = _environment().get_template("report.html.jinja")
+    page = template.generate(
+        runs=runs,
+        groups=[
+            (accuracy_heading(conditions), group, svgs["accuracy", conditions])
+            for conditions, group in group_by_conditions(runs).items()
+        ],
+        comparisons=comparisons,
+        excluded=list(excluded_problems(comparisons)),
+        charts={
+            run.name: [svgs[name, run.name] for name in CHARTS_OF_A_RUN if (name, run.name) in svgs]
+            for run in runs
+        },
+        trajectories=page_data.trajectory_rows(runs),
+        style=Markup(_read("report.css")),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
     )
     # UTF-8 cannot encode a lone surrogate. JSON's escape for it is the one that backslashreplace writes.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:

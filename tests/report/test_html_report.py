@@ -1,4 +1,4 @@
-"""report.html: safe against whatever a model wrote, and usable in a browser."""
+"""report.html: safe against model output, and usable in a browser."""
 
 import base64
 import hashlib
@@ -38,7 +38,7 @@ WHOLE = "def f(x):\n    # twice\n    return x * 2"
 def answered(
     task_id: str, *turns: tuple[ExecutionResult, str], text: str = "Write f.", **flags
 ) -> Trajectory:
-    """Two tests, the second hidden; the answers are the programs and [DONE]."""
+    """Return a trajectory with two tests, the second hidden; each completion is a program and [DONE]."""
     problem = Problem(task_id, text, TESTS[:1], hidden_test_list=TESTS[1:])
     taken = [
         Turn((1,), Completion((1, 2), f"{code}\n[DONE]", **flags), code, result) for result, code in turns
@@ -46,7 +46,7 @@ def answered(
     return Trajectory(problem, 0, tuple(taken))
 
 
-# 45 trajectories: 20 kept right, 15 repaired, 1 spoilt, 6 wrong twice with the same program, and three of their own.
+# 45 trajectories: 20 stay right, 15 are repaired, 1 is spoilt, 6 repeat a wrong program, and three special cases.
 ROWS = [
     *[answered(f"kept-{i}", (RIGHT, WHOLE), (RIGHT, WHOLE)) for i in range(20)],
     *[answered(f"repaired-{i}", (WRONG, HALF), (RIGHT, WHOLE), text="Double a number.") for i in range(15)],
@@ -60,14 +60,14 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The report of one evaluation."""
+    """Return the page of one evaluation."""
     folder = evaluated(tmp_path_factory.mktemp("runs") / f"run {ATTACK.replace('/', '|')}", ROWS)
     save_report(load_runs([folder]), folder)
     return folder / "report.html"
 
 
 class Reader(HTMLParser):
-    """Elements, their attributes, and the text of each script, as a browser's parser finds them."""
+    """Elements with their attributes, and the text of each script, as a browser's parser sees them."""
 
     def __init__(self, text):
         super().__init__()
@@ -91,7 +91,7 @@ class Reader(HTMLParser):
 # -- the file --
 
 
-def test_nothing_that_a_model_wrote_becomes_an_element_a_script_or_a_handler(page):
+def test_model_output_becomes_neither_an_element_nor_a_script_nor_a_handler(page):
     read = Reader(page.read_text(encoding="utf-8"))
     assert len(read.scripts) == 2  # the rows and our own
     assert not [tag for tag, _ in read.elements if tag in ("img", "iframe", "object", "embed", "link")]
@@ -99,7 +99,7 @@ def test_nothing_that_a_model_wrote_becomes_an_element_a_script_or_a_handler(pag
     assert not {name for name in names if name.startswith("on")}
 
 
-def test_the_page_asks_the_network_for_nothing_and_allows_no_script_but_its_own(page):
+def test_the_page_loads_nothing_and_allows_no_script_but_its_own(page):
     text = page.read_text(encoding="utf-8")
     read = Reader(text)
     addresses = [
@@ -112,7 +112,7 @@ def test_the_page_asks_the_network_for_nothing_and_allows_no_script_but_its_own(
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
 
 
-def test_the_rows_in_the_page_are_those_of_the_samples(page):
+def test_the_page_contains_the_rows_of_samples_jsonl(page):
     rows = json.loads(Reader(page.read_text(encoding="utf-8")).scripts[0])["rows"]
     assert [row["task_id"] for row in rows] == [row.problem.task_id for row in ROWS]
     for row, played in zip(rows, ROWS, strict=True):
@@ -125,11 +125,13 @@ def test_the_rows_in_the_page_are_those_of_the_samples(page):
     assert rows[-1]["turns"][0]["infra_error"] == "the worker died"
 
 
-def test_rows_go_into_the_page_one_at_a_time(tmp_path):
+def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):
     rows = [trajectory(str(i), FAILED, text="x" * 20_000) for i in range(400)]
     [run] = load_runs([evaluated(tmp_path / "run", rows)])
     charts = {("accuracy", ""): "", ("errors", "run"): ""}
-    save_page([run], [], charts, tmp_path / "first.html")  # imports are not counted
+    save_page(
+        [run], [], charts, tmp_path / "first.html"
+    )  # so that imports and compiled templates are not counted
     del rows
     tracemalloc.start()
     save_page([run], [], charts, tmp_path / "report.html")
@@ -144,7 +146,7 @@ def test_rows_go_into_the_page_one_at_a_time(tmp_path):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium of the distribution; it downloads nothing."""
+    """Start a headless Chromium from the distribution; it downloads nothing."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:
         pytest.skip("no chromium with chromedriver: apt-get install chromium chromium-driver")
@@ -162,7 +164,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser, page):
-    """The page afresh; after the test, nothing may stand in the console."""
+    """Load the page anew."""
     return open_page(browser, page)
 
 
@@ -196,7 +198,7 @@ def listed(browser):
     return [task_id.split()[0] for task_id in texts(browser, ".trajectory .id")]
 
 
-def test_the_filter_by_flow_shows_what_was_repaired_and_counts_all(opened):
+def test_the_flow_filter_lists_the_repaired_and_counts_every_flow(opened):
     assert texts(opened, ".flows button") == [
         *("all 45", "wrong → wrong 8", "wrong → right 15", "right → wrong 1", "right → right 20")
     ]
@@ -211,7 +213,7 @@ def test_the_filter_by_flow_shows_what_was_repaired_and_counts_all(opened):
     assert console(opened) == []
 
 
-def test_pages_are_turned(opened):
+def test_the_list_has_pages(opened):
     assert not opened.find_element("id", "previous").is_enabled()
     click(opened, "#next")
     assert opened.find_element("id", "status").text == "26 to 45 of 45 trajectories"
@@ -221,7 +223,7 @@ def test_pages_are_turned(opened):
     assert listed(opened)[0] == "kept-0"
 
 
-def test_the_search_looks_at_tasks_programs_and_messages(opened):
+def test_the_search_covers_tasks_programs_and_messages(opened):
     field = opened.find_element("id", "search")
     field.send_keys("DOUBLE a")
     assert set(listed(opened)) == {f"repaired-{i}" for i in range(15)}
@@ -234,7 +236,7 @@ def test_the_search_looks_at_tasks_programs_and_messages(opened):
     assert listed(opened) == [] and console(opened) == []
 
 
-def test_marks_and_errors_filter_too(opened):
+def test_the_list_is_filtered_by_mark_and_by_error(opened):
     choose(opened, "mark", "truncated")
     assert listed(opened) == ["cut"]
     choose(opened, "mark", "infrastructure failure")
@@ -248,7 +250,7 @@ def test_marks_and_errors_filter_too(opened):
     assert console(opened) == []
 
 
-def test_a_repair_shows_its_diff_its_verdicts_and_what_was_expected(opened):
+def test_a_repair_shows_its_diff_its_verdicts_and_the_expected_value(opened):
     click(opened, ".flows button", "wrong → right")
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")
@@ -270,7 +272,7 @@ def test_a_repair_shows_its_diff_its_verdicts_and_what_was_expected(opened):
     assert console(opened) == []
 
 
-def test_what_a_model_wrote_is_shown_as_text_and_runs_nothing(opened):
+def test_model_output_is_shown_as_text_and_runs_nothing(opened):
     opened.find_element("id", "search").send_keys("onerror=")
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")
@@ -280,7 +282,7 @@ def test_what_a_model_wrote_is_shown_as_text_and_runs_nothing(opened):
     assert console(opened) == []
 
 
-def test_characters_that_hide_or_reverse_text_are_made_to_show(opened):
+def test_characters_that_hide_or_reverse_text_are_made_visible(opened):
     choose(opened, "mark", "truncated")
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")
@@ -302,7 +304,7 @@ def test_nothing_is_wider_than_the_screen(browser, page, width):
     assert console(opened) == []
 
 
-def test_the_print_has_the_numbers_and_no_controls(opened):
+def test_a_printed_page_has_the_numbers_and_no_controls(opened):
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     shown = {
         s: elements(opened, s)[0].is_displayed()
@@ -312,7 +314,7 @@ def test_the_print_has_the_numbers_and_no_controls(opened):
     assert shown == {"#filters": False, ".pages": False, "header nav": False, ".numbers": True, "#list": True}
 
 
-def test_everything_is_reached_with_the_keyboard_and_has_a_name(opened):
+def test_every_control_can_be_reached_with_the_keyboard_and_has_a_name(opened):
     controls = elements(opened, "button, select, input, summary, a, pre")
     unnamed = [c.get_attribute("outerHTML") for c in controls if c.is_displayed() and not c.accessible_name]
     assert unnamed == []
@@ -326,7 +328,7 @@ def test_everything_is_reached_with_the_keyboard_and_has_a_name(opened):
     assert opened.switch_to.active_element.tag_name == "button"
 
 
-def test_problems_gained_and_lost_lead_to_their_trajectories_in_both_runs(browser, tmp_path):
+def test_gained_and_lost_problems_link_to_their_trajectories_in_both_runs(browser, tmp_path):
     a = evaluated(tmp_path / "a", numbered((FAILED, FAILED), (PASSED, PASSED), (PASSED, PASSED)))
     b = evaluated(tmp_path / "b", numbered((PASSED, PASSED), (FAILED, FAILED), (PASSED, PASSED)))
     runs = load_runs([a, b])
@@ -344,7 +346,7 @@ def test_problems_gained_and_lost_lead_to_their_trajectories_in_both_runs(browse
     assert len(listed(opened)) == 6 and console(opened) == []
 
 
-def test_a_large_run_is_listed_a_page_at_a_time(browser, tmp_path):
+def test_a_large_run_is_shown_one_page_at_a_time(browser, tmp_path):
     rows = [
         answered(f"p{i}", *[(WRONG if (i + t) % 3 else RIGHT, f"x = {t}\n" * 40) for t in range(5)])
         for i in range(500)
@@ -358,7 +360,7 @@ def test_a_large_run_is_listed_a_page_at_a_time(browser, tmp_path):
     assert listed(opened) == ["p499"] and console(opened) == []
 
 
-def test_the_toy_over_five_turns_gives_a_report_to_read(browser, tmp_path):
+def test_an_evaluation_of_the_toy_over_five_turns_writes_a_working_page(browser, tmp_path):
     command = [
         sys.executable,
         "test.py",
@@ -387,5 +389,5 @@ def wait_for(browser, selector):
 
 
 def console(browser):
-    """What the page has written into the console since it was last asked."""
+    """Return the messages in the browser's console since the last call."""
     return [entry["message"] for entry in browser.get_log("browser")]

@@ -49,7 +49,7 @@ def test_the_table_has_the_numbers(tmp_path):
     )
 
 
-def test_errors_stand_below_the_table_by_turn(tmp_path):
+def test_the_errors_of_each_turn_are_listed_below_the_table(tmp_path):
     lines = markdown_report(runs(tmp_path, cocos=TWO_TURNS, perfect=numbered((PASSED, PASSED)))).splitlines()
     assert lines[lines.index("## Errors") + 2 :] == [
         "- cocos, turn 1: TypeError 3, AssertionError 2",
@@ -59,13 +59,13 @@ def test_errors_stand_below_the_table_by_turn(tmp_path):
     ]
 
 
-def test_an_exceptions_name_cannot_make_lines_of_its_own(tmp_path):
+def test_an_exceptions_name_cannot_add_lines(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "E\n# 100 %\n" + "x" * 200),))
     text = markdown_report(runs(tmp_path, cocos=numbered((forged, PASSED))))
     assert "- cocos, turn 1: E?# 100 %?xxxxxxxxxxxxxxxxxxx… 1\n" in text
 
 
-def test_a_single_turn_makes_one_row_and_three_turns_two(tmp_path):
+def test_a_run_of_one_turn_has_one_row_and_a_run_of_three_turns_has_two(tmp_path):
     text = markdown_report(runs(tmp_path, a=ONE_TURN, b=THREE_TURNS))
     rows = [line.split(" | ") for line in text.splitlines() if " to " in line]
     assert [(row[0], row[2], row[3][:5], row[4][:5]) for row in rows] == [
@@ -87,20 +87,21 @@ def test_the_terminal_shows_the_same_numbers(tmp_path, capsys):
 # -- comparisons --
 
 
-def test_runs_are_compared_with_the_first_at_the_first_and_at_the_last_turn(tmp_path):
-    [pair] = compare_runs(runs(tmp_path, base=TWO_TURNS, cocos=OTHER))
-    assert (pair.baseline.name, pair.other.name) == ("base", "cocos")
-    assert (pair.first_turn.gained, pair.first_turn.lost, pair.first_turn.p_value) == ((), ("3", "4"), 0.5)
-    assert (pair.last_turn.gained, pair.last_turn.lost) == (("4", "8", "9"), ("0",))
-    assert pair.last_turn.p_value == pytest.approx(2 * (1 + 4) / 2**4)
-    assert pair.last_turn.difference.value == pytest.approx(0.2)
+def test_runs_are_compared_with_the_first_run_at_the_first_and_at_the_last_turn(tmp_path):
+    [comparison] = compare_runs(runs(tmp_path, base=TWO_TURNS, cocos=OTHER))
+    assert (comparison.baseline.name, comparison.other.name) == ("base", "cocos")
+    first, last = comparison.first_turn, comparison.last_turn
+    assert (first.gained, first.lost, first.p_value) == ((), ("3", "4"), 0.5)
+    assert (last.gained, last.lost) == (("4", "8", "9"), ("0",))
+    assert last.p_value == pytest.approx(2 * (1 + 4) / 2**4)
+    assert last.difference.value == pytest.approx(0.2)
 
 
 def test_another_baseline_can_be_named(tmp_path):
     three = runs(tmp_path, a=TWO_TURNS, b=OTHER, c=TWO_TURNS)
-    pairs = compare_runs(three, baseline="b")
-    assert [(pair.other.name, pair.baseline.name) for pair in pairs] == [("a", "b"), ("c", "b")]
-    assert pairs[0].last_turn.gained == ("0",) and pairs[0].last_turn.lost == ("4", "8", "9")
+    comparisons = compare_runs(three, baseline="b")
+    assert [(c.other.name, c.baseline.name) for c in comparisons] == [("a", "b"), ("c", "b")]
+    assert comparisons[0].last_turn.gained == ("0",) and comparisons[0].last_turn.lost == ("4", "8", "9")
     with pytest.raises(ValueError, match="--baseline d is none of the runs; give one of a, b, c"):
         compare_runs(three, baseline="d")
 
@@ -114,21 +115,21 @@ def test_the_markdown_lists_the_problems_gained_and_lost(tmp_path):
     assert "- cocos gained at its last turn (3): 4, 8, 9\n- cocos lost at its last turn (1): 0\n" in text
 
 
-def test_a_program_that_the_executor_could_not_decide_leaves_its_problem_out_by_name(tmp_path):
+def test_a_problem_with_an_infrastructure_failure_is_left_out_and_named(tmp_path):
     broken = [*OTHER[:9], trajectory("9", PASSED, INFRA_FAILURE)]
     both = runs(tmp_path, base=TWO_TURNS, cocos=broken)
-    pairs = compare_runs(both)
-    assert pairs[0].last_turn.num_problems == 9 and pairs[0].last_turn.gained == ("4", "8")
-    assert "Left out of cocos against base, scored only in base: 9." in markdown_report(both, pairs)
+    comparisons = compare_runs(both)
+    assert comparisons[0].last_turn.num_problems == 9 and comparisons[0].last_turn.gained == ("4", "8")
+    assert "Left out of cocos against base, scored only in base: 9." in markdown_report(both, comparisons)
 
 
-def test_the_same_task_id_over_another_problem_is_refused(tmp_path):
+def test_runs_in_which_one_task_id_names_two_problems_cannot_be_compared(tmp_path):
     changed = [*OTHER[:9], trajectory("9", PASSED, PASSED, text="another task")]
     with pytest.raises(ValueError, match="problem 9 has another text or other tests in cocos than in base"):
         compare_runs(runs(tmp_path, base=TWO_TURNS, cocos=changed))
 
 
-def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_compared_with_plain_ones(
+def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_with_plain_runs(
     tmp_path,
 ):
     folders = [
@@ -136,17 +137,17 @@ def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_c
         evaluated(tmp_path / "plain", TWO_TURNS),
         evaluated(tmp_path / "oracle2", TWO_TURNS, feedback="error"),
     ]
-    found = load_runs(folders)
-    pairs = compare_runs(found)
-    assert [(pair.other.name, pair.baseline.name) for pair in pairs] == [("oracle2", "oracle")]
-    text = markdown_report(found, pairs)
+    loaded = load_runs(folders)
+    comparisons = compare_runs(loaded)
+    assert [(c.other.name, c.baseline.name) for c in comparisons] == [("oracle2", "oracle")]
+    text = markdown_report(loaded, comparisons)
     plain, oracle = (
         text.index("# Self-correction\n"),
         text.index("# Correction with error feedback\n"),
     )
     assert plain < text.index("| plain | 10 |") < oracle < text.index("| oracle | 10 |")
     assert "| plain |" not in text[oracle:]
-    save_report(found, tmp_path / "report", pairs)
+    save_report(loaded, tmp_path / "report", comparisons)
     page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
     tables = re.findall(r'<table class="numbers">.*?</table>', page, re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
@@ -154,16 +155,16 @@ def test_runs_with_oracle_feedback_stand_in_a_table_of_their_own_and_are_never_c
     assert (tmp_path / "report/plots/accuracy-error-feedback.svg").exists()
 
 
-def test_early_stop_and_given_answers_are_help_too(tmp_path):
-    found = load_runs(
+def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
+    loaded = load_runs(
         [
             evaluated(tmp_path / "plain", TWO_TURNS),
             evaluated(tmp_path / "stopped", OTHER, feedback="verdict", early_stop=True),
             evaluated(tmp_path / "golden", TWO_TURNS, answers=["references"]),
         ]
     )
-    assert compare_runs(found) == []
-    headings = [line for line in markdown_report(found).splitlines() if line.startswith("# ")]
+    assert compare_runs(loaded) == []
+    headings = [line for line in markdown_report(loaded).splitlines() if line.startswith("# ")]
     assert headings == [
         "# Self-correction",
         "# Correction with given answers (references)",
@@ -174,11 +175,11 @@ def test_early_stop_and_given_answers_are_help_too(tmp_path):
 # -- files --
 
 
-def test_the_report_is_a_page_a_markdown_file_and_real_pictures(tmp_path):
-    found = runs(tmp_path, base=TWO_TURNS, single=ONE_TURN, cocos=THREE_TURNS)
+def test_the_report_consists_of_a_page_a_markdown_file_and_pictures(tmp_path):
+    loaded = runs(tmp_path, base=TWO_TURNS, single=ONE_TURN, cocos=THREE_TURNS)
     out = tmp_path / "new" / "folder"
-    save_report(found, out)
-    assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(found)
+    save_report(loaded, out)
+    assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(loaded)
     with Image.open(out / "report.png") as picture:
         assert picture.format == "PNG" and picture.size == (1500, 600)  # 10 x 4 inches at 150 dpi
         assert len(picture.convert("RGB").getcolors(maxcolors=2**20)) > 10  # lines and bars, not a blank page
@@ -194,7 +195,7 @@ def test_the_report_is_a_page_a_markdown_file_and_real_pictures(tmp_path):
         assert ElementTree.parse(out / f"plots/{stem}.svg").getroot().tag.endswith("svg")
 
 
-def test_pass_at_k_is_drawn_where_there_are_several_samples(tmp_path):
+def test_pass_at_k_is_drawn_if_problems_have_several_samples(tmp_path):
     rows = [trajectory("a", PASSED, sample=i) for i in range(4)] + [
         trajectory("b", FAILED, sample=i) for i in range(4)
     ]
@@ -203,7 +204,7 @@ def test_pass_at_k_is_drawn_where_there_are_several_samples(tmp_path):
     assert "pass@k" in svg and "turn 1" in svg
 
 
-def test_a_chart_shows_what_a_program_called_its_exception_and_nothing_more(tmp_path):
+def test_a_chart_shows_an_exceptions_name_as_plain_text(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "$x^{$ <script>"),))
     save_report(runs(tmp_path, cocos=numbered((forged, PASSED))), tmp_path / "report")
     texts = ElementTree.parse(tmp_path / "report/plots/errors.svg").iter()
@@ -224,13 +225,13 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path):
     run = report(base, cocos, "--baseline", "cocos", "--output_dir", tmp_path / "report")
     assert run.returncode == 0, run.stderr
     assert "20.0 [-17.2, 57.2]" in run.stdout and "90.0 → 70.0" in run.stdout
-    found = load_runs([base, cocos])
+    loaded = load_runs([base, cocos])
     text = (tmp_path / "report/report.md").read_text(encoding="utf-8")
-    assert text == markdown_report(found, compare_runs(found, "cocos"))
+    assert text == markdown_report(loaded, compare_runs(loaded, "cocos"))
     assert "<!doctype html>" in (tmp_path / "report/report.html").read_text(encoding="utf-8")
 
 
-def test_folders_of_the_same_name_are_told_apart(tmp_path):
+def test_folders_of_the_same_name_are_distinguished_by_their_paths(tmp_path):
     a, b = evaluated(tmp_path / "a/eval", TWO_TURNS), evaluated(tmp_path / "b/eval", OTHER)
     assert [run.name for run in load_runs([a, b])] == [str(a), str(b)]
     save_report(load_runs([a, b]), tmp_path / "report")  # paths make file names too
@@ -238,7 +239,7 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["metrics.json", "run.json", "samples.jsonl"])
-def test_a_folder_without_a_usable_evaluation_is_refused_in_one_line(tmp_path, missing):
+def test_a_folder_without_a_complete_evaluation_is_an_error_of_one_line(tmp_path, missing):
     whole, cut = evaluated(tmp_path / "whole", TWO_TURNS), evaluated(tmp_path / "cut", TWO_TURNS)
     (cut / missing).write_text('{"metrics": ')
     run = report(whole, cut)
@@ -247,7 +248,7 @@ def test_a_folder_without_a_usable_evaluation_is_refused_in_one_line(tmp_path, m
     assert line.startswith("error: ") and missing in line and str(cut) in line
 
 
-def test_a_row_of_something_else_is_refused_by_line(tmp_path):
+def test_a_row_of_another_format_is_an_error_with_its_line(tmp_path):
     a, b = evaluated(tmp_path / "a", TWO_TURNS), evaluated(tmp_path / "b", TWO_TURNS)
     with open(b / "samples.jsonl", "a") as file:
         file.write(json.dumps({"task_id": "x"}) + "\n")

@@ -1,4 +1,4 @@
-"""Folders as test.py leaves them, from results that a test chooses."""
+"""Output folders of test.py, written from results that a test chooses."""
 
 import json
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")
 
 
 def turn(result: ExecutionResult, code: str = "x = 1", is_truncated: bool = False) -> Turn:
-    """A turn whose answer is the program and [DONE]."""
+    """Return a turn whose completion is the program and [DONE]."""
     completion = Completion((1, 2, 3), f"{code}\n[DONE]", is_truncated, duration_s=0.25)
     return Turn((1,), completion, code, result)
 
 
 def trajectory(task_id: str, *results: ExecutionResult, sample: int = 0, text: str = "t") -> Trajectory:
-    """One trajectory with these results; every turn has a program of its own."""
+    """Return a trajectory with these results; every turn has another program."""
     turns = tuple(turn(result, f"x = {number}") for number, result in enumerate(results, start=1))
     return Trajectory(Problem(task_id, text, ("assert True",)), sample, turns)
 
@@ -34,7 +34,7 @@ def trajectory(task_id: str, *results: ExecutionResult, sample: int = 0, text: s
 def evaluated(
     folder: Path, trajectories: Sequence[Trajectory], feedback: str = "none", **conditions: object
 ) -> Path:
-    """Write samples.jsonl, metrics.json and run.json of an evaluation; return the folder."""
+    """Write samples.jsonl, metrics.json and run.json of an evaluation, and return the folder."""
     conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
     folder.mkdir(parents=True)
     lines = [json.dumps(trajectory_to_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
@@ -45,5 +45,5 @@ def evaluated(
 
 
 def numbered(*rows: tuple[ExecutionResult, ...]) -> list[Trajectory]:
-    """Problems 0, 1, ... with these results per turn."""
+    """Return trajectories of problems 0, 1, ... with these results per turn."""
     return [trajectory(str(number), *row) for number, row in enumerate(rows)]
