@@ -1,18 +1,20 @@
-"""Python text -> syntax tree, from whatever thread and without a word on the terminal.
+"""Python parser that is safe to call from several threads and prints no warnings.
 
-CPython 3.11 counts the depth of a growing tree where all threads share it (cpython #106905): two threads
-parsing at once can end in a SystemError. So one thread parses at a time.
+CPython 3.11 keeps the recursion depth of the tree under construction in a field that all threads share
+(cpython issue 106905). Two threads that parse at the same time can fail with a SystemError, so a lock lets
+only one thread parse at a time.
 """
 
 import ast
 import threading
 import warnings
 
+# Reentrant: garbage collection during a parse may run a finalizer that parses on the same thread.
 _LOCK = threading.RLock()
 
 
 def parse(source: str) -> ast.Module:
-    """The tree of a program; odd literals of a data set or a model warn nobody.
+    """Parse a program and suppress its warnings, such as the one for an invalid escape sequence.
 
     Raises:
         SyntaxError, ValueError, MemoryError, RecursionError: As `ast.parse`.

@@ -1,83 +1,127 @@
-"""Problems in MBPP format, checked, from a public set or from your own file.
+"""Make checked problems in MBPP format from a public data set or from your own file.
 
     python scripts/prepare_data.py mbpp --input mbpp.jsonl --output_dir data/mbpp
     python scripts/prepare_data.py csv --input mine.csv --columns text=question --output_dir data/mine
     python scripts/prepare_data.py check data/mbpp --against humaneval=HumanEval.jsonl.gz
+    python scripts/prepare_data.py public --output_dir data/public
 
-SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, humanevalfix-docs, kodcode; jsonl, csv or parquet for
-a file of yours; or OWNER/NAME on the hub. Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md,
-manifest.json, and findings.jsonl and dropped.jsonl where there is something to say. The folder appears whole,
-or not at all.
+SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, humanevalfix-docs or kodcode; jsonl, csv or parquet
+for your own file; or OWNER/NAME for a data set on the hub. The command writes train.jsonl, validation.jsonl,
+test.jsonl, dataset_card.md, manifest.json and, if there is something to report, findings.jsonl and
+dropped.jsonl. It writes the whole folder or nothing.
+
+`check` checks finished files, and `public` prepares the public sets. Each has its own --help.
 """
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs from a clone
-
 from tqdm import tqdm
 
 from cocos.dataprep.card import save_card
-from cocos.dataprep.checks import KINDS
-from cocos.dataprep.formats.conversion import FIELDS, TEST_FORMS
-from cocos.dataprep.output_folder import appearing
-from cocos.dataprep.preparation import CHECKS, Ledger, Options, examine, finished, prepare
+from cocos.dataprep.findings import FINDING_KINDS
+from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
+from cocos.dataprep.output_folder import new_folder
+from cocos.dataprep.preparation import (
+    CHECKS,
+    PreparationOptions,
+    PreparationReport,
+    prepare,
+    read_prepared,
+    run_check,
+)
+from cocos.dataprep.raw_files import fetch_raw_file
 from cocos.dataprep.readers import RawRow, input_files, read_file, read_hub
-from cocos.dataprep.sources import PUBLIC, Source, custom
-from cocos.executor import ExecutorError
+from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
+from cocos.entry_point import run_command
 
 FILE_SOURCES = ("jsonl", "csv", "parquet")
 
 
 def main(argv: list[str]) -> int:
-    """Prepare or check; returns the exit status."""
-    is_check = argv[:1] == ["check"]
-    args = check_parser().parse_args(argv[1:]) if is_check else parser().parse_args(argv)
-    fields = Options.__dataclass_fields__
-    options = Options(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in vars(args).items() if k in fields}
-    )
-    _hold(options)
-    return check(args.paths, options) if is_check else convert(args, options)
+    """Run the command that the arguments name; return the exit status."""
+    commands = {"check": (check_parser, check), "public": (public_parser, prepare_public)}
+    if argv[:1] and argv[0] in commands:
+        make_parser, command = commands[argv[0]]
+        args = make_parser().parse_args(argv[1:])
+    else:
+        command = convert
+        args = parser().parse_args(argv)
+    return command(args, _options(args))
 
 
-def convert(args: argparse.Namespace, options: Options) -> int:
-    """Rows -> a folder of splits, card and manifest."""
+def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
+    """Prepare one data set: write its splits, card and manifest."""
     source = _source(args)
     inputs = input_files(args.input) if args.input else []
     if not inputs and not source.hub:
         raise ValueError(f"--input is missing; give the {source.name} file to read")
-    with appearing(args.output_dir) as folder:
-        ledger = prepare(
-            tqdm(_rows(source, inputs, args.revision), desc="rows", unit=" rows"), source, options, folder
-        )
-        save_card(ledger, source, options, [path for path, _ in inputs], args.revision)
-    counts = ", ".join(f"{split} {count}" for split, count in ledger.counts.items())
+    report = _write_folder(source, inputs, options, args.output_dir, args.revision)
     print(
-        f"{ledger.rows_in} rows read, {ledger.dropped.total()} dropped, {counts}; "
+        f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
         f"written to {args.output_dir}"
     )
-    for kind, count in sorted(ledger.found.items()):
-        print(f"{count} {kind}: {KINDS[kind]} (findings.jsonl)")
+    for kind, count in sorted(report.findings.items()):
+        print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
     return 0
 
 
-def check(paths: list[Path], options: Options) -> int:
-    """Every check on finished sets; 1 where something was found."""
-    counts = Counter(split for split, _ in finished(paths))  # every row is well formed, else this raises
-    print(", ".join(f"{split} {count}" for split, count in counts.items()))
-    ledger = Ledger(Path(), counts=counts)
+def check(args: argparse.Namespace, options: PreparationOptions) -> int:
+    """Run the checks on finished data sets; return 1 if there are findings."""
+    # The first pass validates every row, before a check takes its time.
+    counts = Counter(split for split, _ in read_prepared(args.paths))
+    print(_describe(counts))
+    report = PreparationReport(Path(), counts=counts)
     for name in options.checks:
-        for found in examine(name, finished(paths), options, ledger):
-            ledger.found[found.kind] += 1
-            as_other = found.other and f" as {found.other}"
-            print(f"{found.kind}: {found.split}/{found.task_id}: {found.detail}{as_other}")
-    print(", ".join(f"{count} {kind}" for kind, count in sorted(ledger.found.items())) or "nothing found")
-    return int(bool(ledger.found))
+        for finding in run_check(name, read_prepared(args.paths), options, report):
+            report.findings[finding.kind] += 1
+            other = finding.other and f" as {finding.other}"
+            print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")
+    summary = ", ".join(f"{count} {kind}" for kind, count in sorted(report.findings.items()))
+    print(summary or "nothing found")
+    return int(bool(report.findings))
+
+
+def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int:
+    """Prepare every public set that is missing; return 1 if one of them failed."""
+    failed = 0
+    for source in PUBLIC_SOURCES.values():
+        folder = args.output_dir / source.name
+        if not source.raw_file:
+            continue
+        try:
+            raw = fetch_raw_file(source, args.output_dir / "raw", args.input)
+            if folder.exists():
+                print(f"{source.name}: skipped; {folder} exists")
+                continue
+            report = _write_folder(source, [(raw, None)], options, folder, None)
+            print(f"{source.name}: {_describe(report.counts)}; written to {folder}")
+        except (ValueError, OSError) as error:
+            failed += 1
+            print(f"{source.name}: failed: {' '.join(str(error).split())}", file=sys.stderr)
+    return int(failed > 0)
+
+
+def _write_folder(
+    source: Source,
+    inputs: list[tuple[Path, str | None]],
+    options: PreparationOptions,
+    output_dir: Path,
+    revision: str | None,
+) -> PreparationReport:
+    """Prepare a data set in a new folder."""
+    try:
+        with new_folder(output_dir) as folder:
+            rows = tqdm(_rows(source, inputs, revision), desc="rows", unit=" rows")
+            report = prepare(rows, source, options, folder)
+            save_card(report, source, options, [path for path, _ in inputs], revision)
+    except KeyboardInterrupt:
+        print(f"{output_dir} was not written", file=sys.stderr)
+        raise
+    return report
 
 
 def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str | None) -> Iterator[RawRow]:
@@ -88,24 +132,33 @@ def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str |
         yield from read_file(path, split)
 
 
+def _describe(counts: Counter[str]) -> str:
+    return ", ".join(f"{split} {count}" for split, count in counts.items())
+
+
 def _source(args: argparse.Namespace) -> Source:
     columns = dict(pair.partition("=")[::2] for pair in args.columns)
-    if bad := [field for field in columns if field not in FIELDS or not columns[field]]:
-        raise ValueError(f"--columns {bad[0]}: give FIELD=COLUMN with one of {', '.join(FIELDS)}")
-    if args.source in PUBLIC:
+    if bad := [field for field in columns if field not in MBPP_FIELDS or not columns[field]]:
+        raise ValueError(f"--columns {bad[0]}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
+    if args.source in PUBLIC_SOURCES:
         if columns or args.tests != "list" or args.licence:
             raise ValueError(
-                f"--columns, --tests and --licence are for sets of your own; {args.source} is known"
+                f"--columns, --tests and --licence describe your own set; {args.source} is known without them"
             )
-        return PUBLIC[args.source]
+        return PUBLIC_SOURCES[args.source]
     if args.source not in FILE_SOURCES and "/" not in args.source:
-        known = ", ".join((*PUBLIC, *FILE_SOURCES))
+        known = ", ".join((*PUBLIC_SOURCES, *FILE_SOURCES))
         raise ValueError(f"unknown source {args.source!r}; choose one of {known}, or OWNER/NAME on the hub")
-    return custom(args.source, columns, args.tests, args.licence or "not stated")
+    return custom_source(args.source, columns, args.tests, args.licence or "not stated")
 
 
-def _hold(options: Options) -> None:
-    """Refuse numbers that mean nothing."""
+def _options(args: argparse.Namespace) -> PreparationOptions:
+    """Return the options of a preparation; raise ValueError for numbers out of range."""
+    fields = PreparationOptions.__dataclass_fields__
+    values = {name: value for name, value in vars(args).items() if name in fields}
+    options = PreparationOptions(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    )
     if options.hide_tests < 0 or (options.hide_tests > 1 and options.hide_tests % 1):
         raise ValueError(
             f"--hide_tests {options.hide_tests:g}: give a whole number of tests, or a share below 1"
@@ -114,71 +167,102 @@ def _hold(options: Options) -> None:
         raise ValueError("--splits: give three shares of 0 or more, not all 0")
     if options.num_seeds < 1 or options.slow_s <= 0 or not 0 < options.similarity <= 1:
         raise ValueError("--num_seeds is 1 or more, --slow_s above 0, --similarity above 0 and at most 1")
+    return options
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of preparing."""
-    made = argparse.ArgumentParser(
+    """Return the parser of the options for one data set."""
+    droppable = [kind for kind in FINDING_KINDS if kind != "test_left_out"]  # it is about a test, not a row
+    result = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    droppable = [kind for kind in KINDS if kind != "test_left_out"]
     for flag, help_, more in (
-        ("source", "a public set, jsonl, csv, parquet, or OWNER/NAME on the hub", {"metavar": "SOURCE"}),
-        ("--input", "file, or folder of train/validation/test files; the hub without it", {"type": Path}),
-        ("--output_dir", "folder to make; it must not hold anything yet", {"type": Path, "required": True}),
-        ("--revision", "commit or tag on the hub; the newest without it", {}),
+        ("source", "public set, jsonl, csv, parquet, or OWNER/NAME on the hub", {"metavar": "SOURCE"}),
+        (
+            "--input",
+            "file, or folder of train, validation and test files (default: download from the hub)",
+            {"type": Path},
+        ),
+        (
+            "--output_dir",
+            "folder to create; it may exist if it is empty",
+            {"type": Path, "required": True},
+        ),
+        ("--revision", "commit or tag on the hub (default: the newest)", {}),
         (
             "--columns",
-            "where a set of yours has other names",
+            "columns of your set that are not named like their MBPP field",
             {"nargs": "+", "default": [], "metavar": "FIELD=COLUMN"},
         ),
         (
             "--tests",
-            "how your test_list is written: a list, a program of asserts, HumanEval's check(), or a pytest "
+            "format of test_list in your set: a list, a program of asserts, HumanEval's check(), or a pytest "
             "file (default: list)",
             {"choices": TEST_FORMS, "default": "list"},
         ),
-        ("--licence", "of a set of yours, for its card", {}),
+        ("--licence", "licence of your set, for its card", {}),
         (
             "--splits",
-            "train, validation and test of a set without standard splits (default: 0.8 0.1 0.1)",
-            {"type": float, "nargs": 3, "default": list(Options.splits), "metavar": "SHARE"},
+            "shares of train, validation and test, for a set without standard splits (default: 0.8 0.1 0.1)",
+            {"type": float, "nargs": 3, "default": list(PreparationOptions.splits), "metavar": "SHARE"},
         ),
-        ("--seed", "of splits and hidden tests (default: 0)", {"type": int, "default": Options.seed}),
+        (
+            "--seed",
+            "seed of the splits and of the choice of hidden tests (default: 0)",
+            {"type": int, "default": PreparationOptions.seed},
+        ),
         (
             "--hide_tests",
-            "tests per problem that are scored and never shown: a number, or below 1 a share; one always "
-            "stays visible (default: 0)",
-            {"type": float, "default": Options.hide_tests, "metavar": "N"},
+            "tests per problem that are scored and never shown: a number, or a share if below 1; one test "
+            "always stays visible (default: 0)",
+            {"type": float, "default": PreparationOptions.hide_tests, "metavar": "N"},
         ),
         (
             "--drop",
-            f"leave such rows out, by name: {', '.join(droppable)}",
+            f"drop rows with these findings: {', '.join(droppable)}",
             {"nargs": "+", "choices": droppable, "default": [], "metavar": "KIND"},
         ),
     ):
-        made.add_argument(flag, help=help_, **more)
-    return _with_checks(made)
+        result.add_argument(flag, help=help_, **more)
+    return _add_check_options(result)
 
 
 def check_parser() -> argparse.ArgumentParser:
-    """The options of checking a finished set."""
-    made = argparse.ArgumentParser(
+    """Return the parser of the options of `check`."""
+    result = argparse.ArgumentParser(
         prog="prepare_data.py check",
         allow_abbrev=False,
-        description="Every check on finished files or folders; exit status 1 where one finds something.",
+        description="Run all checks on finished files or folders. Exit status 1 if they find anything.",
     )
-    made.add_argument(
+    result.add_argument(
         "paths", nargs="+", type=Path, metavar="FILE", help="MBPP-format files, or folders of splits"
     )
-    return _with_checks(made)
+    return _add_check_options(result)
 
 
-def _with_checks(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def public_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options of `public`."""
+    names = [source.name for source in PUBLIC_SOURCES.values() if source.raw_file]
+    result = argparse.ArgumentParser(
+        prog="prepare_data.py public",
+        allow_abbrev=False,
+        description=f"Prepare {', '.join(names[:-1])} and {names[-1]}, each in a folder of its name, and "
+        "keep the raw files in raw/. Nothing is executed; `check` runs the checks later. Sets that exist are "
+        "skipped, so that the same command continues after a failure. Exit status 1 if a set failed.",
+    )
+    result.add_argument("--output_dir", type=Path, required=True, help="folder of the prepared sets")
+    result.add_argument(
+        "--input", type=Path, metavar="FOLDER", help="folder of the raw files (default: download them)"
+    )
+    result.set_defaults(checks=[])
+    return result
+
+
+def _add_check_options(to: argparse.ArgumentParser) -> argparse.ArgumentParser:
     for flag, help_, more in (
         (
             "--checks",
-            "what is checked beyond the format; none with no value (default: both)",
+            "checks to run besides the format; no value: none (default: both)",
             {"nargs": "*", "choices": CHECKS, "default": list(CHECKS)},
         ),
         (
@@ -186,38 +270,32 @@ def _with_checks(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
             "benchmarks that the set must not overlap: humaneval=HumanEval.jsonl.gz, or an MBPP-format file",
             {"nargs": "+", "default": [], "metavar": "NAME=FILE"},
         ),
-        ("--num_seeds", "runs per reference (default: 3)", {"type": int, "default": Options.num_seeds}),
+        (
+            "--num_seeds",
+            "runs per reference (default: 3)",
+            {"type": int, "default": PreparationOptions.num_seeds},
+        ),
         (
             "--slow_s",
-            "a reference is slow above it, in seconds (default: 1)",
-            {"type": float, "default": Options.slow_s},
+            "time in seconds above which a reference is slow (default: 1)",
+            {"type": float, "default": PreparationOptions.slow_s},
         ),
         (
             "--similarity",
-            "near from this Jaccard similarity on (default: 0.8)",
-            {"type": float, "default": Options.similarity},
+            "Jaccard similarity from which two problems are near duplicates (default: 0.8)",
+            {"type": float, "default": PreparationOptions.similarity},
         ),
-        ("--executor_workers", "programs run at a time (default: all processors)", {"type": int}),
-        ("--sandbox", "isolation level, as in train.py (default: auto)", {"default": Options.sandbox}),
-        ("--min_isolation", "refuse to execute below this level", {}),
+        ("--executor_workers", "programs to run at a time (default: one per processor)", {"type": int}),
+        (
+            "--sandbox",
+            "isolation level, as in train.py (default: auto)",
+            {"default": PreparationOptions.sandbox},
+        ),
+        ("--min_isolation", "refuse to execute below this isolation level", {}),
     ):
-        made.add_argument(flag, help=help_, **more)
-    return made
-
-
-def run(argv: list[str]) -> int:
-    """The same; what the user can mend, and an interruption, are one line instead of a traceback."""
-    try:
-        return main(argv)
-    except KeyboardInterrupt:
-        print("interrupted; nothing was written", file=sys.stderr)
-        return 130
-    except (ValueError, OSError, ExecutorError) as error:
-        if os.environ.get("COCOS_TRACEBACK"):
-            raise
-        print(f"error: {' '.join(str(error).split())} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
-        return 2
+        to.add_argument(flag, help=help_, **more)
+    return to
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    run_command(lambda: main(sys.argv[1:]))

@@ -7,6 +7,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
@@ -56,7 +57,13 @@ def prepare():
     spec = importlib.util.spec_from_file_location("prepare_data", ROOT / "scripts/prepare_data.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return lambda *words: module.run([str(word) for word in words])
+
+    def call(*words):
+        with pytest.raises(SystemExit) as stopped:
+            run_command(lambda: module.main([str(word) for word in words]))
+        return stopped.value.code
+
+    return call
 
 
 @pytest.fixture(scope="session")

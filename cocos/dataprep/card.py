@@ -1,5 +1,6 @@
-"""What a prepared folder says about itself: manifest.json for programs, dataset_card.md for people. No clock,
-no path: the same input gives the same bytes.
+"""Description of a prepared data set: manifest.json for programs, dataset_card.md for people.
+
+Neither contains times or paths, so that the same input gives the same bytes.
 """
 
 import sys
@@ -7,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from cocos.dataprep.checks import KINDS
-from cocos.dataprep.preparation import Ledger, Options
+from cocos.dataprep.findings import FINDING_KINDS
+from cocos.dataprep.preparation import PreparationOptions, PreparationReport
 from cocos.dataprep.sources import Source
 from cocos.files.durable import save_json
+from cocos.files.markdown import markdown_table
 from cocos.files.run_record import sha256
 
 CARD = """# {title}, in MBPP format
@@ -18,8 +20,6 @@ CARD = """# {title}, in MBPP format
 {origin}
 Licence of the data: **{licence}**. It stays with the data: read it before you pass the files or a model on.
 
-| file | problems | sha256 |
-| --- | --- | --- |
 {files}
 
 {rows_in} rows were read, {rows_out} are in these files, {dropped} were left out{dropped_where}.
@@ -35,64 +35,91 @@ digests are in manifest.json.
 
 
 def save_card(
-    ledger: Ledger, source: Source, options: Options, inputs: Sequence[Path], revision: str | None
+    report: PreparationReport,
+    source: Source,
+    options: PreparationOptions,
+    inputs: Sequence[Path],
+    revision: str | None,
 ) -> None:
-    """Write manifest.json and dataset_card.md into the ledger's folder."""
-    folder = ledger.folder
+    """Write manifest.json and dataset_card.md into the report's folder.
+
+    Args:
+        report: Report of the preparation.
+        source: The data set.
+        options: Options of the preparation.
+        inputs: Files that were read; none if the hub was read.
+        revision: Revision on the hub that was asked for.
+
+    """
     files = {
-        path.name: {"sha256": sha256(path), "problems": ledger.counts.get(path.stem)}
-        for path in sorted(folder.glob("*.jsonl"))
+        path.name: {"sha256": sha256(path), "problems": report.counts.get(path.stem)}
+        for path in sorted(report.folder.glob("*.jsonl"))
     }
-    facts = asdict(options) | {"against": [Path(name).name for name in options.against]}
+    recorded = asdict(options) | {"against": [Path(name).name for name in options.against]}
+    del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
+    hub = None
+    if source.hub and not inputs:
+        hub = {"id": source.hub[0], "configuration": source.hub[1], "revision": revision}
     manifest = {
         "source": source.name,
         "title": source.title,
         "url": source.url,
         "licence": source.licence,
-        "hub": {"id": source.hub[0], "configuration": source.hub[1], "revision": revision}
-        if source.hub and not inputs
-        else None,
+        "hub": hub,
         "input": [
             {"file": path.name, "sha256": sha256(path), "bytes": path.stat().st_size} for path in inputs
         ],
         "output": files,
-        "rows_in": ledger.rows_in,
-        "rows_out": ledger.counts.total(),
-        "dropped": dict(sorted(ledger.dropped.items())),
-        "findings": dict(sorted(ledger.found.items())),
-        "isolation": ledger.isolation,
-        "options": {name: facts[name] for name in sorted(facts.keys() - {"executor_workers"})},
+        "rows_in": report.rows_in,
+        "rows_out": report.counts.total(),
+        "dropped": dict(sorted(report.dropped.items())),
+        "findings": dict(sorted(report.findings.items())),
+        "isolation": report.isolation,
+        "options": dict(sorted(recorded.items())),
         "python": sys.version.split()[0],
     }
-    save_json(manifest, folder / "manifest.json")
-    (folder / "dataset_card.md").write_text(_card(ledger, source, options, files), encoding="utf-8")
+    save_json(manifest, report.folder / "manifest.json")
+    (report.folder / "dataset_card.md").write_text(_card(report, source, options, files), encoding="utf-8")
 
 
-def _card(ledger: Ledger, source: Source, options: Options, files: dict) -> str:
-    dropped = ledger.dropped.total()
-    found = [f"- {ledger.found[kind]} {kind}: {KINDS[kind]}" for kind in KINDS if ledger.found[kind]]
-    against = ", ".join(Path(name).name for name in options.against)
-    names = {
-        "references": f"references executed {options.num_seeds} times (isolation: {ledger.isolation})",
-        "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
-    }
+def _card(report: PreparationReport, source: Source, options: PreparationOptions, files: dict) -> str:
+    dropped = report.dropped.total()
+    split_rows = [
+        (name, str(file["problems"]), f"`{file['sha256']}`")
+        for name, file in files.items()
+        if file["problems"]
+    ]
     return CARD.format(
         title=source.title,
         origin=f"Source: {source.url}\n" if source.url else "",
         licence=source.licence,
-        files="\n".join(
-            f"| {name} | {facts['problems']} | `{facts['sha256']}` |"
-            for name, facts in files.items()
-            if facts["problems"]
-        ),
-        rows_in=ledger.rows_in,
-        rows_out=ledger.counts.total(),
+        files=markdown_table(("file", "problems", "sha256"), split_rows),
+        rows_in=report.rows_in,
+        rows_out=report.counts.total(),
         dropped=dropped,
         dropped_where=" and are named in dropped.jsonl" if dropped else "",
-        checks="Checked: " + "; ".join(names[c] for c in names if c in options.checks) + "."
-        if options.checks
-        else "Converted without checks.",
-        findings="Found, row by row in findings.jsonl:\n\n" + "\n".join(found) + "\n"
-        if found
-        else "Nothing was found.\n",
+        checks=_describe_checks(report, options),
+        findings=_describe_findings(report),
     )
+
+
+def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:
+    if not options.checks:
+        return "Converted without checks."
+    against = ", ".join(Path(name).name for name in options.against)
+    descriptions = {
+        "references": f"references executed {options.num_seeds} times (isolation: {report.isolation})",
+        "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
+    }
+    return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."
+
+
+def _describe_findings(report: PreparationReport) -> str:
+    lines = [
+        f"- {report.findings[kind]} {kind}: {meaning}"
+        for kind, meaning in FINDING_KINDS.items()
+        if report.findings[kind]
+    ]
+    if not lines:
+        return "Nothing was found.\n"
+    return "Found, row by row in findings.jsonl:\n\n" + "\n".join(lines) + "\n"

@@ -1,12 +1,15 @@
-"""The same problem twice: within a split, across splits, or in a benchmark that the set must not know.
+"""Search for problems that occur twice: within a split, across splits, or in a benchmark.
 
-Exact means the same words (case and punctuation aside) or the same syntax tree (layout, comments and
-docstrings aside); near means that the sets of word 3-grams, or of code token 5-grams, share at least the
-asked-for part (Jaccard). MinHash (datasketch) finds the candidates, the sets themselves decide.
+Exact duplicates have the same words, ignoring case and punctuation, or the same syntax tree, ignoring layout,
+comments and docstrings. For near duplicates, the Jaccard similarity of their word 3-grams, or of the 5-grams
+of their code's syntax tree, reaches a threshold. MinHash (Broder 1997) with locality-sensitive hashing
+proposes pairs, as Lee et al. (arXiv 2107.06499) do for training text. The exact similarity of a proposed pair
+decides.
 """
 
 import ast
 import hashlib
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,25 +17,26 @@ from typing import NamedTuple
 
 from datasketch import MinHash, MinHashLSH
 
-from cocos.dataprep.checks import Finding
-from cocos.dataprep.splits import plain
+from cocos.dataprep.findings import Finding
 from cocos.problems import Problem
 from cocos.syntax import parse
 
-PRECEDENCE = (
-    "test",
-    "validation",
-    "prompt",
-    "train",
-)  # of two rows alike, the one in the earlier split is kept
-NUM_PERM = 128
-LOOSER = 0.1  # MinHash looks this much below the asked-for similarity, so that its error loses nothing
-SHORTEST = 4  # n-grams: below that, likeness says nothing
+# Of two equal rows, the one in the earlier split is kept: test sets must stay comparable with published ones.
+PRECEDENCE = ("test", "validation", "prompt", "train")
+TEXT_NGRAM = 3
+CODE_NGRAM = 5
+MIN_NGRAMS = 4  # shorter texts and programs are alike by chance
+# 128 hash functions (datasketch's default) estimate a similarity with a standard error below
+# 0.5 / sqrt(128) = 0.044. LSH searches 0.1 below the threshold, so that it rarely misses a pair.
+NUM_HASHES = 128
+LSH_MARGIN = 0.1
 
 
 class _Member(NamedTuple):
-    rank: int  # 0: a benchmark's; else 1 + the split's precedence
-    number: int
+    """Problem in the index. Members sort by which of two duplicates is kept."""
+
+    rank: int  # 0: of a benchmark; else 1 + position in PRECEDENCE
+    number: int  # order of insertion
     split: str
     task_id: str
 
@@ -41,88 +45,105 @@ class _Member(NamedTuple):
         return f"{self.split}/{self.task_id}"
 
 
-class Overlap:
-    """What was seen so far. Memory: some 3 KB per problem.
+class _Pair(NamedTuple):
+    """Two problems with the same, or nearly the same, text or code."""
+
+    field: str  # "text" or "code"
+    is_near: bool
+    first: _Member
+    second: _Member
+    similarity: float
+
+
+class DuplicateIndex:
+    """Index of problems by their text and code, at about 3 KB per problem.
 
     Args:
-        similarity: Jaccard similarity from which two texts or programs are nearly the same, in (0, 1].
+        similarity: Jaccard similarity from which two texts or programs are near duplicates, in (0, 1].
 
     """
 
     def __init__(self, similarity: float) -> None:
         self.similarity = similarity
         self._members: list[_Member] = []
-        self._exact: dict[tuple[str, bytes], list[_Member]] = defaultdict(list)
-        self._grams: dict[str, dict[int, array]] = {"text": {}, "code": {}}
-        self._keys: dict[tuple[str, int], bytes] = {}  # what exactly a member says
+        self._by_content: dict[tuple[str, bytes], list[_Member]] = defaultdict(list)
+        self._ngrams: dict[str, dict[int, array]] = {"text": {}, "code": {}}  # field -> number -> digests
+        self._content: dict[tuple[str, int], bytes] = {}  # (field, number) -> digest of the whole content
 
     def add(self, split: str, problem: Problem, is_benchmark: bool = False) -> None:
-        """Take note of a problem of a split, or of a benchmark by that name."""
-        known = split in PRECEDENCE
-        rank = 0 if is_benchmark else 1 + (PRECEDENCE.index(split) if known else len(PRECEDENCE))
+        """Add a problem of a split; of a benchmark, `split` is the benchmark's name."""
+        position = PRECEDENCE.index(split) if split in PRECEDENCE else len(PRECEDENCE)
+        rank = 0 if is_benchmark else 1 + position
         member = _Member(rank, len(self._members), split, problem.task_id)
         self._members.append(member)
-        text, tree = plain(problem.text), meaning(problem.code)
-        for what, words, n in (("text", text.split(), 3), ("code", tree.split(), 5)):
-            if words:
-                key = self._keys[what, member.number] = _digest(" ".join(words))
-                self._exact[what, key].append(member)
-            grams = sorted({_digest(" ".join(words[i : i + n])) for i in range(len(words) - n + 1)})
-            if len(grams) >= SHORTEST:
-                self._grams[what][member.number] = array("Q", b"".join(grams))
+        text, code = normalize_text(problem.text), normalize_code(problem.code)
+        for field, tokens, n in (("text", text.split(), TEXT_NGRAM), ("code", code.split(), CODE_NGRAM)):
+            if tokens:
+                content = self._content[field, member.number] = _digest(" ".join(tokens))
+                self._by_content[field, content].append(member)
+            ngrams = sorted({_digest(" ".join(tokens[i : i + n])) for i in range(len(tokens) - n + 1)})
+            if len(ngrams) >= MIN_NGRAMS:
+                self._ngrams[field][member.number] = array("Q", b"".join(ngrams))
 
     def findings(self) -> Iterator[Finding]:
-        """One finding per row that repeats an earlier or more precious one, in order of the rows."""
-        found: dict[tuple[int, str], tuple[_Member, _Member, list[str]]] = {}
-        for what, near, first, second, share in [*self._same(), *self._nearly()]:
-            kept, repeated = sorted((first, second))
+        """Yield a finding for each row that repeats a row of higher precedence, in the order of the rows."""
+        grouped: dict[tuple[int, str], tuple[_Member, _Member, list[str]]] = {}
+        for pair in [*self._exact_pairs(), *self._near_pairs()]:
+            kept, repeated = sorted((pair.first, pair.second))
             if repeated.rank == 0:
-                continue  # two benchmarks may overlap as they like
+                continue  # both are of benchmarks, which are not ours to clean
             kind = (
                 "contaminated" if kept.rank == 0 else "duplicate" if kept.split == repeated.split else "leak"
             )
-            key = repeated.number, f"near_{kind}" if near else kind
-            partner, _, details = found.setdefault(key, (kept, repeated, []))
-            if partner == kept:
-                details.append(f"{what} {share:.0%} alike" if near else f"same {what}")
-        for (_, kind), (kept, repeated, details) in sorted(found.items()):
+            key = repeated.number, f"near_{kind}" if pair.is_near else kind
+            first_kept, _, details = grouped.setdefault(key, (kept, repeated, []))
+            if first_kept == kept:
+                similarity = f"{pair.field} {pair.similarity:.0%} alike"
+                details.append(similarity if pair.is_near else f"same {pair.field}")
+        for (_, kind), (kept, repeated, details) in sorted(grouped.items()):
             detail = ", ".join(sorted(details, reverse=True))  # text before code
             yield Finding(kind, repeated.split, repeated.task_id, detail, kept.name)
 
-    def _same(self) -> Iterator[tuple[str, bool, _Member, _Member, float]]:
-        for (what, _), members in self._exact.items():
+    def _exact_pairs(self) -> Iterator[_Pair]:
+        """Yield each row with the first benchmark row, and with the first other row, of the same content."""
+        for (field, _), members in self._by_content.items():
             benchmarks = sorted(member for member in members if member.rank == 0)
-            ours = sorted(member for member in members if member.rank > 0)
-            for kept in (benchmarks[:1], ours[:1]):
-                for member in ours:
+            rows = sorted(member for member in members if member.rank > 0)
+            for kept in (benchmarks[:1], rows[:1]):
+                for member in rows:
                     if kept and member != kept[0]:
-                        yield what, False, kept[0], member, 1.0
+                        yield _Pair(field, False, kept[0], member, 1.0)
 
-    def _nearly(self) -> Iterator[tuple[str, bool, _Member, _Member, float]]:
-        for what, grams in self._grams.items():
-            lsh = MinHashLSH(threshold=max(0.1, self.similarity - LOOSER), num_perm=NUM_PERM)
-            for number in sorted(grams, key=lambda n: self._members[n]):
-                sketch = MinHash(num_perm=NUM_PERM, hashfunc=int, scheme="affine64")
-                sketch.update_batch(grams[number])
-                for other in sorted(lsh.query(sketch), key=lambda n: self._members[n]):
-                    ours, theirs = set(grams[number]), set(grams[other])
-                    share = len(ours & theirs) / len(ours | theirs)
-                    if share >= self.similarity and not self._is_same(number, other):
-                        yield what, True, self._members[other], self._members[number], share
-                lsh.insert(number, sketch)
+    def _near_pairs(self) -> Iterator[_Pair]:
+        for field, ngrams in self._ngrams.items():
+            lsh = MinHashLSH(threshold=max(0.1, self.similarity - LSH_MARGIN), num_perm=NUM_HASHES)
+            for number in sorted(ngrams, key=lambda n: self._members[n]):
+                # The n-grams are 64-bit digests already, so that MinHash need not hash them again.
+                minhash = MinHash(num_perm=NUM_HASHES, hashfunc=int, scheme="affine64")
+                minhash.update_batch(ngrams[number])
+                for other in sorted(lsh.query(minhash), key=lambda n: self._members[n]):
+                    first, second = set(ngrams[other]), set(ngrams[number])
+                    similarity = len(first & second) / len(first | second)
+                    if similarity >= self.similarity and not self._is_exact(number, other):
+                        yield _Pair(field, True, self._members[other], self._members[number], similarity)
+                lsh.insert(number, minhash)
 
-    def _is_same(self, one: int, other: int) -> bool:
-        keys = [(self._keys.get((what, one)), self._keys.get((what, other))) for what in ("text", "code")]
-        return any(first is not None and first == second for first, second in keys)
+    def _is_exact(self, number: int, other: int) -> bool:
+        """Return whether two problems have the same text or the same code."""
+        return any(
+            (field, number) in self._content
+            and self._content[field, number] == self._content.get((field, other))
+            for field in ("text", "code")
+        )
 
 
-def overlaps(
+def find_duplicates(
     problems: Iterable[tuple[str, Problem]],
     benchmarks: Iterable[tuple[str, Problem]],
     similarity: float,
 ) -> list[Finding]:
-    """Every overlap of these problems with each other and with the benchmarks' (name, problem)."""
-    index = Overlap(similarity)
+    """Return every duplicate among (split, problem), and of these with benchmarks' (name, problem)."""
+    index = DuplicateIndex(similarity)
     for name, problem in benchmarks:
         index.add(name, problem, is_benchmark=True)
     for split, problem in problems:
@@ -130,8 +151,16 @@ def overlaps(
     return list(index.findings())
 
 
-def meaning(code: str) -> str:
-    """The syntax tree of a program without docstrings, as tokens; "" where there is no program."""
+def normalize_text(text: str) -> str:
+    """Return a text without case, punctuation and extra spaces.
+
+    Brackets and operators stay: they can be the only difference between two tasks.
+    """
+    return " ".join(re.findall(r"\w+|[^\w\s.,;:!?'\"`]", text.lower()))
+
+
+def normalize_code(code: str) -> str:
+    """Return a program's syntax tree, without docstrings, as tokens; "" if it is empty or does not parse."""
     try:
         tree = parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -145,9 +174,10 @@ def meaning(code: str) -> str:
                 | ast.Module(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
             ):
                 node.body = rest or [ast.Pass()]
-    dumped = ast.dump(tree, annotate_fields=False)
-    return dumped.replace("(", " ( ").replace(")", " ) ").replace(",", " ") if tree.body else ""
+    dump = ast.dump(tree, annotate_fields=False)
+    return dump.replace("(", " ( ").replace(")", " ) ").replace(",", " ") if tree.body else ""
 
 
 def _digest(text: str) -> bytes:
+    """Return 8 bytes: at a million problems, a collision of whole contents has a probability below 1e-7."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,5 +1,6 @@
-"""Some tests of each problem are scored and never shown: a program written to the visible ones then scores
-what it is worth.
+"""Conversion of visible tests to hidden tests, which are scored but never shown to the model.
+
+A program that returns the expected values of the visible tests without computing them then fails.
 """
 
 import hashlib
@@ -9,27 +10,30 @@ from cocos.problems import Problem
 
 
 def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:
-    """The problem with tests moved from visible to hidden; one at least stays visible.
+    """Move tests of a problem from visible to hidden; at least one stays visible.
 
-    Which ones depends on seed, id and the tests alone, so that hiding again hides the same.
+    The choice depends only on the seed, the task id and the tests. A second call therefore hides the same
+    tests.
 
     Args:
-        problem: Tests that are hidden already count as candidates like the others.
-        amount: 1 or more: that number of tests; below 1: that share of them, rounded down; 0: as it is.
-        seed: Draws the tests.
+        problem: The problem. Its hidden tests take part in the draw like the visible ones.
+        amount: A number of tests if 1 or more, a share of the tests, rounded down, if below 1; 0 changes
+            nothing.
+        seed: Seed of the draw.
 
     """
     if not amount:
         return problem
     tests = problem.scored_tests
-    number = int(amount) if amount >= 1 else int(amount * len(tests))
-    number = min(number, len(tests) - 1)
+    count = int(amount) if amount >= 1 else int(amount * len(tests))
+    count = min(count, len(tests) - 1)
 
     def rank(index: int) -> tuple[bytes, int]:
         digest = hashlib.sha256(f"{seed}\0{problem.task_id}\0{tests[index]}".encode()).digest()
-        return digest, -index  # of equal tests the last is hidden: where it stands when hidden again
+        # Of equal tests the last one is hidden: a hidden test comes last when its problem is drawn again.
+        return digest, -index
 
-    hidden = set(sorted(range(len(tests)), key=rank)[:number])
+    hidden = set(sorted(range(len(tests)), key=rank)[:count])
     return replace(
         problem,
         test_list=tuple(test for i, test in enumerate(tests) if i not in hidden),

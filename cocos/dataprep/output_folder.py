@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all, and the JSON lines in it."""
+"""Output folder of a preparation: complete or absent, with one JSON lines file per split."""
 
 import json
 import os
@@ -10,37 +10,45 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from cocos.files.durable import sync
 from cocos.problems import Problem, problem_to_row
 
 
 @contextmanager
-def appearing(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder` to write into; renamed to it at the end, removed whatever interrupts.
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that is renamed to `folder` on success and removed on any exception.
 
     Raises:
-        ValueError: There is something at that place already.
+        ValueError: The folder exists and is not empty, or it is a file.
 
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} exists; choose another --output_dir or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target, because a rename works only within one file system.
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".partial", dir=folder.parent))
     try:
         yield partial
         for path in partial.iterdir():
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        partial.chmod(0o777 & ~mask)
+            sync(path)  # before the rename: a power failure must not leave a folder of empty files
+        # mkdtemp lets only the owner in; the finished folder gets the usual permissions.
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(0o777 & ~umask)
         partial.replace(folder)
+        sync(folder.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
 
 
-class Splits:
-    """One JSONL file per split, opened when its first problem comes. A context manager."""
+class SplitWriter:
+    """Writer of one JSON lines file per split; a context manager.
+
+    Attributes:
+        counts: Split -> number of problems written.
+
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,6 +57,7 @@ class Splits:
         self._stack = ExitStack()
 
     def write(self, split: str, problem: Problem) -> None:
+        """Append a problem to its split's file, which the first problem of the split creates."""
         if split not in self._files:
             path = self.folder / f"{split}.jsonl"
             file = path.open("w", encoding="utf-8", newline="\n")
@@ -56,7 +65,7 @@ class Splits:
         self._files[split].write(json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n")
         self.counts[split] += 1
 
-    def __enter__(self) -> "Splits":
+    def __enter__(self) -> "SplitWriter":
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -1,7 +1,6 @@
-"""The story of preparing a set: convert, check, drop what was asked for, write it down; and of checking a
-finished one.
+"""Preparation of a data set: convert, check, drop rows, and report; and the checks of a finished data set.
 
-Streams: no step holds the problems, only their ids, and what the checks must remember.
+Every step streams: only ids, and what the checks need to remember, are held in memory.
 """
 
 import hashlib
@@ -13,14 +12,15 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cocos.dataprep.checks import Finding, check_references
-from cocos.dataprep.duplicates import overlaps
+from cocos.dataprep.duplicates import find_duplicates
+from cocos.dataprep.findings import Finding
 from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.hidden_tests import hide_tests
-from cocos.dataprep.output_folder import Splits
+from cocos.dataprep.output_folder import SplitWriter
 from cocos.dataprep.readers import RawRow, input_files, read_file
-from cocos.dataprep.sources import PUBLIC, SPLITS, Source
-from cocos.dataprep.splits import deal
+from cocos.dataprep.reference_checks import check_references
+from cocos.dataprep.sources import PUBLIC_SOURCES, SPLITS, Source
+from cocos.dataprep.splits import assign_split
 from cocos.executor import Executor
 from cocos.files.json_lines import Place, read_rows
 from cocos.problems import DataError, Problem, problem_from_row
@@ -29,8 +29,8 @@ CHECKS = ("references", "overlap")
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a set is dealt out and checked; `scripts/prepare_data.py --help` explains each."""
+class PreparationOptions:
+    """Options of a preparation; `scripts/prepare_data.py --help` explains each."""
 
     splits: tuple[float, float, float] = (0.8, 0.1, 0.1)
     seed: int = 0
@@ -47,24 +47,34 @@ class Options:
 
 
 @dataclass
-class Ledger:
-    """Where every row went: rows_in = rows_out + dropped."""
+class PreparationReport:
+    """Account of a preparation: rows_in = sum of counts + sum of dropped.
+
+    Attributes:
+        folder: Folder of dropped.jsonl and findings.jsonl.
+        rows_in: Rows read.
+        counts: Split -> problems.
+        dropped: Kind -> dropped rows.
+        findings: Kind -> findings.
+        isolation: Isolation level at which references were executed; None if they were not.
+
+    """
 
     folder: Path
     rows_in: int = 0
-    counts: Counter[str] = field(default_factory=Counter)  # split -> problems
-    dropped: Counter[str] = field(default_factory=Counter)  # kind -> rows
-    found: Counter[str] = field(default_factory=Counter)  # kind -> findings
+    counts: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    findings: Counter[str] = field(default_factory=Counter)
     isolation: str | None = None
 
-    def drop(self, kind: str, **row: str) -> None:
-        """Name a row that is left out, in dropped.jsonl."""
+    def add_dropped(self, kind: str, **row: str) -> None:
+        """Count a dropped row and append it to dropped.jsonl."""
         self.dropped[kind] += 1
         self._append("dropped.jsonl", {"kind": kind, **row})
 
-    def note(self, finding: Finding) -> None:
-        """Name a finding, in findings.jsonl."""
-        self.found[finding.kind] += 1
+    def add_finding(self, finding: Finding) -> None:
+        """Count a finding and append it to findings.jsonl."""
+        self.findings[finding.kind] += 1
         self._append("findings.jsonl", {k: v for k, v in asdict(finding).items() if v})
 
     def _append(self, name: str, row: dict) -> None:
@@ -72,126 +82,159 @@ class Ledger:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def prepare(rows: Iterable[RawRow], source: Source, options: Options, folder: Path) -> Ledger:
-    """Fill a folder with the splits, dropped.jsonl and findings.jsonl.
+def prepare(
+    rows: Iterable[RawRow], source: Source, options: PreparationOptions, folder: Path
+) -> PreparationReport:
+    """Write the splits, dropped.jsonl and findings.jsonl of a data set into a folder.
 
     Raises:
-        DataError: A row is malformed and `malformed` is not among what may be dropped.
+        DataError: There is no row, or a row is malformed and `options.drop` does not include "malformed".
+        ExecutorError: The executor failed.
 
     """
-    ledger = Ledger(folder)
-    _convert(rows, source, options, ledger)
-    if not ledger.counts:
-        raise DataError(f"{source.name}: no problem in it; expected one row or more ({ledger.rows_in} read)")
+    report = PreparationReport(folder)
+    _convert(rows, source, options, report)
+    if not report.counts:
+        raise DataError(f"{source.name}: no problem in it; expected one row or more ({report.rows_in} read)")
     for check in CHECKS:
         if check in options.checks:
-            bad: dict[tuple[str, str], Finding] = {}
-            for finding in examine(check, _written(folder), options, ledger):
-                ledger.note(finding)
+            dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
+            for finding in run_check(check, _read_splits(folder), options, report):
+                report.add_finding(finding)
                 if finding.kind in options.drop:
-                    bad.setdefault((finding.split, finding.task_id), finding)
-            _remove(bad, ledger)
-    return ledger
+                    dropped.setdefault((finding.split, finding.task_id), finding)
+            # Before the next check, so that rows are not compared with rows that are dropped.
+            _drop_rows(dropped, report)
+    return report
 
 
-def examine(
-    check: str, problems: Iterable[tuple[str, Problem]], options: Options, ledger: Ledger
+def run_check(
+    check: str,
+    problems: Iterable[tuple[str, Problem]],
+    options: PreparationOptions,
+    report: PreparationReport,
 ) -> Iterator[Finding]:
-    """The findings of one check; the isolation that was in force is noted in the ledger."""
-    bar = tqdm(problems, desc=check, unit=" problems", total=sum(ledger.counts.values()) or None)
+    """Yield the findings of one check.
+
+    Args:
+        check: One of `CHECKS`.
+        problems: (split, problem), streamed.
+        options: Options of the checks.
+        report: Its counts are the total of the progress bar; its isolation level is set.
+
+    """
+    bar = tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None)
     if check == "overlap":
-        yield from overlaps(bar, _benchmarks(options.against), options.similarity)
+        yield from find_duplicates(bar, _read_benchmarks(options.against), options.similarity)
         return
     with Executor(
         options.executor_workers, sandbox=options.sandbox, min_isolation=options.min_isolation
     ) as executor:
-        ledger.isolation = executor.isolation
+        report.isolation = executor.isolation
         yield from check_references(bar, executor, options.num_seeds, options.slow_s)
 
 
-def finished(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
-    """(split, problem) of finished files; a file that is named after a split is that split."""
+def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
+    """Yield (split, problem) from MBPP-format files, or folders of them.
+
+    The split of a single file is its name up to the first dot.
+
+    Raises:
+        DataError: A row is malformed, or an id occurs twice in a file.
+
+    """
     for path in paths:
         for file, split in input_files(path):
             seen: set[bytes] = set()
             stem = file.name.split(".")[0]
             for place, row in read_rows(file):
                 problem = problem_from_row(row, place)
-                _once(problem, place, seen)
+                _require_new_id(problem, place, seen)
                 yield split or stem, problem
 
 
-def _convert(rows: Iterable[RawRow], source: Source, options: Options, ledger: Ledger) -> None:
+def _convert(
+    rows: Iterable[RawRow], source: Source, options: PreparationOptions, report: PreparationReport
+) -> None:
+    """Write the converted rows to the files of their splits, and fill the report's counts."""
     seen: set[bytes] = set()
-    with Splits(ledger.folder) as splits:
-        for place, split, row in rows:
-            ledger.rows_in += 1
+    with SplitWriter(report.folder) as writer:
+        for place, raw_split, row in rows:
+            report.rows_in += 1
             try:
                 if isinstance(row, DataError):
                     raise row
                 converted = source.convert(row, place)
-                _once(converted.problem, place, seen)
-                split = _split(converted, split, source, options, place)
+                _require_new_id(converted.problem, place, seen)
+                split = _choose_split(converted, raw_split, source, options, place)
             except DataError as error:
                 if "malformed" not in options.drop:
                     raise
-                detail = str(error).removeprefix(f"{place}: ")
-                ledger.drop("malformed", place=Path(str(place)).name, detail=detail)
+                # Without the folder: the output must not depend on where the input was.
+                short_place, message = Path(str(place)).name, str(error).removeprefix(f"{place}: ")
+                report.add_dropped("malformed", place=short_place, detail=message)
                 continue
             for reason in converted.left_out:
-                ledger.note(Finding("test_left_out", split, converted.problem.task_id, reason[:300]))
-            splits.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
-    ledger.counts = splits.counts
+                task_id = converted.problem.task_id
+                report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
+            writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
+    report.counts = writer.counts
 
 
-def _split(converted: Converted, split: str | None, source: Source, options: Options, place: Place) -> str:
+def _choose_split(
+    converted: Converted, raw_split: str | None, source: Source, options: PreparationOptions, place: Place
+) -> str:
+    """Return the standard split of the set, else the split in the source, else one drawn by the seed."""
     if source.split_of:
         return source.split_of(converted.problem, place)
-    return split or deal(converted, options.splits, options.seed)
+    return raw_split or assign_split(converted, options.splits, options.seed)
 
 
-def _once(problem: Problem, place: Place, seen: set[bytes]) -> None:
+def _require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:
+    """Add a problem's id to the ids seen so far; raise DataError if it is among them."""
+    # 12 bytes per id, however long it is, and no collision to fear below 10^12 ids.
     digest = hashlib.blake2b(problem.task_id.encode(), digest_size=12).digest()
     if digest in seen:
         raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
     seen.add(digest)
 
 
-def _written(folder: Path) -> Iterator[tuple[str, Problem]]:
-    yield from finished(folder / f"{split}.jsonl" for split in SPLITS if (folder / f"{split}.jsonl").exists())
+def _read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
+    files = [folder / f"{split}.jsonl" for split in SPLITS]
+    yield from read_prepared(file for file in files if file.exists())
 
 
-def _remove(bad: dict[tuple[str, str], Finding], ledger: Ledger) -> None:
-    """Write the splits that hold bad rows anew without them."""
-    for split in sorted({split for split, _ in bad}):
-        path, kept = ledger.folder / f"{split}.jsonl", ledger.folder / f"{split}.kept"
+def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationReport) -> None:
+    """Rewrite the splits that contain dropped rows, and delete splits that become empty."""
+    for split in sorted({split for split, _ in dropped}):
+        path, kept = report.folder / f"{split}.jsonl", report.folder / f"{split}.kept"
         with open(path, encoding="utf-8") as old, open(kept, "w", encoding="utf-8", newline="\n") as new:
             for line in old:
-                finding = bad.get((split, json.loads(line)["task_id"]))
+                finding = dropped.get((split, json.loads(line)["task_id"]))
                 if finding is None:
                     new.write(line)
                 else:
-                    ledger.counts[split] -= 1
-                    ledger.drop(**{name: value for name, value in asdict(finding).items() if value})
+                    report.counts[split] -= 1
+                    report.add_dropped(**{name: value for name, value in asdict(finding).items() if value})
         kept.replace(path)
-        if not ledger.counts[split]:
+        if not report.counts[split]:
             path.unlink()
-            del ledger.counts[split]
+            del report.counts[split]
 
 
-def _benchmarks(names: Iterable[str]) -> Iterator[tuple[str, Problem]]:
-    """(name, problem) of benchmarks given as NAME=PATH, or as the path of an MBPP-format file."""
-    for given in names:
-        name, _, path = given.rpartition("=")
+def _read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
+    """Yield (name, problem) of benchmarks, each given as NAME=PATH or as the path of an MBPP-format file."""
+    for argument in arguments:
+        name, _, path = argument.rpartition("=")
         if not name:
-            yield from ((Path(path).name, problem) for _, problem in finished([Path(path)]))
-        elif name not in PUBLIC:
+            yield from ((Path(path).name, problem) for _, problem in read_prepared([Path(path)]))
+        elif name not in PUBLIC_SOURCES:
             raise ValueError(
-                f"--against {given}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC)}"
+                f"--against {argument}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC_SOURCES)}"
             )
         else:
             for file, _ in input_files(Path(path)):
                 for place, _, row in read_file(file):
                     if isinstance(row, DataError):
                         raise row
-                    yield name, PUBLIC[name].convert(row, place).problem
+                    yield name, PUBLIC_SOURCES[name].convert(row, place).problem

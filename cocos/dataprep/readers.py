@@ -1,8 +1,7 @@
-"""Rows of a source, one at a time, from files (JSON, JSON lines, CSV, Parquet, gzipped or not) or from the
-hub.
+"""Streaming readers for rows of JSON, JSON lines, CSV and Parquet files and of data sets on the hub.
 
-A row that cannot be read comes as a DataError in its place, so that the caller decides whether to go on. Does
-not know what a row means.
+A row that cannot be read is yielded as a DataError, so that the caller decides whether to go on. A reader
+does not know what a row means.
 """
 
 import csv
@@ -19,8 +18,13 @@ SUFFIXES = ("jsonl", "json", "csv", "parquet")
 
 
 class RawRow(NamedTuple):
-    """Where it stands, the split that the source puts it in, and its values; a DataError where it is
-    unreadable.
+    """Row of a source before conversion.
+
+    Attributes:
+        place: Position of the row, for messages.
+        split: Split in which the source has the row; None if the source does not say.
+        row: Column -> value, or a DataError if the row cannot be read.
+
     """
 
     place: Place
@@ -29,39 +33,46 @@ class RawRow(NamedTuple):
 
 
 def input_files(path: Path) -> list[tuple[Path, str | None]]:
-    """The file itself, or a folder's train, validation, test and prompt files with the split that each is.
+    """Return (file, split) for a file, or for the train, validation, test and prompt files of a folder.
+
+    The split of a single file is None: its name does not say where its rows belong.
 
     Raises:
-        DataError: There is no such file, or none in the folder.
+        DataError: The path does not exist, the folder has none of these files, or it has two of one split.
 
     """
     if not path.is_dir():
         if not path.exists():
             raise DataError(f"{path}: no such file; give the path of a JSON, JSONL, CSV or Parquet file")
         return [(path, None)]
-    found: list[tuple[Path, str | None]] = []
+    files: list[tuple[Path, str | None]] = []
     for split in SPLITS:
-        files = [
-            path / f"{split}.{suffix}{gz}"
-            for suffix in SUFFIXES
-            for gz in ("", ".gz")
-            if (path / f"{split}.{suffix}{gz}").exists()
-        ]
-        if len(files) > 1:
-            raise DataError(f"{path}: has both {files[0].name} and {files[1].name}; keep one of them")
-        found += [(file, split) for file in files]
-    if not found:
+        candidates = [path / f"{split}.{suffix}{gz}" for suffix in SUFFIXES for gz in ("", ".gz")]
+        existing = [file for file in candidates if file.exists()]
+        if len(existing) > 1:
+            raise DataError(f"{path}: has both {existing[0].name} and {existing[1].name}; keep one of them")
+        files += [(file, split) for file in existing]
+    if not files:
         raise DataError(f"{path}: no train, validation, test or prompt file in this folder; give a file")
-    return found
+    return files
 
 
 def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
-    """Every row of a local file."""
+    """Yield every row of a local file.
+
+    Args:
+        path: A file, optionally gzipped. A suffix other than .csv and .parquet means JSON or JSON lines.
+        split: Split of the rows.
+
+    Raises:
+        DataError: The file as a whole cannot be read.
+
+    """
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".csv"):
-        yield from (RawRow(place, split, row) for place, row in _csv(path))
+        yield from (RawRow(place, split, row) for place, row in _read_csv(path))
     elif name.endswith(".parquet"):
-        yield from (RawRow(place, split, row) for place, row in _parquet(path))
+        yield from (RawRow(place, split, row) for place, row in _read_parquet(path))
     else:
         for place, row in read_rows_leniently(path):
             if not isinstance(row, (dict, DataError)):
@@ -70,8 +81,18 @@ def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
 
 
 def read_hub(repository: str, configuration: str | None, revision: str | None) -> Iterator[RawRow]:
-    """Every row of a set on the hub, streamed, with the hub's own splits."""
-    from datasets import load_dataset  # seconds and 150 MB that a local file does not cost
+    """Yield every row of a data set on the hub, streamed, with the hub's splits.
+
+    Args:
+        repository: "owner/name".
+        configuration: Name of a configuration; None for the default one.
+        revision: Commit or tag; None for the newest.
+
+    Raises:
+        DataError: The data set cannot be read.
+
+    """
+    from datasets import load_dataset  # slow to import, and local files do not need it
 
     try:
         splits = load_dataset(repository, configuration, revision=revision, streaming=True)
@@ -79,7 +100,8 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
             split = name if name in SPLITS else None
             for number, row in enumerate(rows, start=1):
                 yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
-    except (OSError, ValueError, RuntimeError) as error:  # what datasets raises without network, id or right
+    # `datasets` raises these without a network, for an unknown id, and without access rights.
+    except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise DataError(
             f"{repository}: cannot be read from the hub ({reason}); check the id and the network, "
@@ -87,9 +109,10 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
         ) from None
 
 
-def _csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
-    csv.field_size_limit(MAX_LINE_BYTES)
+def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
+    csv.field_size_limit(MAX_LINE_BYTES)  # the default of 128 KiB is too small for some test files
     try:
+        # utf-8-sig removes the byte order mark that spreadsheet programs write.
         with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             if not reader.fieldnames:
@@ -97,17 +120,7 @@ def _csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
             try:
                 for row in reader:
                     place = Place(path, reader.line_num)
-                    if None in row or None in row.values():
-                        yield (
-                            place,
-                            DataError(
-                                f"{place}: has another number of fields than the header "
-                                f"({len(reader.fieldnames)}); "
-                                "quote fields that hold commas or line ends"
-                            ),
-                        )
-                    else:
-                        yield place, row
+                    yield place, _length_error(row, place, len(reader.fieldnames)) or row
             except csv.Error as error:
                 raise DataError(f"{path}:{reader.line_num}: not valid CSV ({error}); repair it") from None
             except UnicodeDecodeError as error:
@@ -119,7 +132,17 @@ def _csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None
 
 
-def _parquet(path: Path) -> Iterator[tuple[Place, dict]]:
+def _length_error(row: dict, place: Place, num_columns: int) -> DataError | None:
+    # DictReader collects surplus fields under the key None and fills missing fields with None.
+    if None not in row and None not in row.values():
+        return None
+    return DataError(
+        f"{place}: has another number of fields than the header ({num_columns}); "
+        "quote fields that hold commas or line ends"
+    )
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[Place, dict]]:
     import pyarrow
     import pyarrow.parquet
 
@@ -131,4 +154,4 @@ def _parquet(path: Path) -> Iterator[tuple[Place, dict]]:
                     number += 1
                     yield Place(path, number, is_line=False), row
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({error}); fetch it again") from None
+        raise DataError(f"{path}: cannot be read as Parquet ({error}); download it again") from None

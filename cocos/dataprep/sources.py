@@ -1,6 +1,4 @@
-"""Which public sets there are: how a row is read, which split it belongs to, where the set comes from and
-what one may do with it.
-"""
+"""Public data sets: origin, converter, standard splits and licence of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,16 +20,18 @@ SPLITS = ("train", "validation", "test", "prompt")
 
 @dataclass(frozen=True)
 class Source:
-    """A set of problems, as its publishers have it.
+    """Set of problems in its publishers' format.
 
     Attributes:
-        name: As on the command line.
-        convert: (row, place) -> problem.
-        title: What the card calls it.
-        licence: Of the data, or what is known of it.
-        url: Where it comes from.
+        name: Name on the command line.
+        convert: (row, place) -> converted row.
+        title: Name in the data card.
+        licence: Licence of the data, as far as it is known.
+        url: Home page, or "".
         hub: Repository and configuration on the hub, or None.
-        split_of: (problem, place) -> the standard split; None where the set has none.
+        split_of: (problem, place) -> its standard split; None if the set has no standard splits.
+        raw_file: Name of the raw file, for the sets that `prepare_data.py public` prepares; else "".
+        raw_urls: JSON lists that together are the raw file; empty if the rows on the hub are.
 
     """
 
@@ -42,10 +42,12 @@ class Source:
     url: str
     hub: tuple[str, str | None] | None = None
     split_of: Callable[[Problem, Place], str] | None = None
+    raw_file: str = ""
+    raw_urls: tuple[str, ...] = ()
 
 
-def mbpp_split(problem: Problem, place: Place) -> str:
-    """MBPP's splits are ranges of ids (arXiv 2108.07732, appendix)."""
+def _mbpp_split(problem: Problem, place: Place) -> str:
+    """Return the standard split of an MBPP problem, a range of ids (arXiv 2108.07732, appendix)."""
     number = int(problem.task_id) if problem.task_id.isdecimal() else 0
     for split, ids in (
         ("prompt", range(1, 11)),
@@ -60,44 +62,60 @@ def mbpp_split(problem: Problem, place: Place) -> str:
     )
 
 
-def _test_only(problem: Problem, place: Place) -> str:
+def _test_split(problem: Problem, place: Place) -> str:
     return "test"
 
 
 _MBPP_URL = "https://github.com/google-research/google-research/tree/master/mbpp"
-PUBLIC = {
+_HUMANEVALPACK_URL = "https://github.com/bigcode-project/octopack"
+# KodCode has more than 400,000 rows on the hub. These 232 rows by its authors show every form of its tests.
+_KODCODE_DEMO = tuple(
+    f"https://raw.githubusercontent.com/KodCode-AI/kodcode/main/demo/KodCode_{part}.json"
+    for part in ("prefill_200_1741214325", "algorithm_100_1741212598", "leetcode_100_1741214688")
+)
+PUBLIC_SOURCES = {
     source.name: source
     for source in (
         Source(
             "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
-            ("google-research-datasets/mbpp", "full"), mbpp_split,
+            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, raw_file="mbpp.jsonl",
         ),
         Source(
             "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
-            ("google-research-datasets/mbpp", "sanitized"), mbpp_split,
+            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split,
+            raw_file="sanitized-mbpp.json",
         ),
         Source(
             "humaneval", from_humaneval, "HumanEval", "MIT", "https://github.com/openai/human-eval",
-            ("openai/openai_humaneval", None), _test_only,
+            hub=("openai/openai_humaneval", None), split_of=_test_split, raw_file="HumanEval.jsonl.gz",
         ),
         Source(
             "humanevalfix", from_humanevalfix, "HumanEvalFix (HumanEvalPack, Python)", "MIT",
-            "https://github.com/bigcode-project/octopack", ("bigcode/humanevalpack", "python"), _test_only,
+            _HUMANEVALPACK_URL, hub=("bigcode/humanevalpack", "python"), split_of=_test_split,
+            raw_file="humanevalpack_python.jsonl",
         ),
         Source(
             "humanevalfix-docs", partial(from_humanevalfix, field="prompt"),
-            "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT",
-            "https://github.com/bigcode-project/octopack", ("bigcode/humanevalpack", "python"), _test_only,
+            "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT", _HUMANEVALPACK_URL,
+            hub=("bigcode/humanevalpack", "python"), split_of=_test_split,
         ),
         Source(
             "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
-            ("KodCode/KodCode-V1", None),
+            hub=("KodCode/KodCode-V1", None), raw_file="kodcode_demo_232.jsonl", raw_urls=_KODCODE_DEMO,
         ),
     )
 }  # fmt: skip
 
 
-def custom(name: str, columns: dict[str, str], form: str, licence: str) -> Source:
-    """A set that we do not know by name: one's own file, or any on the hub."""
+def custom_source(name: str, columns: dict[str, str], form: str, licence: str) -> Source:
+    """Return a source for the user's own file, or for a data set on the hub that is not in `PUBLIC_SOURCES`.
+
+    Args:
+        name: "jsonl", "csv", "parquet", or "owner/name" on the hub.
+        columns: MBPP field -> column, where they differ.
+        form: Format of the tests, one of `TEST_FORMS`.
+        licence: Licence of the data, for the card.
+
+    """
     convert = partial(from_columns, columns=columns, form=form)
     return Source(name, convert, name, licence, "", (name, None) if "/" in name else None)

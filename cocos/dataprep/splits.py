@@ -1,31 +1,32 @@
-"""Train, validation or test: as the source has it, else by a hash of the seed and what the problem says.
+"""Assignment of problems to train, validation and test in sets without standard splits.
 
-A row's split depends on nothing but itself, so a set of any size is dealt out while it streams by, and rows
-of one text, or of one group, never part.
+The split of a problem depends only on the seed and on the problem. A set of any size is therefore split while
+it is streamed. Problems with the same text, or of the same group, are in the same split.
 """
 
 import hashlib
-import re
 
+from cocos.dataprep.duplicates import normalize_text
 from cocos.dataprep.formats.conversion import Converted
 
-DEALT = ("train", "validation", "test")
+ASSIGNED_SPLITS = ("train", "validation", "test")
 
 
-def deal(converted: Converted, fractions: tuple[float, float, float], seed: int) -> str:
-    """The split of a problem in a set without standard splits."""
-    key = converted.group or plain(converted.problem.text)
+def assign_split(converted: Converted, shares: tuple[float, float, float], seed: int) -> str:
+    """Return the split of a problem, drawn by a hash of the seed and its group, or its text.
+
+    Args:
+        converted: The problem and its group.
+        shares: Shares of train, validation and test; they need not sum to 1.
+        seed: Another seed gives another assignment.
+
+    """
+    key = converted.group or normalize_text(converted.problem.text)
     digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
-    point = int.from_bytes(digest[:8], "big") / 2**64 * sum(fractions)
-    for split, fraction in zip(DEALT, fractions, strict=True):
-        point -= fraction
+    point = int.from_bytes(digest[:8], "big") / 2**64 * sum(shares)  # uniform in [0, sum of shares)
+    for split, share in zip(ASSIGNED_SPLITS, shares, strict=True):
+        point -= share
         if point < 0:
             return split
-    return max(zip(fractions, DEALT, strict=True))[1]  # rounding ate the last sliver
-
-
-def plain(text: str) -> str:
-    """A text without case, marks of punctuation and spacing: what two copies of it have in common. Brackets
-    and operators stay: they can be all that tells two tasks apart.
-    """
-    return " ".join(re.findall(r"\w+|[^\w\s.,;:!?'\"`]", text.lower()))
+    # Rounding can leave a point of 0 after the last split.
+    return max(zip(shares, ASSIGNED_SPLITS, strict=True))[1]

@@ -15,11 +15,11 @@ from cocos.dataprep.formats.conversion import (
     from_kodcode,
     from_mbpp,
 )
-from cocos.dataprep.formats.humaneval import check_as_tests, helpers_of_prompt
-from cocos.dataprep.formats.indentation import without_tabs
-from cocos.dataprep.formats.pytest_files import file_as_tests
+from cocos.dataprep.formats.humaneval import prompt_helpers, split_check_function
+from cocos.dataprep.formats.indentation import tabs_to_spaces
+from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.hidden_tests import hide_tests
-from cocos.dataprep.splits import deal
+from cocos.dataprep.splits import assign_split
 from cocos.executor import Program
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row, problem_to_row
@@ -56,11 +56,13 @@ def test_asserts_that_share_a_variable_stay_one_test():
     source = (
         "def check(candidate):\n    xs = [3]\n    assert candidate(xs) == 1\n    assert candidate(xs) == 2\n"
     )
-    assert check_as_tests(source, "f").tests == (f"{source.rstrip()}\n\ncheck(f)",)
+    assert split_check_function(source, "f").tests == (f"{source.rstrip()}\n\ncheck(f)",)
 
 
 def test_the_call_that_humanevalpack_appends_is_not_run_twice():
-    tests = check_as_tests("def check(f):\n    x = 1\n    x += f(x)\n    assert x\n\ncheck(f)", "f").tests
+    tests = split_check_function(
+        "def check(f):\n    x = 1\n    x += f(x)\n    assert x\n\ncheck(f)", "f"
+    ).tests
     assert len(tests) == 1 and tests[0].count("check(f)") == 2  # the definition and one call
 
 
@@ -76,7 +78,7 @@ def test_a_helper_of_the_prompt_is_set_up_for_the_candidate_and_carried_by_the_t
     }
     problem = from_humaneval(row, PLACE).problem
     helper = "import math\ndef half(x):\n    return math.floor(x / 2)"
-    assert problem.test_setup_code == helper == helpers_of_prompt(prompt, "f")
+    assert problem.test_setup_code == helper == prompt_helpers(prompt, "f")
     assert problem.test_list == (f"{helper}\nassert f(9) == half(4)",)
 
 
@@ -156,7 +158,7 @@ def area(shape):
 
 
 def test_a_pytest_file_becomes_one_test_per_function_method_and_set_of_parameters(executor):
-    tests, left_out = file_as_tests(PYTEST)
+    tests, left_out = split_pytest_file(PYTEST)
     assert tests[:4] == tuple(
         f"surface = area\nassert surface(Shape({side} * {factor})) == {expected} * {factor} ** 2"
         for factor in (1, 10)
@@ -173,7 +175,7 @@ def test_a_pytest_file_becomes_one_test_per_function_method_and_set_of_parameter
 
 
 def test_a_single_assert_shows_expected_and_actual(executor):
-    tests = file_as_tests("from solution import f\ndef test_f():\n    assert f(1) == 2\n").tests
+    tests = split_pytest_file("from solution import f\ndef test_f():\n    assert f(1) == 2\n").tests
     assert tests == ("assert f(1) == 2",)
     [result] = executor.run([Program("def f(x): return 5", tests)])
     assert (result.verdicts[0].expected, result.verdicts[0].actual) == ("2", "5")
@@ -183,7 +185,7 @@ def test_a_test_of_several_asserts_says_which_failed_and_what_it_got(executor):
     source = (
         "def test_f():\n    x = f(1)\n    assert x == 1\n    assert f(x) == 7\n    assert f(2) in (3, 4)\n"
     )
-    tests = file_as_tests(source).tests
+    tests = split_pytest_file(source).tests
     results = executor.run(
         [Program(f"def f(x): return {body}", tests) for body in ("1", "1 if x < 2 else 0", "7")]
     )
@@ -200,7 +202,7 @@ def test_what_the_candidate_prints_can_be_asserted(executor):
         "import io, contextlib\nfrom solution import shout\ndef test_shout():\n    out = io.StringIO()\n"
         "    with contextlib.redirect_stdout(out):\n        shout()\n    assert out.getvalue() == 'A\\n'\n"
     )
-    tests = file_as_tests(source).tests
+    tests = split_pytest_file(source).tests
     right, wrong = executor.run([Program(f"def shout(): print('{word}')", tests) for word in "AB"])
     assert right.all_passed and not wrong.all_passed
 
@@ -237,7 +239,7 @@ def test_columns_of_ones_own_are_read_by_their_names_and_csv_lists_as_json():
     assert problem == Problem("7", "Add.", ("assert f() == 1",))
     row["tests"] = "assert f() == 1\nassert f() != 2"
     assert len(from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "lines").problem.test_list) == 2
-    with pytest.raises(DataError, match="f:1: field 'test_list' is text and no JSON list"):
+    with pytest.raises(DataError, match="f:1: field 'test_list' is text, not a JSON list"):
         from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "list")
     with pytest.raises(DataError, match="f:1: has no column 'query'; it has q, tests"):
         from_columns(row, PLACE, {"text": "query"}, "list")
@@ -285,16 +287,16 @@ def written(block, indent: str, step: str) -> str:
 @given(st.lists(BLOCKS, min_size=1, max_size=3), st.sampled_from(["\t", "\t\t", " \t", "  "]))
 def test_tabs_leave_the_indentation_and_nothing_else_changes(blocks, step):
     code = "".join(written(block, "", step) for block in blocks)
-    spaced = without_tabs(code)
+    spaced = tabs_to_spaces(code)
     assert ast.dump(ast.parse(spaced)) == ast.dump(ast.parse(code)) and outcome(spaced) == outcome(code)
-    assert without_tabs(spaced) == spaced
+    assert tabs_to_spaces(spaced) == spaced
 
 
 def test_tabs_become_four_spaces_where_only_tabs_indent_and_eight_where_both_do():
-    assert without_tabs("def f():\n\treturn 1") == "def f():\n    return 1"
-    assert without_tabs("if 1:\n  \tif 1:\n  \t\tx = 1") == "if 1:\n        if 1:\n                x = 1"
+    assert tabs_to_spaces("def f():\n\treturn 1") == "def f():\n    return 1"
+    assert tabs_to_spaces("if 1:\n  \tif 1:\n  \t\tx = 1") == "if 1:\n        if 1:\n                x = 1"
     assert (
-        without_tabs("if 1:\n    x = 1\n\ty = 1") == "if 1:\n    x = 1\n\ty = 1"
+        tabs_to_spaces("if 1:\n    x = 1\n\ty = 1") == "if 1:\n    x = 1\n\ty = 1"
     )  # no Python: not ours to mend
 
 
@@ -353,12 +355,12 @@ def test_splits_follow_the_shares_and_keep_equal_texts_together():
         from_mbpp({"task_id": i, "text": f"Task {i}.", "test_list": ["assert f()"]}, PLACE)
         for i in range(2000)
     ]
-    dealt = [deal(one, (0.8, 0.1, 0.1), seed=0) for one in converted]
+    dealt = [assign_split(one, (0.8, 0.1, 0.1), seed=0) for one in converted]
     assert 1540 < dealt.count("train") < 1660 and 150 < dealt.count("test") < 250  # 1600 and 200, five sigma
-    assert dealt != [deal(one, (0.8, 0.1, 0.1), seed=1) for one in converted]
+    assert dealt != [assign_split(one, (0.8, 0.1, 0.1), seed=1) for one in converted]
     shouted = [
         from_mbpp({"task_id": f"{i}!", "text": f"TASK  {i}", "test_list": ["assert f()"]}, PLACE)
         for i in range(2000)
     ]
-    assert [deal(one, (0.8, 0.1, 0.1), seed=0) for one in shouted] == dealt
-    assert {deal(one, (0, 0, 1), seed=0) for one in converted} == {"test"}
+    assert [assign_split(one, (0.8, 0.1, 0.1), seed=0) for one in shouted] == dealt
+    assert {assign_split(one, (0, 0, 1), seed=0) for one in converted} == {"test"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cocos.dataprep.sources import PUBLIC
+from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.executor import Limits
 from cocos.files.json_lines import Place
 from cocos.problems import load_problems
@@ -98,7 +98,7 @@ def test_each_test_function_of_kodcode_becomes_a_test():
     functions = sum(row["test"].count("def test_") for row, _ in problems)
     assert sum(len(problem.test_list) for _, problem in problems) == functions == 818
     assert not any("from solution" in test or "pytest" in test for _, p in problems for test in p.test_list)
-    assert len({PUBLIC["kodcode"].convert(row, Place("row", 1)).group for row, _ in problems}) == 123
+    assert len({PUBLIC_SOURCES["kodcode"].convert(row, Place("row", 1)).group for row, _ in problems}) == 123
 
 
 def test_tabs_and_crlf_are_gone_and_setup_imports_and_challenges_are_there():

@@ -4,22 +4,14 @@ import json
 from pathlib import Path
 
 from cocos.dataprep.readers import read_file
-from cocos.dataprep.sources import PUBLIC
+from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.problems import Problem
 from tests.support.paths import dataset
-
-FILES = {
-    "mbpp": "mbpp.jsonl",
-    "mbpp-sanitized": "sanitized-mbpp.json",
-    "humaneval": "HumanEval.jsonl.gz",
-    "humanevalfix": "humanevalpack_python.jsonl",
-    "kodcode": "kodcode_demo_232.jsonl",
-}
 
 
 def public(name: str) -> Path:
     """Return the file of the public set of that name, as dataset does."""
-    return dataset(FILES[name])
+    return dataset(PUBLIC_SOURCES[name].raw_file)
 
 
 def converted(name: str, **changes: str) -> list[tuple[dict, Problem]]:
@@ -30,7 +22,7 @@ def converted(name: str, **changes: str) -> list[tuple[dict, Problem]]:
         changes: field=other_field, to convert rows in which one field has the value of another.
     """
     return [
-        (row, PUBLIC[name].convert(row | {k: row[v] for k, v in changes.items()}, place).problem)
+        (row, PUBLIC_SOURCES[name].convert(row | {k: row[v] for k, v in changes.items()}, place).problem)
         for place, _, row in read_file(public(name))
     ]
 

@@ -1,1 +1,1 @@
-"""Rows and test files of public sets as MBPP-format problems."""
+"""Converters from the formats of public data sets to MBPP-format problems."""

@@ -1,6 +1,7 @@
-"""A row of a source as a Problem in MBPP format: nothing it needs to run is lost, nothing it does is changed.
+"""Conversion of a source's row to a Problem in MBPP format, one function per format.
 
-Each converter takes the row as its source has it and says what it left out. Does not know files or splits.
+A converter keeps everything that the problem needs to run and does not change what it does. It reports the
+tests that it left out. It does not know files or splits.
 """
 
 import ast
@@ -8,15 +9,15 @@ import json
 from dataclasses import replace
 from typing import NamedTuple
 
-from cocos.dataprep.formats.humaneval import Tests, check_as_tests, helpers_of_prompt
-from cocos.dataprep.formats.indentation import without_tabs
-from cocos.dataprep.formats.pytest_files import file_as_tests
-from cocos.dataprep.formats.source_edits import text_of
+from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
+from cocos.dataprep.formats.indentation import tabs_to_spaces
+from cocos.dataprep.formats.pytest_files import split_pytest_file
+from cocos.dataprep.formats.source_edits import node_source
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row
 from cocos.syntax import parse
 
-FIELDS = (
+MBPP_FIELDS = (
     "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",
     "hidden_test_list", "entry_point", "buggy_code",
 )  # fmt: skip
@@ -24,8 +25,13 @@ TEST_FORMS = ("list", "lines", "check", "pytest")
 
 
 class Converted(NamedTuple):
-    """A problem, the tests that were left out and why, and what it must share a split with ("" for
-    nothing).
+    """Converted row.
+
+    Attributes:
+        problem: The problem.
+        left_out: A reason for each test that was left out.
+        group: Problems with the same group belong in the same split; "" for no group.
+
     """
 
     problem: Problem
@@ -34,43 +40,47 @@ class Converted(NamedTuple):
 
 
 def from_mbpp(row: dict, place: Place) -> Converted:
-    """MBPP, sanitized MBPP, and what this package writes."""
+    """Convert a row of MBPP, of sanitized MBPP, or of a prepared file."""
     problem = problem_from_row(row, place)
-    tidied = replace(
+    with_spaces = replace(
         problem,
-        code=without_tabs(problem.code),
-        test_setup_code=without_tabs(problem.test_setup_code),
-        test_list=tuple(map(without_tabs, problem.test_list)),
-        hidden_test_list=tuple(map(without_tabs, problem.hidden_test_list)),
-        challenge_test_list=tuple(map(without_tabs, problem.challenge_test_list)),
+        code=tabs_to_spaces(problem.code),
+        test_setup_code=tabs_to_spaces(problem.test_setup_code),
+        test_list=tuple(map(tabs_to_spaces, problem.test_list)),
+        hidden_test_list=tuple(map(tabs_to_spaces, problem.hidden_test_list)),
+        challenge_test_list=tuple(map(tabs_to_spaces, problem.challenge_test_list)),
     )
-    return Converted(tidied)
+    return Converted(with_spaces)
 
 
 def from_humaneval(row: dict, place: Place) -> Converted:
-    """HumanEval: the text is the prompt, the reference is the prompt with its canonical solution."""
+    """Convert a row of HumanEval: the reference is the prompt followed by its canonical solution."""
     prompt = _string(row, "prompt", place)
-    return _with_check(row, place, f"Complete this function.\n\n{prompt.strip(chr(10))}")
+    prompt_lines = prompt.strip("\n")
+    return _from_check(row, place, f"Complete this function.\n\n{prompt_lines}")
 
 
 def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Converted:
-    """HumanEvalFix: the text is the buggy program, as the benchmark puts it, without the docstring.
+    """Convert a row of HumanEvalFix: the text asks to repair the buggy program.
 
     Args:
-        field: What stands above the program's body: `declaration`, or `prompt`, which has the docstring too.
+        row: The row.
+        place: Position of the row, for messages.
+        field: The field above the buggy body: `declaration` as in the benchmark, or `prompt`, which
+            includes the docstring.
 
     """
     buggy = _string(row, field, place) + _string(row, "buggy_solution", place)
-    converted = _with_check(row, place, f"Fix the bugs in this function.\n\n{buggy}")
+    converted = _from_check(row, place, f"Fix the bugs in this function.\n\n{buggy}")
     return converted._replace(problem=replace(converted.problem, buggy_code=buggy.strip("\n").rstrip()))
 
 
 def from_kodcode(row: dict, place: Place) -> Converted:
-    """KodCode: pytest files over a module `solution`; a question and its variants stay in one split."""
-    tests = _tests(row, "test" if "test" in row else "test_code", place, "pytest")
+    """Convert a row of KodCode: a pytest file tests the module `solution`."""
+    tests = _extract_tests(row, "test" if "test" in row else "test_code", place, "pytest")
     task_id = _string(row, "question_id", place)
-    known = row.get("test_info") or [{}]
-    names = {info.get("function_name") for info in known} if isinstance(known, list) else set()
+    info = row.get("test_info") or [{}]
+    names = {function.get("function_name") for function in info} if isinstance(info, list) else set()
     problem = _problem(
         place,
         task_id=task_id,
@@ -79,43 +89,48 @@ def from_kodcode(row: dict, place: Place) -> Converted:
         test_list=tests.tests,
         entry_point=names.pop() if len(names) == 1 else None,
     )
-    return Converted(problem, tests.left_out, task_id.rpartition("_")[0])
+    # Ids end with the style of the question: 00000001_I and 00000001_C are variants of one question.
+    return Converted(problem, tests.left_out, group=task_id.rpartition("_")[0])
 
 
 def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) -> Converted:
-    """Any row whose columns are named by their MBPP field.
+    """Convert a row with columns of any name.
 
     Args:
-        row: Values as JSON, CSV or Parquet has them; in CSV a list is written as JSON.
-        place: For messages.
-        columns: Field -> column; a field that is not named is looked for under its own name.
-        form: How `test_list` is written: `list` of tests, `lines` (a program of asserts), `check`
-            (HumanEval), `pytest`.
+        row: Values as JSON, CSV or Parquet contains them; in CSV a list is a cell of JSON text.
+        place: Position of the row, for messages.
+        columns: MBPP field -> column. A field that is not in it is read from the column of its own name.
+        form: Format of `test_list`: `list` of tests, `lines` (a program of asserts), `check` (HumanEval) or
+            `pytest` (a test file).
 
     """
-    named = {field: row[columns.get(field, field)] for field in FIELDS if columns.get(field, field) in row}
+    values = {
+        field: row[columns.get(field, field)] for field in MBPP_FIELDS if columns.get(field, field) in row
+    }
     if missing := [column for column in columns.values() if column not in row]:
         raise DataError(
             f"{place}: has no column {missing[0]!r}; it has {', '.join(map(str, row))}: see --columns"
         )
-    if "text" not in named and "prompt" in row:
-        named["text"] = row["prompt"]
+    if "text" not in values and "prompt" in row:
+        values["text"] = row["prompt"]
     left_out: tuple[str, ...] = ()
     if form != "list":
-        named["test_list"], left_out = _tests(named, "test_list", place, form, named.get("entry_point") or "")
+        entry_point = values.get("entry_point") or ""
+        values["test_list"], left_out = _extract_tests(values, "test_list", place, form, entry_point)
     for field in ("test_list", "test_imports", "challenge_test_list", "hidden_test_list"):
-        named[field] = _listed(named.get(field), field, place)
-    given = {field: value for field, value in named.items() if value is not None}
-    return from_mbpp(given, place)._replace(left_out=left_out)
+        values[field] = _list_value(values.get(field), field, place)
+    present = {field: value for field, value in values.items() if value is not None}
+    return from_mbpp(present, place)._replace(left_out=left_out)
 
 
-def _with_check(row: dict, place: Place, text: str) -> Converted:
+def _from_check(row: dict, place: Place, text: str) -> Converted:
+    """Convert a row whose tests are HumanEval's check() function."""
     prompt, name = _string(row, "prompt", place), _string(row, "entry_point", place)
     try:
-        helpers = helpers_of_prompt(prompt, name)
+        helpers = prompt_helpers(prompt, name)
     except ValueError as error:
         raise DataError(f"{place}: field 'prompt' {error}; repair the row") from None
-    tests = _tests(row, "test", place, "check", name, helpers)
+    tests = _extract_tests(row, "test", place, "check", name, helpers)
     problem = _problem(
         place,
         task_id=_string(row, "task_id", place),
@@ -129,35 +144,39 @@ def _with_check(row: dict, place: Place, text: str) -> Converted:
 
 
 def _problem(place: Place, **fields: object) -> Problem:
-    given = {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items() if v is not None}
-    return from_mbpp(given, place).problem
+    """Build a problem through MBPP's validation; fields that are None are omitted."""
+    row = {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items() if v is not None}
+    return from_mbpp(row, place).problem
 
 
-def _tests(row: dict, field: str, place: Place, form: str, entry_point: str = "", helpers: str = "") -> Tests:
+def _extract_tests(
+    row: dict, field: str, place: Place, form: str, entry_point: str = "", helpers: str = ""
+) -> ExtractedTests:
+    """Read a field in one of `TEST_FORMS` except `list`."""
     source = _string(row, field, place).replace("\r\n", "\n").replace("\r", "\n")
     try:
         if form == "check":
             if not entry_point:
                 raise ValueError("needs the field 'entry_point' beside it")
-            return check_as_tests(source, entry_point, helpers)
-        return file_as_tests(source) if form == "pytest" else _lines(source)
+            return split_check_function(source, entry_point, helpers)
+        return split_pytest_file(source) if form == "pytest" else _split_asserts(source)
     except ValueError as error:
         raise DataError(f"{place}: field {field!r} {error}; repair the row, or --drop malformed") from None
 
 
-def _lines(source: str) -> Tests:
-    """Each top-level statement of a program of asserts as a test."""
+def _split_asserts(source: str) -> ExtractedTests:
+    """Split a program of asserts into one test per assert."""
     try:
         tree = parse(source)
     except (SyntaxError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None
-    if other := [node for node in tree.body if not isinstance(node, ast.Assert)]:
-        raise ValueError(f"has more than asserts in it: {text_of(source, other[0])[:80]!r}")
-    return Tests(tuple(text_of(source, node) for node in tree.body))
+    if others := [node for node in tree.body if not isinstance(node, ast.Assert)]:
+        raise ValueError(f"has more than asserts in it: {node_source(source, others[0])[:80]!r}")
+    return ExtractedTests(tuple(node_source(source, node) for node in tree.body))
 
 
-def _listed(value: object, field: str, place: Place) -> object:
-    """A list, also where CSV has it as JSON text; None where the cell is empty."""
+def _list_value(value: object, field: str, place: Place) -> object:
+    """Return a list for a list, a tuple or JSON text, as CSV contains it; None for an empty cell."""
     if isinstance(value, str):
         if not value.strip():
             return None
@@ -165,8 +184,8 @@ def _listed(value: object, field: str, place: Place) -> object:
             return json.loads(value)
         except (ValueError, RecursionError):
             raise DataError(
-                f'{place}: field {field!r} is text and no JSON list; write ["assert ..."], '
-                "or say --tests lines"
+                f'{place}: field {field!r} is text, not a JSON list; write ["assert ..."], '
+                "or use --tests lines"
             ) from None
     return list(value) if isinstance(value, tuple) else value
 
@@ -175,5 +194,7 @@ def _string(row: dict, field: str, place: Place) -> str:
     value = row.get(field)
     if not isinstance(value, str):
         found = "missing" if field not in row else type(value).__name__
-        raise DataError(f"{place}: field {field!r} is {found}; expected a string: is this another source?")
+        raise DataError(
+            f"{place}: field {field!r} is {found}; expected a string: check that SOURCE names this data set"
+        )
     return value

@@ -1,37 +1,43 @@
-"""HumanEval's check(candidate) as tests of their own: one per assert, or the whole function where its asserts
-hang together.
+"""Conversion of HumanEval's `check(candidate)` function to independent tests.
 
-Knows HumanEval (arXiv 2107.03374) and HumanEvalPack, whose `test` calls check() itself. A test names the
-function under test instead of `candidate`, so that it reads like MBPP's.
+Each assert becomes a test, unless asserts depend on each other: then the whole function is one test. Handles
+HumanEval (arXiv 2107.03374) and HumanEvalPack, whose `test` field also calls check(). The tests call the
+function under test by its name instead of `candidate`, as MBPP's tests do.
 """
 
 import ast
 from typing import NamedTuple
 
-from cocos.dataprep.formats.source_edits import bound_at_top, bound_names, read_names, rename, text_of
+from cocos.dataprep.formats.source_edits import (
+    bound_names,
+    defined_names,
+    node_source,
+    read_names,
+    substitute_names,
+)
 from cocos.syntax import parse
 
 
-class Tests(NamedTuple):
-    """Tests, and what was left out of them and why."""
+class ExtractedTests(NamedTuple):
+    """Tests of a problem, and a reason for each test that was left out."""
 
     tests: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
 
-def check_as_tests(source: str, entry_point: str, helpers: str = "") -> Tests:
-    """The tests of a HumanEval row.
+def split_check_function(source: str, entry_point: str, helpers: str = "") -> ExtractedTests:
+    """Split a check() function into tests.
 
     Args:
-        source: The program text that defines check().
+        source: Program text that defines check().
         entry_point: Name of the function under test.
         helpers: Definitions of the prompt that the tests may use.
 
     Raises:
-        ValueError: There is no check() of one parameter, or it does not parse.
+        ValueError: The text does not parse, has no check() with one parameter, or check() asserts nothing.
 
     """
-    tree = _parsed(source)
+    tree = _parse(source)
     checks = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"]
     if len(checks) != 1 or len(checks[0].args.args) != 1:
         raise ValueError("has no function check(candidate)")
@@ -42,74 +48,97 @@ def check_as_tests(source: str, entry_point: str, helpers: str = "") -> Tests:
     if not any(isinstance(inner, ast.Assert) for node in body for inner in ast.walk(node)):
         raise ValueError("asserts nothing in check()")
     others = [node for node in tree.body if node is not check and not _is_dispensable(node)]
-    slices = [] if others else _slices(body)
-    own = set().union(*map(bound_names, body))
-    if slices and not own & {candidate, entry_point}:
+    assert_groups = [] if others else _group_by_assert(body)
+    assigned = set().union(*map(bound_names, body))
+    # Substitution is by name: it would be wrong if check() assigned to one of the two names.
+    if assert_groups and not assigned & {candidate, entry_point}:
         tests = []
-        for nodes in slices:
-            text = "\n".join(rename(source, node, {candidate: entry_point}) for node in nodes)
-            tests.append(_with_helpers(text, helpers))
+        for nodes in assert_groups:
+            text = "\n".join(substitute_names(source, node, {candidate: entry_point}) for node in nodes)
+            tests.append(_prepend_helpers(text, helpers))
     else:
-        parts = [*(text_of(source, node) for node in others), text_of(source, check), f"check({entry_point})"]
-        tests, vacuous = [_with_helpers("\n\n".join(parts), helpers)], []
-    return Tests(tuple(tests), tuple(f"{text_of(source, node)}: holds for any program" for node in vacuous))
+        definitions = [*(node_source(source, node) for node in others), node_source(source, check)]
+        tests = [_prepend_helpers("\n\n".join([*definitions, f"check({entry_point})"]), helpers)]
+        vacuous = []  # they stay in the text of check()
+    return ExtractedTests(
+        tuple(tests), tuple(f"{node_source(source, node)}: holds for any program" for node in vacuous)
+    )
 
 
-def helpers_of_prompt(prompt: str, entry_point: str) -> str:
-    """What a prompt defines beside the function under test, with the imports that it needs, or ""."""
-    tree = _parsed(prompt + "    pass\n")
-    defining = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign))]
-    others = [
-        node
-        for node in defining
-        if entry_point not in bound_at_top(node)
-        and (not isinstance(node, ast.Assign) or bound_at_top(node) & read_names(tree))
+def prompt_helpers(prompt: str, entry_point: str) -> str:
+    """Return what a prompt defines besides the function under test, and its imports; "" if nothing.
+
+    Raises:
+        ValueError: The prompt does not parse.
+
+    """
+    tree = _parse(prompt + "    pass\n")  # a prompt ends after the docstring, or even after the signature
+    definitions = [
+        node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign))
     ]
-    if not others:
+    helpers = [
+        node
+        for node in definitions
+        if entry_point not in defined_names(node)
+        and (not isinstance(node, ast.Assign) or defined_names(node) & read_names(tree))
+    ]
+    if not helpers:
         return ""
     imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return "\n".join(text_of(prompt, node) for node in (*imports, *others))
+    return "\n".join(node_source(prompt, node) for node in (*imports, *helpers))
 
 
-def _with_helpers(test: str, helpers: str) -> str:
+def _prepend_helpers(test: str, helpers: str) -> str:
+    """Return the test, preceded by the helpers if it uses one of them.
+
+    Each test carries its own copy, so that it does not depend on what the candidate did with these names.
+    """
     if not helpers:
         return test
-    tree = parse(helpers)
-    defined = {name for node in tree.body if not isinstance(node, ast.Import) for name in bound_at_top(node)}
+    statements = [node for node in parse(helpers).body if not isinstance(node, ast.Import)]
+    defined = {name for node in statements for name in defined_names(node)}
     return f"{helpers}\n{test}" if defined & read_names(parse(test)) else test
 
 
-def _slices(body: list[ast.stmt]) -> list[list[ast.stmt]]:
-    """Each asserting statement with the statements before it that bind what it reads; [] where they share
-    such a statement.
+def _group_by_assert(body: list[ast.stmt]) -> list[list[ast.stmt]]:
+    """Group each asserting statement with the earlier statements that bind the names it reads.
+
+    Returns:
+        One group per asserting statement; [] if check() cannot be split: two groups need the same assignment,
+        which the first assert may have changed, or a statement has an unknown effect.
+
     """
-    slices: list[list[ast.stmt]] = []
+    groups: list[list[ast.stmt]] = []
     used: set[ast.stmt] = set()
-    before: list[ast.stmt] = []
+    bindings: list[ast.stmt] = []
     for node in body:
         if any(isinstance(inner, ast.Assert) for inner in ast.walk(node)):
             needed, chosen = read_names(node), []
-            for earlier in reversed(before):
+            # Backwards, so that the names read by a chosen statement are known before the ones above it.
+            for earlier in reversed(bindings):
                 if bound_names(earlier) & needed:
                     chosen.append(earlier)
                     needed |= read_names(earlier)
-            own = {earlier for earlier in chosen if not isinstance(earlier, (ast.Import, ast.ImportFrom))}
-            if used & own:
+            # Two groups may share an import, but not a variable.
+            variables = {one for one in chosen if not isinstance(one, (ast.Import, ast.ImportFrom))}
+            if used & variables:
                 return []
-            used |= own
-            slices.append([*reversed(chosen), node])
+            used |= variables
+            groups.append([*reversed(chosen), node])
         elif isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)):
-            before.append(node)
-        elif not _prints(node):
+            bindings.append(node)
+        elif not _has_no_effect(node):
             return []
-    return slices
+    return groups
 
 
 def _is_vacuous(node: ast.stmt) -> bool:
+    """Return whether a statement is an assert of a true constant, such as HumanEval's `assert True`."""
     return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant) and bool(node.test.value)
 
 
-def _prints(node: ast.stmt) -> bool:
+def _has_no_effect(node: ast.stmt) -> bool:
+    """Return whether a test may lose a statement: pass, a constant, a name, or a call of print."""
     match node:
         case ast.Pass() | ast.Expr(value=ast.Constant() | ast.Name() | ast.Call(func=ast.Name(id="print"))):
             return True
@@ -117,7 +146,7 @@ def _prints(node: ast.stmt) -> bool:
 
 
 def _is_dispensable(node: ast.stmt) -> bool:
-    """METADATA, a docstring, and the call of check() that HumanEvalPack brings along."""
+    """Return whether a top-level statement is METADATA, a docstring, or HumanEvalPack's call of check()."""
     match node:
         case ast.Assign(targets=[ast.Name(id="METADATA")]) | ast.Expr(value=ast.Constant()):
             return True
@@ -126,7 +155,7 @@ def _is_dispensable(node: ast.stmt) -> bool:
     return False
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         return parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:

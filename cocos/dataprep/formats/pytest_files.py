@@ -1,230 +1,279 @@
-"""A pytest file as tests of their own: one per test function, per method of a test class, per set of
-parameters.
+"""Conversion of a pytest file to independent tests that run without pytest.
 
-Each test carries the imports, helpers and fixtures that it needs and nothing else. What pytest alone can do
-(capsys, tmp_path, xfail, async tests) is left out by name.
+Each test function, each method of a test class and each set of parameters becomes one test: one test is one
+verdict, and rewards count verdicts. A test carries the imports, helpers and fixtures that it needs, nothing
+else. Tests are left out, by name and with the reason, if they
+
+    - are async, or marked skip, skipif, xfail, usefixtures or patch;
+    - need a built-in fixture (capsys, tmp_path), or a fixture that yields or has options;
+    - have parameters that are computed, marked, or do not match their names.
 """
 
 import ast
 import itertools
-from dataclasses import dataclass, field
 
-from cocos.dataprep.formats.humaneval import Tests
-from cocos.dataprep.formats.pytest_idioms import decorator_name, in_plain_words
-from cocos.dataprep.formats.source_edits import bound_at_top, bound_names, read_names, rename, text_of
+from cocos.dataprep.formats.humaneval import ExtractedTests
+from cocos.dataprep.formats.pytest_idioms import decorator_name, replace_pytest_calls
+from cocos.dataprep.formats.source_edits import (
+    bound_names,
+    defined_names,
+    node_source,
+    read_names,
+    substitute_names,
+)
 from cocos.syntax import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-MODULES = ("solution",)
+MODULES_UNDER_TEST = ("solution",)  # KodCode's name
+UNSUPPORTED_MARKS = ("skip", "skipif", "xfail", "usefixtures", "patch")
 
 
-class _Unsupported(ValueError):
-    """A test cannot stand by itself; the message says why."""
+class _UnsupportedTest(ValueError):
+    """A test cannot run without pytest; the message gives the reason."""
 
 
-def file_as_tests(source: str, modules: tuple[str, ...] = MODULES) -> Tests:
-    """The tests of a pytest file.
+def split_pytest_file(source: str, modules: tuple[str, ...] = MODULES_UNDER_TEST) -> ExtractedTests:
+    """Split a pytest file into tests.
 
     Args:
-        source: The file's text.
-        modules: Names by which it imports the module under test; those imports are resolved away.
+        source: Text of the file.
+        modules: Names by which the file imports the module under test. These imports are removed, because a
+            candidate's names are in the same namespace as the test.
 
     Raises:
-        ValueError: It does not parse, or no test in it can stand by itself.
+        ValueError: The file does not parse, or no test in it can be converted.
 
     """
     try:
-        source = in_plain_words(source, modules)
-        file = _File(source, parse(source), modules)
+        source = replace_pytest_calls(source, modules)
+        file = _TestFile(source, parse(source), modules)
     except (SyntaxError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None
     tests: list[str] = []
     left_out: list[str] = []
-    for name, function, owner in file.functions():
+    for name, function, owner in file.test_functions():
         try:
-            tests += file.tests_of(function, owner)
-        except _Unsupported as reason:
+            tests += file.convert(function, owner)
+        except _UnsupportedTest as reason:
             left_out.append(f"{name}: {reason}")
     if not tests:
         raise ValueError("; ".join(left_out) or "has no test function")
-    return Tests(tuple(tests), tuple(left_out))
+    return ExtractedTests(tuple(tests), tuple(left_out))
 
 
-@dataclass
-class _File:
-    """A test file in plain words, and who defines what in it."""
+class _TestFile:
+    """Test file without pytest calls, and an index of what its top-level statements define.
 
-    source: str
-    tree: ast.Module
-    modules: tuple[str, ...]
-    makers: dict[str, ast.stmt] = field(default_factory=dict)  # name -> the statement that defines it
-    always: list[ast.stmt] = field(
-        default_factory=list
-    )  # statements that define nothing and still do something
-    aliases: dict[str, str] = field(default_factory=dict)  # name here -> name in the module under test
-    fixtures: dict[str, Function] = field(default_factory=dict)
+    Attributes:
+        definitions: Name -> the statement that defines it.
+        fixtures: Name -> fixture function.
+        side_effects: Statements that define nothing, such as `sys.path.append(...)`; every test carries them.
+        aliases: Local name -> name in the module under test, for `from solution import area as surface`.
 
-    def __post_init__(self) -> None:
-        for node in self.tree.body:
+    """
+
+    def __init__(self, source: str, tree: ast.Module, modules: tuple[str, ...]) -> None:
+        self.source, self.tree = source, tree
+        self.definitions: dict[str, ast.stmt] = {}
+        self.fixtures: dict[str, Function] = {}
+        self.side_effects: list[ast.stmt] = []
+        self.aliases: dict[str, str] = {}
+        removed_imports = (*modules, "pytest")
+        for node in tree.body:
             match node:
-                case ast.ImportFrom(module=module, names=names) if module in (*self.modules, "pytest"):
+                case ast.ImportFrom(module=module, names=names) if module in removed_imports:
                     if module != "pytest":
                         self.aliases |= {a.asname: a.name for a in names if a.asname}
-                case ast.Import(names=names) if all(a.name in (*self.modules, "pytest") for a in names):
+                case ast.Import(names=names) if all(a.name in removed_imports for a in names):
                     pass
                 case ast.If(test=test) if "__name__" in ast.unparse(test):
-                    pass
+                    pass  # `if __name__ == "__main__": pytest.main()`
                 case ast.Expr(value=ast.Constant()):
-                    pass
+                    pass  # a docstring
                 case ast.Expr(value=ast.Call(func=ast.Name(id=name))) if name.startswith("test"):
-                    pass
+                    pass  # a test called by hand; it is converted anyway
                 case ast.FunctionDef() if any(decorator_name(d) == "fixture" for d in node.decorator_list):
                     self.fixtures[node.name] = node
                 case _:
-                    for name in bound_at_top(node):
-                        self.makers.setdefault(name, node)
-                    if not bound_at_top(node):
-                        self.always.append(node)
+                    self._add_statement(node)
 
-    def functions(self) -> list[tuple[str, Function, ast.ClassDef | None]]:
-        """Every test function with its name and the class that it is a method of."""
-        found: list[tuple[str, Function, ast.ClassDef | None]] = []
+    def _add_statement(self, node: ast.stmt) -> None:
+        names = defined_names(node)
+        for name in names:
+            self.definitions.setdefault(name, node)
+        if not names:
+            self.side_effects.append(node)
+
+    def test_functions(self) -> list[tuple[str, Function, ast.ClassDef | None]]:
+        """Return every test function with its full name and, for a method, its class."""
+        functions: list[tuple[str, Function, ast.ClassDef | None]] = []
         for node in self.tree.body:
             if isinstance(node, Function) and node.name.startswith("test"):
-                found.append((node.name, node, None))
+                functions.append((node.name, node, None))
             elif isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or _is_unittest(node)):
                 methods = [m for m in node.body if isinstance(m, Function) and m.name.startswith("test")]
-                found += [(f"{node.name}.{method.name}", method, node) for method in methods]
-        return found
+                functions += [(f"{node.name}.{method.name}", method, node) for method in methods]
+        return functions
 
-    def tests_of(self, function: Function, owner: ast.ClassDef | None) -> list[str]:
-        """The texts of one test function's tests, one per set of parameters."""
+    def convert(self, function: Function, owner: ast.ClassDef | None) -> list[str]:
+        """Return the tests of one test function, one per set of parameters.
+
+        Args:
+            function: The test function.
+            owner: The class that it is a method of.
+
+        Raises:
+            _UnsupportedTest: The function cannot run without pytest.
+
+        """
         if isinstance(function, ast.AsyncFunctionDef):
-            raise _Unsupported("is asynchronous")
+            raise _UnsupportedTest("is asynchronous")
         for decorator in function.decorator_list + (owner.decorator_list if owner else []):
-            if decorator_name(decorator) in ("skip", "skipif", "xfail", "usefixtures", "patch"):
-                raise _Unsupported(f"is marked {ast.unparse(decorator)}")
-        names = [argument.arg for argument in function.args.args][1 if owner else 0 :]
-        return [self._test(function, owner, names, values) for values in _parameters(function)]
+            if decorator_name(decorator) in UNSUPPORTED_MARKS:
+                raise _UnsupportedTest(f"is marked {ast.unparse(decorator)}")
+        parameters = [argument.arg for argument in function.args.args][1 if owner else 0 :]
+        return [self._test(function, owner, parameters, values) for values in _parameter_sets(function)]
 
     def _test(
-        self, function: Function, owner: ast.ClassDef | None, names: list[str], values: dict[str, ast.expr]
+        self,
+        function: Function,
+        owner: ast.ClassDef | None,
+        parameters: list[str],
+        values: dict[str, ast.expr],
     ) -> str:
-        given = {name: text_of(self.source, value) for name, value in values.items()}
+        """Return the test for one set of parameters, in the shortest form that means the same.
+
+        A single assert becomes that assert with the values in the place of the parameters: the executor then
+        reports the expected and the actual value. Asserts alone become these asserts. Everything else keeps
+        the function and calls it.
+        """
+        arguments = {name: node_source(self.source, value) for name, value in values.items()}
         needed: list[ast.AST] = [*values.values(), owner or function]
-        for name in names:
-            if name not in given:
-                given[name] = self._fixture(name, needed)
-        body = [node for node in function.body if not _is_docstring(node)]
+        for name in parameters:
+            if name not in arguments:
+                arguments[name] = self._fixture_call(name, needed)
         context = self._context(needed, owner or function)
-        single = body[0] if len(body) == 1 and isinstance(body[0], ast.Assert) else None
-        is_plain = all(isinstance(node, ast.Assert) for node in body) and not set(names) & bound_names(
-            function.args
-        )
-        if owner is None and single and not bound_names(single) & given.keys():
-            return "\n".join([*context, rename(self.source, single, given)])
-        if owner is None and is_plain:
-            return "\n".join([*context, *(text_of(self.source, node) for node in body)])
-        arguments = ", ".join(given[name] for name in names)
-        return "\n".join([*context, *self._call(function, owner, arguments)])
+        if owner is None:
+            body = [node for node in function.body if not _is_docstring(node)]
+            only_asserts = all(isinstance(node, ast.Assert) for node in body)
+            # A name that the assert binds itself, as in `all(x > 0 for x in xs)`, must not be replaced.
+            if only_asserts and len(body) == 1 and not bound_names(body[0]) & arguments.keys():
+                return "\n".join([*context, substitute_names(self.source, body[0], arguments)])
+            if only_asserts and not parameters:
+                return "\n".join([*context, *(node_source(self.source, node) for node in body)])
+        call = self._call(function, owner, ", ".join(arguments[name] for name in parameters))
+        return "\n".join([*context, *call])
 
     def _call(self, function: Function, owner: ast.ClassDef | None, arguments: str) -> list[str]:
+        """Return the lines that define a test function and call it."""
         if owner is None:
-            return [text_of(self.source, function), f"{function.name}({arguments})"]
-        text = _without_pytest_marks(self.source, owner)
+            return [node_source(self.source, function), f"{function.name}({arguments})"]
+        class_source = _without_pytest_marks(self.source, owner)
         if _is_unittest(owner):
-            return [text, f"{owner.name}({function.name!r}).debug()"]
+            # debug() runs setUp, the method and tearDown, and lets a failure through as an exception.
+            return [class_source, f"{owner.name}({function.name!r}).debug()"]
+        lines = [class_source, f"case = {owner.name}()"]
         methods = {node.name: node for node in owner.body if isinstance(node, ast.FunctionDef)}
-        lines = [text, f"case = {owner.name}()"]
         if "setup_method" in methods:
             takes_method = len(methods["setup_method"].args.args) > 1
             lines.append(f"case.setup_method({'None' if takes_method else ''})")
         return [*lines, f"case.{function.name}({arguments})"]
 
-    def _fixture(self, name: str, needed: list[ast.AST]) -> str:
-        """The call that makes a fixture; what it needs is added to `needed`."""
+    def _fixture_call(self, name: str, needed: list[ast.AST]) -> str:
+        """Return the call that makes a fixture's value, and add what the call needs to `needed`."""
         if name not in self.fixtures:
-            raise _Unsupported(f"needs the pytest fixture {name!r}")
+            raise _UnsupportedTest(f"needs the pytest fixture {name!r}")
         fixture = self.fixtures[name]
         if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(fixture)):
-            raise _Unsupported(f"needs the fixture {name!r}, which cleans up after itself")
+            raise _UnsupportedTest(f"needs the fixture {name!r}, which cleans up after itself")
         if any(isinstance(d, ast.Call) for d in fixture.decorator_list):
-            raise _Unsupported(f"needs the fixture {name!r}, which has options")
-        self.makers.setdefault(name, fixture)
+            raise _UnsupportedTest(f"needs the fixture {name!r}, which has options")
+        self.definitions.setdefault(name, fixture)
         needed.append(ast.Name(name, ast.Load()))
-        arguments = [self._fixture(argument.arg, needed) for argument in fixture.args.args]
+        arguments = [self._fixture_call(argument.arg, needed) for argument in fixture.args.args]
         return f"{name}({', '.join(arguments)})"
 
-    def _context(self, needed: list[ast.AST], itself: ast.AST) -> list[str]:
-        """Imports and definitions that the nodes need, directly or through each other, in the file's
-        order.
+    def _context(self, needed: list[ast.AST], test: ast.AST) -> list[str]:
+        """Return the texts of all top-level statements that a test needs, in the file's order.
+
+        A test carries copies of its imports and helpers instead of sharing them as setup code: it runs alone,
+        and a test that breaks a helper's state cannot make the next one fail.
+
+        Args:
+            needed: Nodes whose names must be defined.
+            test: The test function or class itself, which is not part of its context.
+
         """
-        chosen: dict[ast.stmt, None] = dict.fromkeys(self.always)
-        waiting: list[ast.AST] = [*needed, *self.always]
+        chosen: dict[ast.stmt, None] = dict.fromkeys(self.side_effects)
+        queue: list[ast.AST] = [*needed, *self.side_effects]
         read: set[str] = set()
-        while waiting:
-            node = waiting.pop()
+        while queue:
+            node = queue.pop()
+            # `total += 1` binds total, but reads it as well.
             names = read_names(node) | (bound_names(node) if isinstance(node, ast.AugAssign) else set())
             for name in names - read:
                 read.add(name)
-                maker = self.makers.get(name)
-                if maker is not None and maker is not itself and maker not in chosen:
-                    chosen[maker] = None
-                    waiting.append(maker)
-        imports = ["import math"] if "math" in read and "math" not in self.makers else []
-        renamed = [f"{here} = {there}" for here, there in self.aliases.items() if here in read]
-        order = {node: number for number, node in enumerate(self.tree.body)}
-        texts = [_with_decorators(self.source, node) for node in sorted(chosen, key=order.__getitem__)]
-        return [*imports, *renamed, *texts]
+                definition = self.definitions.get(name)
+                if definition is not None and definition is not test and definition not in chosen:
+                    chosen[definition] = None
+                    queue.append(definition)
+        # replace_pytest_calls may have introduced math.isclose.
+        imports = ["import math"] if "math" in read and "math" not in self.definitions else []
+        aliases = [f"{local} = {name}" for local, name in self.aliases.items() if local in read]
+        position = {node: number for number, node in enumerate(self.tree.body)}
+        texts = [_with_decorators(self.source, node) for node in sorted(chosen, key=position.__getitem__)]
+        return [*imports, *aliases, *texts]
 
 
-def _parameters(function: Function) -> list[dict[str, ast.expr]]:
-    """Every set of parameters that parametrize marks give a function; one empty set where there is no
-    mark.
-    """
+def _parameter_sets(function: Function) -> list[dict[str, ast.expr]]:
+    """Return every set of parameters that parametrize marks give a function; one empty set without a mark."""
     marks = [d for d in function.decorator_list if decorator_name(d) == "parametrize"]
-    sets: list[list[dict[str, ast.expr]]] = []
-    for mark in reversed(marks):  # the mark next to the function varies fastest last, as pytest runs them
+    sets_per_mark: list[list[dict[str, ast.expr]]] = []
+    for mark in reversed(marks):  # pytest's order: the mark next to the function varies slowest
         assert isinstance(mark, ast.Call)
         arguments = mark.args + [k.value for k in mark.keywords if k.arg in ("argnames", "argvalues")]
         if len(arguments) < 2 or not isinstance(arguments[1], (ast.List, ast.Tuple)):
-            raise _Unsupported("has parameters that are not written out")
+            raise _UnsupportedTest("has parameters that are not written out")
         try:
             names = ast.literal_eval(arguments[0])
         except ValueError:
-            raise _Unsupported("has parameter names that are not written out") from None
+            raise _UnsupportedTest("has parameter names that are not written out") from None
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-        sets.append([_case(names, value) for value in arguments[1].elts])
+        sets_per_mark.append([_parameter_set(names, value) for value in arguments[1].elts])
     return [
-        {name: value for part in case for name, value in part.items()} for case in itertools.product(*sets)
+        {name: value for part in parts for name, value in part.items()}
+        for parts in itertools.product(*sets_per_mark)
     ]
 
 
-def _case(names: list[str], value: ast.expr) -> dict[str, ast.expr]:
+def _parameter_set(names: list[str], value: ast.expr) -> dict[str, ast.expr]:
+    """Return name -> value for one element of a parametrize list."""
     if isinstance(value, ast.Call) and decorator_name(value) == "param":
         if any(keyword.arg == "marks" for keyword in value.keywords):
-            raise _Unsupported("has parameters with marks of their own")
+            raise _UnsupportedTest("has parameters with marks of their own")
         values = value.args
     elif len(names) == 1:
         values = [value]
     elif isinstance(value, (ast.Tuple, ast.List)):
         values = value.elts
     else:
-        raise _Unsupported("has parameters that are not written out")
+        raise _UnsupportedTest("has parameters that are not written out")
     if len(values) != len(names) or any(isinstance(v, ast.Starred) for v in values):
-        raise _Unsupported("has parameters that do not fit their names")
+        raise _UnsupportedTest("has parameters that do not fit their names")
     return dict(zip(names, values, strict=True))
 
 
 def _with_decorators(source: str, node: ast.stmt) -> str:
+    """Return the text of a statement with its decorators, except @pytest.fixture."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        decorators = [f"@{text_of(source, d)}" for d in node.decorator_list if decorator_name(d) != "fixture"]
-        return "\n".join([*decorators, text_of(source, node)])
-    return text_of(source, node)
+        decorators = [d for d in node.decorator_list if decorator_name(d) != "fixture"]
+        return "\n".join([*(f"@{node_source(source, d)}" for d in decorators), node_source(source, node)])
+    return node_source(source, node)
 
 
 def _without_pytest_marks(source: str, owner: ast.ClassDef) -> str:
-    text = text_of(source, owner)
+    """Return the text of a test class with the pytest decorators of its methods removed."""
+    text = node_source(source, owner)
     if "pytest" not in text:
         return text
     tree = parse(text)

@@ -1,120 +1,122 @@
-"""What a test file says in pytest's words, said in the standard library's: programs are executed without
-pytest.
+"""Replacement of pytest calls in a test file by the standard library, since the executor runs without pytest.
 
 `pytest.raises` becomes unittest's assertRaises, `x == pytest.approx(y)` becomes math.isclose with pytest's
-tolerances, `pytest.fail` an AssertionError; names of the module under test lose their prefix, since the
-candidate's names are simply there.
+default tolerances, and `pytest.fail` becomes an AssertionError. `solution.f` becomes `f`: the candidate's
+names are in the same namespace as the test.
 """
 
 import ast
 
-from cocos.dataprep.formats.source_edits import Edit, apply, text_of
+from cocos.dataprep.formats.source_edits import Edit, apply_edits, node_source
 from cocos.syntax import parse
 
 
-def in_plain_words(source: str, modules: tuple[str, ...]) -> str:
-    """The test file without pytest's calls and without the module under test.
+def replace_pytest_calls(source: str, modules: tuple[str, ...]) -> str:
+    """Return the test file without pytest's calls and without the prefix of the module under test.
 
     Args:
         source: A test file that parses.
         modules: Names by which the file imports the module under test.
 
     Raises:
-        ValueError: It uses something of pytest that has no plain counterpart.
+        ValueError: A pytest call has no counterpart in the standard library.
 
     """
+    # A pass replaces only the outermost calls; calls inside their arguments are left to the next pass.
     while True:
-        tree = parse(source)
-        edits = _Words(source, tree, modules).edits()
+        edits = _Pass(source, parse(source), modules).edits()
         if not edits:
             return source
-        source = apply(source, edits)
+        source = apply_edits(source, edits)
 
 
 def decorator_name(decorator: ast.expr) -> str:
-    """`pytest.mark.parametrize` as "parametrize", however it was imported."""
+    """Return the last part of a decorator's name: "parametrize" for `@pytest.mark.parametrize(...)`."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
     return ast.unparse(node).split(".")[-1]
 
 
-class _Words:
-    """The edits of one pass over a file; edits inside edits are left to the next pass."""
+class _Pass:
+    """Search for replaceable expressions in one version of a test file."""
 
     def __init__(self, source: str, tree: ast.Module, modules: tuple[str, ...]) -> None:
-        self.source, self.tree, self.modules = source, tree, modules
-        self.prefixes: set[str] = set()  # names that stand for the module under test
-        self.words: dict[str, str] = {}  # names that stand for something of pytest
+        self.source, self.tree = source, tree
+        self.module_names: set[str] = set()  # local names of the module under test
+        self.pytest_names: dict[str, str] = {}  # local name -> name in pytest
         for node in ast.walk(tree):
             match node:
                 case ast.Import(names=aliases):
-                    self.prefixes |= {a.asname or a.name for a in aliases if a.name in modules}
+                    self.module_names |= {a.asname or a.name for a in aliases if a.name in modules}
                 case ast.ImportFrom(module="pytest", names=aliases):
-                    self.words |= {a.asname or a.name: a.name for a in aliases}
-        excepted = [n for n in ast.walk(tree) if isinstance(n, ast.With)]
+                    self.pytest_names |= {a.asname or a.name: a.name for a in aliases}
+        # Targets of `with ...assertRaises(...) as caught`: an earlier pass has replaced pytest.raises there.
         self.caught = {
             item.optional_vars.id
-            for node in excepted
+            for node in ast.walk(tree)
+            if isinstance(node, ast.With)
             for item in node.items
             if isinstance(item.optional_vars, ast.Name) and "assertRaises" in ast.unparse(item.context_expr)
         }
 
     def edits(self) -> list[Edit]:
+        """Return the replacement of every node that has one."""
         edits = []
         for node in ast.walk(self.tree):
-            text = self._plain(node)
+            text = self._replacement(node)
             if text is not None:
                 edits.append(Edit(node, text))  # type: ignore[arg-type]
         return edits
 
-    def _word(self, node: ast.AST) -> str | None:
+    def _pytest_name(self, node: ast.AST) -> str | None:
+        """Return "approx" for `pytest.approx` and for `approx` imported from pytest; None for other nodes."""
         match node:
             case ast.Attribute(value=ast.Name(id="pytest"), attr=name):
                 return name
             case ast.Name(id=name):
-                return self.words.get(name)
+                return self.pytest_names.get(name)
         return None
 
-    def _plain(self, node: ast.AST) -> str | None:
+    def _replacement(self, node: ast.AST) -> str | None:
         match node:
-            case ast.Attribute(value=value, attr=name) if ast.unparse(value) in self.prefixes:
+            case ast.Attribute(value=value, attr=name) if ast.unparse(value) in self.module_names:
                 return name
+            # pytest calls the caught exception `value`, unittest calls it `exception`.
             case ast.Attribute(value=ast.Name(id=caught), attr="value") if caught in self.caught:
                 return f"{caught}.exception"
-            case ast.Call(func=function) if self._word(function) == "raises":
-                return self._raises(node)
+            case ast.Call(func=function) if self._pytest_name(function) == "raises":
+                return self._assert_raises(node)
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                for one, other in ((left, right), (right, left)):
-                    if isinstance(other, ast.Call) and self._word(other.func) == "approx":
-                        return self._isclose(one, other)
+                for value, other in ((left, right), (right, left)):
+                    if isinstance(other, ast.Call) and self._pytest_name(other.func) == "approx":
+                        return self._is_close(value, other)
             case ast.Expr(value=ast.Call(func=function, args=[value, *_])) if (
-                self._word(function) == "approx"
+                self._pytest_name(function) == "approx"
             ):
-                return text_of(self.source, value)  # compares nothing, as it stands
-            case ast.Expr(value=ast.Call(func=function, args=args)) if self._word(function) == "fail":
-                reason = text_of(self.source, args[0]) if args else "'pytest.fail'"
+                return node_source(self.source, value)  # a statement `approx(x)` compares nothing
+            case ast.Expr(value=ast.Call(func=function, args=args)) if self._pytest_name(function) == "fail":
+                reason = node_source(self.source, args[0]) if args else "'pytest.fail'"
                 return f"raise AssertionError({reason})"
         return None
 
-    def _raises(self, call: ast.Call) -> str:
-        arguments = ", ".join(text_of(self.source, argument) for argument in call.args)
+    def _assert_raises(self, call: ast.Call) -> str:
+        arguments = ", ".join(node_source(self.source, argument) for argument in call.args)
+        # __import__ needs no import statement, so that the test stays a single statement where it was one.
         match call.keywords:
             case []:
                 return f"__import__('unittest').TestCase().assertRaises({arguments})"
             case [ast.keyword(arg="match", value=pattern)]:
-                words = text_of(self.source, pattern)
-                return f"__import__('unittest').TestCase().assertRaisesRegex({arguments}, {words})"
+                regex = node_source(self.source, pattern)
+                return f"__import__('unittest').TestCase().assertRaisesRegex({arguments}, {regex})"
         raise ValueError(f"uses {ast.unparse(call)}, which has no plain counterpart")
 
-    def _isclose(self, one: ast.expr, approx: ast.Call) -> str:
-        tolerance = {k.arg: text_of(self.source, k.value) for k in approx.keywords}
+    def _is_close(self, value: ast.expr, approx: ast.Call) -> str:
+        tolerance = {k.arg: node_source(self.source, k.value) for k in approx.keywords}
         collections = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
-        if (
-            len(approx.args) != 1
-            or isinstance(approx.args[0], collections)
-            or tolerance.keys() - {"rel", "abs"}
-        ):
+        is_scalar = len(approx.args) == 1 and not isinstance(approx.args[0], collections)
+        if not is_scalar or tolerance.keys() - {"rel", "abs"}:
             raise ValueError(f"uses {ast.unparse(approx)[:80]}, which has no plain counterpart")
-        default_rel = "0" if "abs" in tolerance else "1e-06"  # as pytest has it
+        # pytest.approx: rel 1e-6 and abs 1e-12 by default; abs alone switches the relative tolerance off.
+        default_rel = "0" if "abs" in tolerance else "1e-06"
         rel, absolute = tolerance.get("rel", default_rel), tolerance.get("abs", "1e-12")
-        sides = f"{text_of(self.source, one)}, {text_of(self.source, approx.args[0])}"
-        return f"math.isclose({sides}, rel_tol={rel}, abs_tol={absolute})"
+        operands = f"{node_source(self.source, value)}, {node_source(self.source, approx.args[0])}"
+        return f"math.isclose({operands}, rel_tol={rel}, abs_tol={absolute})"

@@ -1,5 +1,6 @@
-"""Program text changed at the positions of its syntax tree, so that comments, quotes and line breaks stay as
-they were.
+"""Edits of program text at the positions of syntax tree nodes, and the names that nodes read and bind.
+
+Edits change the text instead of unparsing the tree: comments, quotes and line breaks stay as they were.
 """
 
 import ast
@@ -10,53 +11,61 @@ from cocos.syntax import parse
 
 
 class Edit(NamedTuple):
-    """The text that takes the place of a node."""
+    """Replacement text for a node."""
 
     node: ast.expr | ast.stmt
     text: str
 
 
-def apply(source: str, edits: Iterable[Edit]) -> str:
-    """The source with every node replaced; of two nodes one inside the other, the outer one is."""
-    data = source.encode()
-    starts = [0]
+def apply_edits(source: str, edits: Iterable[Edit]) -> str:
+    """Replace nodes of a program by text. An edit inside another edit's node is ignored."""
+    data = source.encode()  # the columns of ast nodes count UTF-8 bytes
+    line_starts = [0]
     for line in data.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+        line_starts.append(line_starts[-1] + len(line))
+    # The negative end sorts the longest of the edits with the same start first: the outer one.
     spans = sorted(
         (
-            starts[node.lineno - 1] + node.col_offset,
-            -(starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)),
+            line_starts[node.lineno - 1] + node.col_offset,
+            -(line_starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)),
             text,
         )
         for node, text in edits
     )
-    parts, done = [], 0
-    for start, end, text in spans:
-        if start >= done:
-            parts += [data[done:start], text.encode()]
-            done = -end
-    return b"".join([*parts, data[done:]]).decode()
+    parts, position = [], 0
+    for start, negative_end, text in spans:
+        if start >= position:
+            parts += [data[position:start], text.encode()]
+            position = -negative_end
+    return b"".join([*parts, data[position:]]).decode()
 
 
-def text_of(source: str, node: ast.AST) -> str:
-    """The node's own text, without decorators."""
+def node_source(source: str, node: ast.AST) -> str:
+    """Return the text of a node, without decorators."""
     return ast.get_source_segment(source, node) or ast.unparse(node)
 
 
-def rename(source: str, node: ast.expr | ast.stmt, names: Mapping[str, str]) -> str:
-    """The text of a node with names replaced by expressions."""
-    text = text_of(source, node)
-    dedented = parse(text)  # positions within the text alone
+def substitute_names(source: str, node: ast.expr | ast.stmt, replacements: Mapping[str, str]) -> str:
+    """Return the text of a node with names replaced by expressions.
+
+    Args:
+        source: The program that contains the node.
+        node: An expression or a statement.
+        replacements: Name -> text of the expression that replaces it.
+
+    """
+    text = node_source(source, node)
+    tree = parse(text)  # parsed again, because positions must count from the start of this text
     edits = [
-        Edit(inner, names[inner.id])
-        for inner in ast.walk(dedented)
-        if isinstance(inner, ast.Name) and inner.id in names
+        Edit(inner, replacements[inner.id])
+        for inner in ast.walk(tree)
+        if isinstance(inner, ast.Name) and inner.id in replacements
     ]
-    return apply(text, edits)
+    return apply_edits(text, edits)
 
 
 def read_names(node: ast.AST) -> set[str]:
-    """Names that the node reads, at whatever depth."""
+    """Return the names that a node reads, at any depth."""
     return {
         inner.id
         for inner in ast.walk(node)
@@ -65,7 +74,7 @@ def read_names(node: ast.AST) -> set[str]:
 
 
 def bound_names(node: ast.AST) -> set[str]:
-    """Names that the node binds or changes, at whatever depth; parameters count."""
+    """Return the names that a node binds or changes, at any depth, parameters included."""
     names: set[str] = set()
     for inner in ast.walk(node):
         match inner:
@@ -75,6 +84,7 @@ def bound_names(node: ast.AST) -> set[str]:
                 names.add(name)
             case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 names.add(name)
+            # `xs[0] = 1` and `x.y = 1` change the object that x names.
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 names |= {n.id for n in ast.walk(inner.value) if isinstance(n, ast.Name)}
             case ast.ExceptHandler(name=str(name)):
@@ -82,10 +92,10 @@ def bound_names(node: ast.AST) -> set[str]:
     return names
 
 
-def bound_at_top(node: ast.stmt) -> set[str]:
-    """Names that a statement adds to the namespace that it stands in."""
-    match node:
+def defined_names(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement adds to its namespace: of a function, only its own name."""
+    match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}
         case _:
-            return bound_names(node)
+            return bound_names(statement)

@@ -1,15 +1,12 @@
-"""Checks: what executing and comparing a set shows about it."""
+"""Checks that execute a data set, and the check command."""
 
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from cocos.dataprep.checks import check_references, constant_programs
-from cocos.dataprep.duplicates import meaning, overlaps
+from cocos.dataprep.reference_checks import check_references, constant_programs
 from cocos.executor import Executor
 from cocos.problems import Problem, save_problems
 from tests.support.paths import ROOT
@@ -52,82 +49,6 @@ def test_only_constants_that_the_tests_leave_open_are_tried():
     assert values("assert f(1)", "assert f(2) is True") == ["True"]
     assert values("assert f(1)", "assert not f(2)") == []
     assert "None" in values("assert len(f(1)) < 3")
-
-
-def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_one():
-    other = "def f(x):\n    '''Other words.'''\n    return 2*x  # layout"
-    problems = [
-        ("train", replace(GOOD, task_id="1")),
-        ("train", replace(GOOD, task_id="2", text="double", code="def g(): pass")),
-        ("test", replace(GOOD, task_id="3", text="Twice.", code=other)),
-        ("validation", replace(GOOD, task_id="4", text="Else.", code="def h(): return 1")),
-    ]
-    results = overlaps(problems, [("humaneval", replace(GOOD, task_id="HE/1", text="ELSE", code=""))], 0.8)
-    assert [(f.kind, f.split, f.task_id, f.detail, f.other) for f in results] == [
-        ("leak", "train", "1", "same code", "test/3"),
-        ("duplicate", "train", "2", "same text", "train/1"),
-        ("contaminated", "validation", "4", "same text", "humaneval/HE/1"),
-    ]
-
-
-WORDS = [
-    "count",
-    "the",
-    "words",
-    "of",
-    "a",
-    "long",
-    "sentence",
-    "that",
-    "begin",
-    "with",
-    "some",
-    "letter",
-    "and",
-    "end",
-    "with",
-    "another",
-    "one",
-]
-
-
-def test_a_row_of_a_benchmark_and_of_another_split_is_told_of_both():
-    problems = [("train", replace(GOOD, task_id="1")), ("test", replace(GOOD, task_id="2"))]
-    results = overlaps(problems, [("b", replace(GOOD, task_id="3"))], 0.8)
-    assert {(f.kind, f.task_id, f.other) for f in results} == {
-        ("leak", "1", "test/2"), ("contaminated", "1", "b/3"), ("contaminated", "2", "b/3"),
-    }  # fmt: skip
-
-
-@settings(max_examples=40, deadline=None, database=None)
-@given(st.sets(st.integers(0, len(WORDS) - 1), max_size=3))
-def test_near_copies_are_found_exactly_where_their_likeness_says_so(changed):
-    text = " ".join("else" if i in changed else word for i, word in enumerate(WORDS))
-    one, other = (
-        {tuple(t.split()[i : i + 3]) for i in range(len(WORDS) - 2)} for t in (" ".join(WORDS), text)
-    )
-    share = len(one & other) / len(one | other)
-    problems = [
-        ("test", Problem("1", " ".join(WORDS), ("assert f()",))),
-        ("train", Problem("2", text, ("assert f()",))),
-    ]
-    results = overlaps(problems, [], similarity=0.6)
-    if not changed:
-        assert [(f.kind, f.detail) for f in results] == [("leak", "same text")]
-    elif share >= 0.6:
-        assert [(f.kind, f.detail, f.task_id) for f in results] == [
-            ("near_leak", f"text {share:.0%} alike", "2")
-        ]
-    else:
-        assert results == []
-
-
-def test_two_programs_mean_the_same_whatever_their_layout_and_docstrings():
-    assert meaning("def f(x):\n  return x+1") == meaning(
-        '"""Doc."""\ndef f(x):\n    "More."\n    return (x + 1)  # one'
-    )
-    assert meaning("def f(x): return x + 1") != meaning("def f(x): return x + 2")
-    assert meaning("def f(") == meaning("") == ""
 
 
 def test_check_reports_what_it_finds_and_says_so_by_its_status(prepare, tmp_path, capsys):

@@ -1,0 +1,40 @@
+"""Findings about a prepared row, and the kinds of findings."""
+
+from dataclasses import dataclass
+
+# The option --drop accepts these names, except test_left_out.
+FINDING_KINDS = {
+    "malformed": "the row cannot be read as a problem",
+    "test_left_out": "a test cannot stand by itself, or holds for any program; the row's others remain",
+    "failing": "the reference does not pass the tests",
+    "flaky": "the reference passes under one random seed and fails under another",
+    "slow": "the reference takes long",
+    "untested": "no test asserts anything",
+    "constant": "a function that always returns the same passes every test",
+    "duplicate": "the same text or code occurs earlier in the split",
+    "leak": "the same text or code occurs in another split",
+    "contaminated": "the same text or code occurs in a named benchmark",
+    "near_duplicate": "nearly the same text or code occurs earlier in the split",
+    "near_leak": "nearly the same text or code occurs in another split",
+    "near_contaminated": "nearly the same text or code occurs in a named benchmark",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Finding about a row.
+
+    Attributes:
+        kind: One of `FINDING_KINDS`.
+        split: Split of the row.
+        task_id: Id of the row within the split.
+        detail: Description; it is the same in every run.
+        other: `split/task_id` of the row that this row repeats, or "".
+
+    """
+
+    kind: str
+    split: str
+    task_id: str
+    detail: str
+    other: str = ""

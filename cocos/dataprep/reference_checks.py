@@ -1,0 +1,163 @@
+"""Checks that execute a data set: references that fail, are flaky or slow, and tests that a constant passes.
+
+A failure of the executor raises an exception; it is never reported as a finding about a problem.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from itertools import islice
+
+from cocos.dataprep.findings import Finding
+from cocos.dataprep.formats.source_edits import defined_names
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
+from cocos.problems import Problem
+from cocos.syntax import parse
+
+BATCH_SIZE = 64  # problems whose programs are submitted at a time, so that a large set is not held in memory
+# Tried when the tests do not reveal which value they expect.
+COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
+
+
+def check_references(
+    problems: Iterable[tuple[str, Problem]], executor: Executor, num_seeds: int, slow_s: float
+) -> Iterator[Finding]:
+    """Execute every reference, and every constant function that could pass; yield what they show.
+
+    Args:
+        problems: (split, problem), streamed.
+        executor: A running executor; the caller closes it.
+        num_seeds: Runs per reference, each with a different seed of `random`.
+        slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
+
+    Raises:
+        ExecutorError: The executor failed, so nothing is known about a program.
+
+    """
+    stream = iter(problems)
+    while batch := list(islice(stream, BATCH_SIZE)):
+        submitted = [
+            (
+                [executor.submit(_seeded_reference(problem, seed)) for seed in range(num_seeds)]
+                if problem.code
+                else [],
+                [(value, executor.submit(program)) for value, program in constant_programs(problem)],
+            )
+            for _, problem in batch
+        ]
+        for (split, problem), (references, constants) in zip(batch, submitted, strict=True):
+            results = [_result(future) for future in references]
+            for kind, detail in _reference_findings(problem, results, slow_s):
+                yield Finding(kind, split, problem.task_id, detail)
+            passing = [value for value, future in constants if _result(future).all_passed]
+            if passing:
+                yield Finding("constant", split, problem.task_id, f"return {passing[0]}")
+
+
+def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
+    """Return the constant functions that could pass a problem's tests.
+
+    Returns:
+        (constant as source text, program to execute). Empty if two tests expect different values, or if no
+        function under test is known.
+
+    """
+    functions = _functions_under_test(problem)
+    literals = map(_expected_literal, problem.scored_tests)
+    expected = {literal for literal in literals if literal is not None}
+    if not functions or len(expected) > 1:
+        return []
+    values = expected or set(COMMON_CONSTANTS)
+    return [
+        (
+            value,
+            Program(
+                "\n".join(f"def {name}(*args, **kwargs):\n    return {value}" for name in sorted(functions)),
+                problem.scored_tests,
+                problem.setup,
+            ),
+        )
+        for value in sorted(values)
+    ]
+
+
+def _seeded_reference(problem: Problem, seed: int) -> Program:
+    # MBPP's references must pass the challenge tests too.
+    tests = problem.scored_tests + problem.challenge_test_list
+    return Program(problem.code, tests, f"{problem.setup}\n__import__('random').seed({seed})")
+
+
+def _result(future: "Future[ExecutionResult]") -> ExecutionResult:
+    result = future.result()
+    if result.is_infra_failure:
+        raise ExecutorError(f"the executor failed, so nothing is known about a program: {result.infra_error}")
+    return result
+
+
+def _reference_findings(
+    problem: Problem, results: Sequence[ExecutionResult], slow_s: float
+) -> Iterator[tuple[str, str]]:
+    """Yield (kind, detail) for a problem and the results of its reference, one per seed."""
+    if not any(_asserts(test) for test in problem.scored_tests):
+        yield "untested", "no assert, raise or call of an assert method in any test"
+    if not results:
+        return
+    outcomes = {tuple(verdict.passed for verdict in result.verdicts) for result in results}
+    if len(outcomes) > 1:
+        yield "flaky", f"{sum(result.all_passed for result in results)} of {len(results)} runs pass"
+    elif not results[0].all_passed:
+        yield "failing", _describe_first_failure(results[0].verdicts)
+    if max(result.duration_s for result in results) > slow_s:
+        yield "slow", f"more than {slow_s:g} s"
+
+
+def _describe_first_failure(verdicts: Sequence[Verdict]) -> str:
+    number, verdict = next((n, v) for n, v in enumerate(verdicts, start=1) if not v.passed)
+    # Addresses differ from run to run, and a finding must not.
+    message = re.sub(r"0x[0-9a-f]{6,}", "0x...", verdict.message or "")
+    return f"test {number} of {len(verdicts)}: {verdict.status}, {verdict.error_type}: {message}"[:300]
+
+
+def _functions_under_test(problem: Problem) -> set[str]:
+    """Return the entry point, or else the functions of the reference that the first test calls."""
+    if problem.entry_point:
+        return {problem.entry_point}
+    called = {
+        node.func.id
+        for node in ast.walk(parse(problem.test_list[0]))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    if not problem.code:
+        return called - set(dir(builtins))
+    try:
+        defined = {name for node in parse(problem.code).body for name in defined_names(node)}
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    return called & defined
+
+
+def _expected_literal(test: str) -> str | None:
+    """Return the literal that a test expects of a call, or None if the test has another form."""
+    match parse(test).body:
+        case [ast.Assert(test=ast.Compare(left=ast.Call(), ops=[ast.Eq() | ast.Is()], comparators=[value]))]:
+            try:
+                return repr(ast.literal_eval(value))
+            except (ValueError, TypeError, RecursionError, MemoryError):
+                return None
+        case [ast.Assert(test=ast.Call(func=ast.Name()))]:
+            return "True"
+        case [ast.Assert(test=ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name())))]:
+            return "False"
+    return None
+
+
+def _asserts(test: str) -> bool:
+    """Return whether a test contains an assert, a raise, or a call of an assert method."""
+    for node in ast.walk(parse(test)):
+        if isinstance(node, (ast.Assert, ast.Raise)):
+            return True
+        if isinstance(node, ast.Call) and "assert" in ast.unparse(node.func).lower():
+            return True
+    return False

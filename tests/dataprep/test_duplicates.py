@@ -1,0 +1,87 @@
+"""Exact and near duplicates within a set and with benchmarks."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cocos.dataprep.duplicates import find_duplicates, normalize_code
+from cocos.problems import Problem
+
+GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
+WORDS = [
+    "count",
+    "the",
+    "words",
+    "of",
+    "a",
+    "long",
+    "sentence",
+    "that",
+    "begin",
+    "with",
+    "some",
+    "letter",
+    "and",
+    "end",
+    "with",
+    "another",
+    "one",
+]
+
+
+def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_one():
+    other = "def f(x):\n    '''Other words.'''\n    return 2*x  # layout"
+    problems = [
+        ("train", replace(GOOD, task_id="1")),
+        ("train", replace(GOOD, task_id="2", text="double", code="def g(): pass")),
+        ("test", replace(GOOD, task_id="3", text="Twice.", code=other)),
+        ("validation", replace(GOOD, task_id="4", text="Else.", code="def h(): return 1")),
+    ]
+    results = find_duplicates(
+        problems, [("humaneval", replace(GOOD, task_id="HE/1", text="ELSE", code=""))], 0.8
+    )
+    assert [(f.kind, f.split, f.task_id, f.detail, f.other) for f in results] == [
+        ("leak", "train", "1", "same code", "test/3"),
+        ("duplicate", "train", "2", "same text", "train/1"),
+        ("contaminated", "validation", "4", "same text", "humaneval/HE/1"),
+    ]
+
+
+def test_a_row_of_a_benchmark_and_of_another_split_is_told_of_both():
+    problems = [("train", replace(GOOD, task_id="1")), ("test", replace(GOOD, task_id="2"))]
+    results = find_duplicates(problems, [("b", replace(GOOD, task_id="3"))], 0.8)
+    assert {(f.kind, f.task_id, f.other) for f in results} == {
+        ("leak", "1", "test/2"), ("contaminated", "1", "b/3"), ("contaminated", "2", "b/3"),
+    }  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(st.sets(st.integers(0, len(WORDS) - 1), max_size=3))
+def test_near_copies_are_found_exactly_where_their_likeness_says_so(changed):
+    text = " ".join("else" if i in changed else word for i, word in enumerate(WORDS))
+    one, other = (
+        {tuple(t.split()[i : i + 3]) for i in range(len(WORDS) - 2)} for t in (" ".join(WORDS), text)
+    )
+    share = len(one & other) / len(one | other)
+    problems = [
+        ("test", Problem("1", " ".join(WORDS), ("assert f()",))),
+        ("train", Problem("2", text, ("assert f()",))),
+    ]
+    results = find_duplicates(problems, [], similarity=0.6)
+    if not changed:
+        assert [(f.kind, f.detail) for f in results] == [("leak", "same text")]
+    elif share >= 0.6:
+        assert [(f.kind, f.detail, f.task_id) for f in results] == [
+            ("near_leak", f"text {share:.0%} alike", "2")
+        ]
+    else:
+        assert results == []
+
+
+def test_two_programs_mean_the_same_whatever_their_layout_and_docstrings():
+    assert normalize_code("def f(x):\n  return x+1") == normalize_code(
+        '"""Doc."""\ndef f(x):\n    "More."\n    return (x + 1)  # one'
+    )
+    assert normalize_code("def f(x): return x + 1") != normalize_code("def f(x): return x + 2")
+    assert normalize_code("def f(") == normalize_code("") == ""
