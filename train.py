@@ -1,67 +1,62 @@
-"""Stage 2: multi-turn RLOO with a reward from executed unit tests.
+"""Stage 2: multi-turn RLOO with rewards from executed unit tests.
 
     python train.py --model_name_or_path BOOST_MODEL --train_data train.jsonl --dev_data dev.jsonl \\
         --output_dir OUT
 
-Config -> problems -> CoCoSTrainer -> save. With --dev_data the checkpoint with the best greedy acc@T is what
-is saved. --dry_run says what a run would do and need, and stops.
+With --dev_data, the checkpoint with the best greedy accuracy in the last turn is saved. --dry_run checks the
+inputs, prints what the run would do and need, and exits.
 """
 
 from pathlib import Path
 
-from trl import ModelConfig, get_peft_config, get_quantization_config
+from trl import get_peft_config, get_quantization_config
 
-from cocos.config import CoCoSConfig, longest_wait_s, model_init_kwargs, open_executor, prompt_protocol
-from cocos.config.command_line import parse, run
+from cocos.config import CoCoSConfig, open_executor
+from cocos.config.command_line import parse_options
+from cocos.config.training_inputs import load_training_inputs
+from cocos.distributed import connect_deepspeed
+from cocos.entry_point import run_command
 from cocos.files.durable import save_json
 from cocos.files.run_record import run_record, sha256
-from cocos.generation.tokenizer import load_tokenizer
-from cocos.planning.dry_run import report
-from cocos.problems import load_problems
-from cocos.training.checkpoints import StopOnSigterm, resume_point
+from cocos.planning.dry_run import dry_run
+from cocos.training.callbacks import StopOnSigterm
+from cocos.training.checkpoints import find_checkpoint
 from cocos.training.trainer import CoCoSTrainer
 
 
 def main() -> None:
-    """The story of a CoCoS run."""
-    args, model_args = parse((CoCoSConfig, ModelConfig), __doc__)
-    checkpoint = resume_point(args.resume_from_checkpoint, args.output_dir)
+    """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
+    args = parse_options(CoCoSConfig, __doc__)
+    checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
+    inputs = load_training_inputs(args)
     if args.dry_run:
         if args.process_index == 0:
-            print(report(args, model_args))
+            print(dry_run(args, inputs))
         return
-    problems = load_problems(args.train_data)
-    dev_problems = load_problems(args.dev_data) if args.dev_data else []
-    protocol = prompt_protocol(args)
-    tokenizer = load_tokenizer(
-        model_args.model_name_or_path, model_args.model_revision, args.trust_remote_code
-    )
-    args.model_init_kwargs = model_init_kwargs(args, model_args)
-    with open_executor(args, longest_wait_s(args)) as executor:
+    connect_deepspeed(args.deepspeed, args.use_cpu)
+    with open_executor(args, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
-            model=model_args.model_name_or_path,
+            model=args.model_name_or_path,
             args=args,
-            problems=problems,
-            dev_problems=dev_problems,
+            problems=inputs.problems,
+            dev_problems=inputs.dev_problems,
             executor=executor,
-            protocol=protocol,
-            tokenizer=tokenizer,
-            peft_config=get_peft_config(model_args),
-            quantization_config=get_quantization_config(model_args),
+            protocol=inputs.protocol,
+            tokenizer=inputs.tokenizer,
+            peft_config=get_peft_config(args),
+            quantization_config=get_quantization_config(args),
             callbacks=[StopOnSigterm()],
         )
         if trainer.is_world_process_zero():
             data = {
                 path: sha256(path) for path in (args.train_data, args.dev_data, args.few_shot_data) if path
             }
-            facts = run_record(
-                args, model_args, data_sha256=data, isolation=executor.isolation, feedback="none"
-            )
+            record = run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none")
             Path(args.output_dir).mkdir(parents=True, exist_ok=True)
-            save_json(facts, Path(args.output_dir) / "run.json")
+            save_json(record, Path(args.output_dir) / "run.json")
             print(
                 f"executor isolation: {executor.isolation}\n"
-                f"first prompt:\n{protocol.first_turn(problems[0])}",
+                f"first prompt:\n{inputs.protocol.first_turn(inputs.problems[0])}",
                 flush=True,
             )
         trainer.train(resume_from_checkpoint=checkpoint)
@@ -70,4 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run_command(main)

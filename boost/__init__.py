@@ -1,1 +1,1 @@
-"""The stage before CoCoS: supervised fine-tuning that teaches the two-turn format."""
+"""The stage before CoCoS: supervised fine-tuning that teaches a base model the two-turn format."""

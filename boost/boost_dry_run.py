@@ -1,4 +1,4 @@
-"""What a Boost run would do, without its weights: the first row of each kind, steps, memory.
+"""Report of boost_train.py --dry_run: first rows, number of updates, estimated memory and seconds, warnings.
 
 python boost/boost_train.py --config configs/boost_qwen2.5-1.5b.yaml --dry_run
 """
@@ -7,79 +7,76 @@ import math
 from collections.abc import Sequence
 
 from transformers import AutoConfig, PreTrainedTokenizerBase
-from trl import ModelConfig, get_peft_config
+from trl import get_peft_config
 
-from boost.data import load_tokenized
+from boost.boost_inputs import BoostInputs
+from boost.boost_rows import TokenizedRow
 from cocos.config import BoostConfig
-from cocos.generation.tokenizer import encode, load_tokenizer
-from cocos.planning.dry_run import memory_text, model_text, warnings_text
-from cocos.planning.memory import Load
-from cocos.planning.run_sizes import model_shape, run_setting
+from cocos.planning.estimate_text import memory_text, model_text, warnings_text
+from cocos.planning.run_shapes import model_shape, run_layout
 from cocos.planning.schedule import A10, A100, training_seconds
+from cocos.planning.shapes import Workload
 from cocos.prompts import BEGIN, CORRECT
 
-Row = dict[str, list[int]]
 
-
-def report(args: BoostConfig, model_args: ModelConfig) -> str:
-    """All that can be known of a Boost run before its weights are loaded.
+def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
+    """Check a Boost run as far as it goes without weights, and return the report.
 
     Raises:
-        ValueError: What would stop the run before its first step: rows, model, tokenizer or adapter.
+        ValueError: Model or adapter would stop the run before its first update.
 
     """
-    name, revision = model_args.model_name_or_path, model_args.model_revision
-    tokenizer = load_tokenizer(name, revision, args.trust_remote_code)
-    config = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=args.trust_remote_code)
-    shape = model_shape(config, get_peft_config(model_args), args.trust_remote_code)
-    setting = run_setting(args, model_args, config, has_reference=False)
-
-    def rows_of(path: str) -> list[Row]:
-        return load_tokenized(path, lambda text, start: encode(tokenizer, text, start), args.max_length)
-
-    rows = rows_of(args.train_data)
-    dev_rows = rows_of(args.eval_data) if args.eval_data else []
-    lengths = sorted(len(row["input_ids"]) for row in rows + dev_rows)
+    tokenizer, rows, eval_rows = inputs
+    config = AutoConfig.from_pretrained(
+        args.model_name_or_path, revision=args.model_revision, trust_remote_code=args.trust_remote_code
+    )
+    shape = model_shape(config, get_peft_config(args), args.trust_remote_code)
+    layout = run_layout(args, config, has_reference=False)
+    lengths = sorted(len(row["input_ids"]) for row in rows + eval_rows)
+    median, longest = lengths[len(lengths) // 2], lengths[-1]
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * len(rows) / batch)
-    load = Load(
+    workload = Workload(
         rollout_rows=0,
         scoring_rows=0,
         update_rows=args.per_device_train_batch_size,
         prompt=0,
-        answer=lengths[-1],
+        answer=longest,
     )
-    tokens = sum(len(row["input_ids"]) for row in rows) / len(rows) * batch / args.world_size
-    times = ", ".join(
-        f"{args.world_size} x {card.name}: {training_seconds(shape, setting, card, tokens):.1f}"
+    mean_length = sum(len(row["input_ids"]) for row in rows) / len(rows)
+    local_tokens = mean_length * batch / args.world_size
+    seconds = ", ".join(
+        f"{args.world_size} x {card.name}: {training_seconds(shape, layout, card, local_tokens):.1f}"
         for card in (A10, A100)
     )
-    warnings = [f"a row has {lengths[-1]} tokens, beyond the model's context of {shape.context}"]
+    warnings = []
+    if longest > shape.context:
+        warnings.append(f"a row has {longest} tokens, beyond the model's context of {shape.context}")
     return "\n\n".join(
         [
-            model_text(name, shape, setting),
-            f"data: {len(rows)} rows, {len(dev_rows)} for dev; {lengths[len(lengths) // 2]} tokens (median), "
-            f"{lengths[-1]} (longest)",
-            *_first_rows(rows, tokenizer),
+            model_text(args.model_name_or_path, shape, layout),
+            f"data: {len(rows)} rows, {len(eval_rows)} for evaluation; {median} tokens (median), {longest} "
+            "(longest)",
+            *_first_rows_text(rows, tokenizer),
             f"steps: {updates} updates of {batch} rows; {updates * batch / len(rows):.1f} passes over them",
-            memory_text(shape, setting, load),
-            f"seconds per update, estimated for cards from their data sheets: {times}",
-            warnings_text(warnings if lengths[-1] > shape.context else []),
+            memory_text(shape, layout, workload),
+            f"seconds per update, estimated for cards from their data sheets: {seconds}",
+            warnings_text(warnings),
         ]
     )
 
 
-def _first_rows(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """The first row of turn 1 and of a later turn, what is trained apart from what is not."""
-    shown = []
+def _first_rows_text(rows: Sequence[TokenizedRow], tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Return the first row of turn 1 and the first of a later turn, each split into prompt and completion."""
+    texts = []
     for kind, marker in (("turn 1", BEGIN), ("a later turn", CORRECT)):
         for row in rows:
-            first = next(i for i, label in enumerate(row["labels"]) if label != -100)
+            start = next(i for i, label in enumerate(row["labels"]) if label != -100)
             prompt, trained = (
                 tokenizer.decode(ids, clean_up_tokenization_spaces=False)
-                for ids in (row["input_ids"][:first], row["input_ids"][first:])
+                for ids in (row["input_ids"][:start], row["input_ids"][start:])
             )
             if prompt.rstrip().endswith(marker):
-                shown.append(f"--- row of {kind}: not trained ---\n{prompt}\n--- trained ---\n{trained}\n---")
+                texts.append(f"--- row of {kind}: not trained ---\n{prompt}\n--- trained ---\n{trained}\n---")
                 break
-    return shown
+    return texts

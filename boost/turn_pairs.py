@@ -1,7 +1,7 @@
-"""From attempts to pairs (first turn, second turn): which attempts are taught, and what each should become.
+"""Pairs of a first attempt and the program that its second turn should give, and the choice among them.
 
-A right attempt is kept as it is: that is how the second turn learns to keep. A wrong one becomes a program
-that passes every test. Pure: knows neither models nor files.
+A right attempt is its own correction: so the second turn learns to keep right programs. A wrong attempt is
+paired with a program that passes every test. Knows neither models nor files.
 """
 
 import random
@@ -13,12 +13,12 @@ from typing import Literal
 from boost.attempts import Attempt
 from cocos.problems import Problem
 
-Corrections = Literal["any", "reference", "own"]
+CorrectionSource = Literal["any", "reference", "own"]
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two turns on one problem; equal where the first was right."""
+class TurnPair:
+    """Programs of both turns on one problem; they are equal if the first is right."""
 
     problem: Problem
     attempt: str
@@ -26,76 +26,97 @@ class Pair:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the second turn keeps the first."""
+        """True if the second turn repeats the first."""
         return self.attempt == self.correction
 
 
-def pair(
-    problems: Collection[Problem], attempts: Sequence[Attempt], verified: Collection[str], source: Corrections
-) -> list[Pair]:
-    """Every attempt that is right or has a correction, in order.
+def make_pairs(
+    problems: Collection[Problem],
+    attempts: Sequence[Attempt],
+    verified: Collection[str],
+    source: CorrectionSource,
+) -> list[TurnPair]:
+    """Pair every attempt that is right or has a correction, in the order of the attempts.
 
     Args:
-        problems: Those that were attempted.
-        attempts: One that the executor could not decide, or that holds no program, is left out.
-        verified: Ids of the problems whose reference passes the tests.
-        source: `reference`: references alone; `own`: what the model wrote itself and the tests passed;
-            `any`: the reference where there is one, else the model's own.
+        problems: The problems that were attempted.
+        attempts: Attempts without a program or without a verdict are left out.
+        verified: Ids of the problems whose reference passes its tests.
+        source: `reference`: verified references only; `own`: the model's own programs that pass every test;
+            `any`: the reference if it is verified, otherwise the model's own.
 
     """
     by_id = {problem.task_id: problem for problem in problems}
-    own: dict[str, list[str]] = defaultdict(list)  # right programs of the model, by problem
-    for one in attempts:
-        own[one.task_id] += [one.code] if one.is_right else list(one.corrections)
+    own: dict[str, list[str]] = defaultdict(list)  # the model's right programs by task_id
+    for attempt in attempts:
+        own[attempt.task_id] += [attempt.code] if attempt.is_right else attempt.corrections
     pairs = []
-    for one in attempts:
-        problem = by_id[one.task_id]
-        if one.is_right is None or not one.code.strip():
+    for attempt in attempts:
+        problem = by_id[attempt.task_id]
+        if attempt.is_right is None or not attempt.code.strip():
             continue
-        known: list[str] = [one.code] if one.is_right else []
-        if source != "own" and one.task_id in verified:
-            known.append(problem.code)
+        candidates = [attempt.code] if attempt.is_right else []
+        if source != "own" and attempt.task_id in verified:
+            candidates.append(problem.code)
         if source != "reference":
-            known += [*one.corrections, *own[one.task_id]]
-        if known:
-            pairs.append(Pair(problem, one.code, known[0]))
+            candidates += [*attempt.corrections, *own[attempt.task_id]]
+        if candidates:
+            pairs.append(TurnPair(problem, attempt.code, candidates[0]))
     return pairs
 
 
-def balance(
-    pairs: Sequence[Pair], per_problem: int | None, keep_share: float | None, seed: int
-) -> list[Pair]:
-    """Choose pairs so that no problem and neither kind outweighs the others, in order.
+def balance_pairs(
+    pairs: Sequence[TurnPair], per_problem: int | None, keep_share: float | None, seed: int
+) -> list[TurnPair]:
+    """Draw pairs so that no problem and neither kind of second turn dominates, in the given order.
 
     Args:
-        per_problem: Most pairs of one problem, pairs of different programs first; None: all.
-        keep_share: Share of pairs whose second turn keeps the first, in [0, 1]; the more frequent kind is
-            thinned out to reach it; None: as they come.
-        seed: Draws which pairs stay.
+        pairs: All pairs.
+        per_problem: Largest number of pairs per problem; those of different programs are taken first. None:
+            no limit.
+        keep_share: Share of pairs whose second turn keeps the first, in [0, 1]. Pairs of the more frequent
+            kind are dropped to reach it. None: no pair is dropped for it.
+        seed: Seed of the draw.
 
     """
     rng = random.Random(seed)
-    chosen = set(range(len(pairs)))
+    chosen = list(range(len(pairs)))
     if per_problem is not None:
-        chosen = set()
-        by_problem: dict[str, list[int]] = defaultdict(list)
-        for number, one in enumerate(pairs):
-            by_problem[one.problem.task_id].append(number)
-        for numbers in by_problem.values():
-            rng.shuffle(numbers)
-            programs: dict[str, int] = {}
-            for number in numbers:
-                programs.setdefault(pairs[number].attempt, number)
-            first = list(programs.values())
-            rest = [number for number in numbers if number not in first]
-            chosen |= set((first + rest)[:per_problem])
+        chosen = _limit_per_problem(pairs, per_problem, rng)
     if keep_share is not None:
-        kept = sorted(number for number in chosen if pairs[number].is_kept)
-        changed = sorted(number for number in chosen if not pairs[number].is_kept)
-        most_kept = len(kept) if keep_share == 1 else int(len(changed) * keep_share / (1 - keep_share))
-        most_changed = len(changed) if keep_share == 0 else int(len(kept) * (1 - keep_share) / keep_share)
-        chosen = {
-            *rng.sample(kept, min(len(kept), most_kept)),
-            *rng.sample(changed, min(len(changed), most_changed)),
-        }
-    return [pairs[number] for number in sorted(chosen)]
+        chosen = _reach_keep_share(pairs, chosen, keep_share, rng)
+    return [pairs[index] for index in sorted(chosen)]
+
+
+def _limit_per_problem(pairs: Sequence[TurnPair], per_problem: int, rng: random.Random) -> list[int]:
+    """Return the indices of at most `per_problem` pairs of each problem."""
+    by_problem: dict[str, list[int]] = defaultdict(list)
+    for index, pair in enumerate(pairs):
+        by_problem[pair.problem.task_id].append(index)
+    chosen = []
+    for indices in by_problem.values():
+        rng.shuffle(indices)
+        first_of_program: dict[str, int] = {}
+        for index in indices:
+            first_of_program.setdefault(pairs[index].attempt, index)
+        different = list(first_of_program.values())
+        repeated = [index for index in indices if index not in different]
+        chosen += (different + repeated)[:per_problem]
+    return chosen
+
+
+def _reach_keep_share(
+    pairs: Sequence[TurnPair], chosen: Sequence[int], keep_share: float, rng: random.Random
+) -> list[int]:
+    """Return the chosen indices without the surplus of the more frequent kind of second turn.
+
+    Example: with 6 kept, 2 changed and a share of 0.5, 2 * 0.5 / 0.5 = 2 kept and both changed ones stay.
+    """
+    kept = sorted(index for index in chosen if pairs[index].is_kept)
+    changed = sorted(index for index in chosen if not pairs[index].is_kept)
+    max_kept = len(kept) if keep_share == 1 else int(len(changed) * keep_share / (1 - keep_share))
+    max_changed = len(changed) if keep_share == 0 else int(len(kept) * (1 - keep_share) / keep_share)
+    return [
+        *rng.sample(kept, min(len(kept), max_kept)),
+        *rng.sample(changed, min(len(changed), max_changed)),
+    ]

@@ -1,7 +1,7 @@
-"""Several processes, one run: how batch, problems, processors and weights are shared out among the ranks.
+"""Division of a run among its ranks: batch, problems, processors and weights.
 
-Knows launchers (torchrun, accelerate, deepspeed) by the environment that they set; does not know problems,
-prompts or rewards.
+Reads the environment that launchers (torchrun, accelerate, deepspeed) set. Does not know problems, prompts or
+rewards.
 """
 
 import math
@@ -17,43 +17,52 @@ from torch.distributed.fsdp import FSDPModule
 Item = TypeVar("Item")
 
 
+def is_launched() -> bool:
+    """Return whether a launcher started this process."""
+    return "LOCAL_RANK" in os.environ
+
+
 def num_ranks() -> int:
-    """Processes of this run, over all machines."""
+    """Return the number of ranks (processes) of this run over all machines."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def num_ranks_here() -> int:
-    """Processes of this run on this machine; torchrun and accelerate call it otherwise than deepspeed."""
+    """Return the number of ranks on this machine."""
+    # torchrun and accelerate set LOCAL_WORLD_SIZE, deepspeed sets LOCAL_SIZE.
     return int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or "1")
 
 
 def num_processors() -> int:
-    """One rank's share of the processors that the run may use on this machine, at least 1."""
+    """Return one rank's share of the processors that the run may use on this machine, at least 1."""
     return max(1, len(os.sched_getaffinity(0)) // num_ranks_here())
 
 
-def connect_deepspeed(use_cpu: bool) -> None:
-    """Let deepspeed know the ranks before a model is made: ZeRO-3 divides it among them as it is loaded.
+def connect_deepspeed(deepspeed: object, use_cpu: bool) -> None:
+    """Initialise DeepSpeed's communication where transformers does not: on processors.
 
-    Transformers does so where there is an accelerator, and there alone.
+    Call it before the model is loaded, because ZeRO-3 divides the weights among the ranks while they are
+    loaded.
 
-    Raises:
-        ValueError: No launcher has started this process.
+    Args:
+        deepspeed: The value of --deepspeed; without one, nothing is done.
+        use_cpu: True if the run uses no accelerator. On accelerators, accelerate connects DeepSpeed.
 
     """
-    if "LOCAL_RANK" not in os.environ:
-        raise ValueError("--deepspeed needs its launcher; start with: deepspeed --num_gpus N SCRIPT ...")
-    if use_cpu:
-        from deepspeed import init_distributed  # there on Linux only
+    if deepspeed and use_cpu:
+        from deepspeed import init_distributed  # installed on Linux only
 
         init_distributed("gloo")
 
 
 def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
-    """Neighbours among the items, equally many for every rank: after the last item comes the first again.
+    """Return one rank's consecutive items, equally many for every rank.
 
-    Ranks that share out their weights wait for each other at every forward pass, so none may make fewer. The
-    shares of all ranks one after another are the items, and then those that came again.
+    If the items run out, they start again with the first. Under ZeRO-3 and FSDP, ranks wait for each other at
+    every forward pass, so none may have fewer items than the others. The shares of all ranks, concatenated,
+    are the items followed by the repeated ones.
+
+    Example: rank 1 of 2 gets items 3, 4, 0 of the items 0 to 4.
     """
     size = math.ceil(len(items) / num_ranks)
     return [items[i % len(items)] for i in range(rank * size, (rank + 1) * size)]
@@ -61,9 +70,9 @@ def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
 
 @contextmanager
 def whole_weights(model: nn.Module, accelerator: Accelerator) -> Iterator[None]:
-    """Weights that FSDP2 gathers for the first forward pass inside stay gathered for those that follow.
+    """Keep the weights of an FSDP2 model gathered between the forward passes inside the context.
 
-    Sampling would gather them anew for every token. Models that FSDP2 does not divide are left as they are.
+    Otherwise sampling would gather them again for every token. Other models are not changed.
     """
     shards = [module for module in model.modules() if isinstance(module, FSDPModule)]
     for shard in shards:

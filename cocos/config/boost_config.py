@@ -1,74 +1,42 @@
-"""The options of boost/boost_train.py."""
+"""Options of boost/boost_train.py."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from transformers.hf_argparser import HfArg
 from trl import SFTConfig
 
-from cocos.config.training_options import accumulate, check_stopping, count_epochs, fit_machine
+from cocos.config.training_options import TrainingOptions
 
 
 @dataclass
-class BoostConfig(SFTConfig):
+class BoostConfig(TrainingOptions, SFTConfig):
     """Options of boost/boost_train.py: TRL's SFTConfig with the paper's values and the data files."""
 
-    train_data: str = field(
-        default="", metadata={"help": "Boost rows: JSON list or JSONL of prompt and completion."}
+    train_data: str = HfArg(
+        default="", help="File of Boost rows to train on: JSON list or JSONL with prompt and completion."
     )
-    eval_data: str | None = field(
-        default=None, metadata={"help": "Boost rows whose loss chooses the best checkpoint."}
-    )
-    dry_run: bool = field(
-        default=False,
-        metadata={
-            "help": "Resolve everything, print the first rows, steps, memory and warnings, and stop before "
-            "the weights are loaded."
-        },
-    )
-    run_name: str | None = field(
-        default=None, metadata={"help": "Name of the run in the logs.", "aliases": ["--wandb_run_name"]}
-    )
-    global_batch_size: int | None = field(
-        default=256, metadata={"help": "Rows per update over all devices; sets gradient_accumulation_steps."}
-    )
-    per_device_train_batch_size: int = field(
-        default=1, metadata={"help": "Rows per device and forward pass."}
-    )
-    learning_rate: float = field(default=2e-5, metadata={"help": "Peak learning rate of AdamW."})
-    lr_scheduler_type: str = field(default="cosine", metadata={"help": "Learning-rate schedule."})
-    max_steps: int = field(default=1000, metadata={"help": "Number of updates."})
-    num_train_epochs: float = field(
-        default=0.0, metadata={"help": "Passes over the data, in place of max_steps; 0: max_steps decides."}
-    )
-    resume_from_checkpoint: str | None = field(
+    eval_data: str | None = HfArg(
         default=None,
-        metadata={"help": "`last` for the newest whole checkpoint in output_dir, or the path of one."},
+        help="File of Boost rows to evaluate on. The checkpoint with the lowest loss on them is saved. By "
+        "default there is no evaluation, and the last weights are saved.",
     )
-    max_length: int | None = field(
+    global_batch_size: int | None = HfArg(
+        default=256, help="Rows per update over all devices; sets gradient_accumulation_steps."
+    )
+    per_device_train_batch_size: int = HfArg(
+        default=1, help="Rows per device in one forward and backward pass."
+    )
+    max_length: int | None = HfArg(
         default=None,
-        metadata={"help": "Longest row in tokens; a longer row is an error, never cut. No limit by default."},
+        help="Longest row in tokens. A longer row is an error and is never truncated. No limit by default.",
     )
-    eval_steps: float | None = field(
-        default=0.1, metadata={"help": "Updates between evaluations; below 1 a share of all."}
-    )
-    save_steps: float = field(
-        default=0.1, metadata={"help": "Updates between checkpoints; below 1 a share of all."}
-    )
-    save_total_limit: int | None = field(
-        default=1, metadata={"help": "Checkpoints kept; the best is among them."}
-    )
-    bf16: bool | None = field(
-        default=None, metadata={"help": "bfloat16 autocast; on by default where the GPU has it."}
+    learning_rate: float = HfArg(default=2e-5, help="Peak learning rate of AdamW.")
+    max_steps: int = HfArg(default=1000, help="Number of updates.")
+    save_total_limit: int | None = HfArg(
+        default=1, help="Number of checkpoints to keep. The best one is always kept."
     )
 
     def __post_init__(self) -> None:
-        if not self.train_data:
-            raise ValueError("--train_data is missing; see --help")
-        check_stopping(self)
-        fit_machine(self)
-        accumulate(self)
-        count_epochs(self)
         if self.eval_data:
-            self.eval_strategy = self.save_strategy = "steps"
-            self.load_best_model_at_end = True
-            self.metric_for_best_model = "eval_loss"
+            self._keep_best_checkpoint("eval_loss", greater_is_better=False)
         super().__post_init__()

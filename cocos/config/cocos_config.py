@@ -1,17 +1,18 @@
-"""The options of train.py."""
+"""Options of train.py."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
+from transformers.hf_argparser import HfArg
 from trl import RLOOConfig
 
 from cocos.config.option_groups import ExecutorOptions, PromptOptions, check_prompt_options
-from cocos.config.training_options import accumulate, check_stopping, count_epochs, fit_machine
+from cocos.config.training_options import TrainingOptions
 from cocos.distributed import num_ranks
 from cocos.generation.vllm_offline import STOP_AT_DONE
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
-# What TRL's options do where its own rewards and generation are used; ours take their place.
+# TRL options that act on TRL's own rewards, advantages and generation, which CoCoSTrainer replaces.
 WITHOUT_EFFECT = {
     "normalize_advantages": False,
     "reward_clip_range": None,
@@ -23,127 +24,117 @@ WITHOUT_EFFECT = {
 
 
 @dataclass
-class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
-    """Options of train.py: TRL's RLOOConfig with the paper's values, the turns, and the credit."""
+class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
+    """Options of train.py: TRL's RLOOConfig with the paper's values, turns, rewards and credit."""
 
-    train_data: str = field(
-        default="", metadata={"help": "MBPP-format problems to train on; references are not used."}
+    train_data: str = HfArg(
+        default="", help="File of MBPP-format problems to train on. Reference solutions are not used."
     )
-    dev_data: str | None = field(
+    dev_data: str | None = HfArg(
         default=None,
-        metadata={
-            "help": "MBPP-format problems played greedily while training; the best acc@T is what is saved."
-        },
+        help="File of MBPP-format problems for greedy evaluation during training. The checkpoint with the "
+        "best accuracy in the last turn is saved. By default there is no evaluation, and the last weights "
+        "are saved.",
     )
-    dry_run: bool = field(
-        default=False,
-        metadata={
-            "help": "Resolve everything, print the first prompts, steps, memory and warnings, and stop "
-            "before the weights are loaded."
-        },
-    )
-    credit: Literal["turn", "trajectory", "last"] = field(
+    credit: Literal["turn", "trajectory", "last"] = HfArg(
         default="trajectory",
-        metadata={
-            "help": "Whose tokens are trained, with which return: `trajectory` gives every turn the "
-            "accumulated reward, `turn` gives each turn its own return-to-go, `last` trains only turn T, "
-            "on shared earlier turns (the released code; gamma has no effect there)."
-        },
+        help="Turns that are trained, and the return of each. `trajectory`: all turns, each with the "
+        "discounted sum of all rewards. `turn`: all turns, each with the discounted sum of the rewards from "
+        "this turn on. `last`: the last turn alone, after earlier turns that a group shares (as in the "
+        "released code; --gamma has no effect).",
     )
-    gamma: float = field(
-        default=0.5, metadata={"help": "Discount between turns, in [0, 1].", "aliases": ["--weight"]}
-    )
-    improvement_bonus: float = field(
+    gamma: float = HfArg(default=0.5, aliases=["--weight"], help="Discount between turns, in [0, 1].")
+    improvement_bonus: float = HfArg(
         default=0.0,
-        metadata={"help": "Added to the return of turns 2..T per unit of r_t - r_(t-1); credit `turn` only."},
+        help="Factor of r_t - r_(t-1), which is added to the return of each turn after the first. Only with "
+        "--credit turn. 0: no bonus.",
     )
-    turn_weights: list[float] | None = field(
+    turn_weights: list[float] | None = HfArg(
         default=None,
-        metadata={
-            "help": "What each turn's reward counts in the returns of credit `turn`, a number per turn; all "
-            "1 by default. `0 1` is SCoRe's stage I."
-        },
+        help="Weight of each turn's reward in the returns, one number per turn. Only with --credit turn. All "
+        "are 1 by default; `0 1` is SCoRe's stage I.",
     )
-    turn_betas: list[float] | None = field(
+    turn_betas: list[float] | None = HfArg(
         default=None,
-        metadata={"help": "A KL coefficient per turn, in place of --beta; `0.25 0.01` is SCoRe's stage I."},
+        help="KL coefficient of each turn, one number per turn; replaces --beta. `0.25 0.01` is SCoRe's "
+        "stage I.",
     )
-    reward: Literal["fraction", "binary", "count"] = field(
+    reward: Literal["fraction", "binary", "count"] = HfArg(
         default="fraction",
-        metadata={"help": "Reward of a program: share of tests passed, all-or-nothing, or their number."},
+        help="Reward of a program. `fraction`: share of its tests that pass. `binary`: 1 if all pass, "
+        "otherwise 0. `count`: number of tests that pass.",
     )
-    num_generations: int = field(
-        default=2, metadata={"help": "Trajectories per problem (k), 2 or more.", "aliases": ["--rloo_k"]}
+    num_generations: int = HfArg(
+        default=2, aliases=["--rloo_k"], help="Trajectories per problem (the group size k), 2 or more."
     )
-    rollout_batch_size: int = field(
+    rollout_batch_size: int = HfArg(
         default=64,
-        metadata={
-            "help": "Sequences per forward pass while sampling and computing old log-probabilities.",
-            "aliases": ["--local_rollout_forward_batch_size"],
-        },
+        aliases=["--local_rollout_forward_batch_size"],
+        help="Sequences per device in one forward pass of sampling and of the old log-probabilities.",
     )
-    run_name: str | None = field(
-        default=None, metadata={"help": "Name of the run in the logs.", "aliases": ["--wandb_run_name"]}
+    global_batch_size: int | None = HfArg(
+        default=128, help="Trajectories per update over all devices; sets gradient_accumulation_steps."
     )
-    global_batch_size: int | None = field(
-        default=128,
-        metadata={"help": "Trajectories per update over all devices; sets gradient_accumulation_steps."},
-    )
-    per_device_train_batch_size: int = field(
+    per_device_train_batch_size: int = HfArg(
         default=4,
-        metadata={"help": "Trajectories per device and forward pass; each becomes a row per trained turn."},
+        help="Trajectories per device in one forward and backward pass. Each becomes one row per trained "
+        "turn.",
     )
-    learning_rate: float = field(default=1e-5, metadata={"help": "Peak learning rate of AdamW."})
-    lr_scheduler_type: str = field(default="cosine", metadata={"help": "Learning-rate schedule."})
-    max_steps: int = field(default=1500, metadata={"help": "Number of updates."})
-    num_train_epochs: float = field(
-        default=0.0, metadata={"help": "Passes over the data, in place of max_steps; 0: max_steps decides."}
-    )
-    temperature: float = field(
-        default=0.9, metadata={"help": "Sampling temperature of the training rollouts."}
-    )
-    disable_dropout: bool = field(
+    learning_rate: float = HfArg(default=1e-5, help="Peak learning rate of AdamW.")
+    max_steps: int = HfArg(default=1500, help="Number of updates.")
+    temperature: float = HfArg(default=0.9, help="Sampling temperature of the training rollouts.")
+    disable_dropout: bool = HfArg(
         default=True,
-        metadata={
-            "help": "No dropout, LoRA's neither: with it the ratio of new to old probabilities is noisy."
-        },
+        help="Switch off dropout, LoRA's too. Dropout adds noise to the ratio of new to old probabilities.",
     )
-    beta: float = field(
-        default=0.01,
-        metadata={"help": "Coefficient of the KL penalty; 0 saves the reference model and its forward pass."},
+    beta: float = HfArg(
+        default=0.01, help="Coefficient of the KL penalty. 0 saves the reference model and its forward pass."
     )
-    eval_steps: float | None = field(
-        default=0.1, metadata={"help": "Updates between evaluations; below 1 a share of all."}
+    save_total_limit: int | None = HfArg(
+        default=2, help="Number of checkpoints to keep. The best one is always kept."
     )
-    save_steps: float = field(
-        default=0.1, metadata={"help": "Updates between checkpoints; below 1 a share of all."}
+    num_generations_eval: int | None = HfArg(
+        default=1, help="Greedy trajectories per --dev_data problem; leave it at 1."
     )
-    save_total_limit: int | None = field(
-        default=2, metadata={"help": "Checkpoints kept; the best is among them."}
-    )
-    resume_from_checkpoint: str | None = field(
-        default=None,
-        metadata={"help": "`last` for the newest whole checkpoint in output_dir, or the path of one."},
-    )
-    num_generations_eval: int | None = field(
-        default=1, metadata={"help": "Greedy trajectories per dev problem: always 1."}
-    )
-    max_truncated_share: float = field(
+    max_truncated_share: float = HfArg(
         default=0.9,
-        metadata={"help": "Stop when a larger share of completions is cut off at max_completion_length."},
+        help="Stop with an error if a larger share of a batch's completions reaches --max_completion_length.",
     )
-    dead_batches: int = field(
+    dead_batches: int = HfArg(
         default=10,
-        metadata={"help": "Warn after this many batches in a row in which no group's returns differ."},
-    )
-    bf16: bool | None = field(
-        default=None, metadata={"help": "bfloat16 autocast; on by default where the GPU has it."}
+        help="Warn after this many consecutive batches in which all returns of every group are equal.",
     )
 
     def __post_init__(self) -> None:
         check_prompt_options(self)
-        if not self.train_data:
-            raise ValueError("--train_data is missing; see --help")
+        self._check_returns()
+        self._check_inherited_options()
+        if self.turn_betas is not None:
+            self.beta = max(self.turn_betas)  # RLOOTrainer loads a reference model only if beta is not 0
+        if self.dev_data:
+            self._keep_best_checkpoint(f"eval_acc_t{self.num_turns}", greater_is_better=True)
+        super().__post_init__()
+        local_batch = self.per_device_train_batch_size * self.steps_per_generation
+        if self.credit == "last" and local_batch % self.num_generations:
+            raise ValueError(
+                f"--credit last needs whole groups on a device: {local_batch} trajectories "
+                f"(--per_device_train_batch_size times accumulation) do not divide by --num_generations "
+                f"{self.num_generations}"
+            )
+        if self.use_vllm:
+            sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
+            self.generation_kwargs = sampling | STOP_AT_DONE
+
+    @property
+    def max_executor_wait_s(self) -> float | None:
+        """Longest time in seconds that a program may wait for a worker; None with a single rank.
+
+        Half of the time that the ranks wait for each other: a slow executor then ends the run with its own
+        error message and not with that of a communication timeout.
+        """
+        return self.ddp_timeout / 2 if num_ranks() > 1 else None
+
+    def _check_returns(self) -> None:
         if not 0 <= self.gamma <= 1:
             raise ValueError(f"--gamma is {self.gamma}; it must lie in [0, 1]")
         if self.improvement_bonus and self.credit != "turn":
@@ -154,48 +145,23 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, RLOOConfig):
             values = getattr(self, name)
             if values is not None and (len(values) != self.num_turns or min(values) < 0):
                 raise ValueError(f"--{name} is {values}; give --num_turns numbers, 0 or more each")
-        if self.turn_betas is not None:
-            self.beta = max(self.turn_betas)  # the parent keeps a reference model where beta is above 0
+
+    def _check_inherited_options(self) -> None:
         for name, neutral in UNTRUNCATED.items():
             if getattr(self, name) != neutral:
                 raise ValueError(
-                    f"--{name} is {getattr(self, name)}; training samples from the whole distribution, whose "
-                    f"log-probabilities it trains on: leave it at {neutral} and use --temperature"
+                    f"--{name} is {getattr(self, name)}, but training must sample from the whole "
+                    "distribution, because the loss uses its log-probabilities; leave it at "
+                    f"{neutral} and use --temperature"
                 )
         for name, neutral in WITHOUT_EFFECT.items():
             if getattr(self, name) != neutral:
                 raise ValueError(
-                    f"--{name} has no effect here: advantages are leave-one-out differences of returns, made "
-                    f"by --credit, --gamma, --reward and their kin; leave it out"
+                    f"--{name} has no effect here: --reward, --credit and --gamma decide about rewards and "
+                    f"advantages; leave it out"
                 )
         if self.sync_ref_model:
             raise ValueError(
-                "--sync_ref_model moves the reference, which no checkpoint holds: a resumed run would be "
-                "another one; leave it out"
+                "--sync_ref_model changes the reference model, which no checkpoint contains: a resumed run "
+                "would be another one; leave it out"
             )
-        check_stopping(self)
-        fit_machine(self)
-        accumulate(self)
-        count_epochs(self)
-        if self.dev_data:
-            self.eval_strategy = self.save_strategy = "steps"
-            self.load_best_model_at_end = True
-            self.metric_for_best_model = f"eval_acc_t{self.num_turns}"
-            self.greater_is_better = True
-        super().__post_init__()
-        local_batch = self.per_device_train_batch_size * self.steps_per_generation
-        if self.credit == "last" and local_batch % self.num_generations:
-            raise ValueError(
-                f"--credit last needs whole groups on a device: {local_batch} trajectories (per-device batch "
-                f"times accumulation) do not divide by --num_generations {self.num_generations}"
-            )
-        if self.use_vllm:
-            sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
-            self.generation_kwargs = sampling | STOP_AT_DONE
-
-
-def longest_wait_s(args: CoCoSConfig) -> float | None:
-    """How long a program may wait for its turn: half of what the ranks wait for each other, so that a slow
-    executor ends a run with its own error. None where there is one rank.
-    """
-    return args.ddp_timeout / 2 if num_ranks() > 1 else None

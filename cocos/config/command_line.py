@@ -1,47 +1,48 @@
-"""How a command line and a YAML file become the options of an entry point, and how an entry point fails.
+"""The parser that reads an entry point's options from flags and a YAML file.
 
-Flags override the file. What a user got wrong is said in one line that names the option and the remedy.
+Flags override the file. Every error is one line that names the option and the remedy.
 """
 
 import argparse
 import dataclasses
 import difflib
-import os
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NoReturn, TypeVar, get_type_hints
 
 import yaml
 from trl import TrlParser
 
-from cocos.executor import ExecutorError
+Options = TypeVar("Options")
 
 
-class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """The module's own words as they stand, and every option with its default."""
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Formatter that keeps the line breaks of the description and adds the default to every option."""
 
 
-class _Parser(TrlParser):
-    """TrlParser whose complaints are one line with a remedy, and to whom a file's values are as flags'."""
+class OptionParser(TrlParser):
+    """TrlParser that raises ValueError and checks the values of a config file as it checks flags."""
 
     def _add_dataclass_arguments(self, dtype: type) -> None:
-        """Help shows what this project defines first, and the hundreds of inherited options after it."""
+        """List this project's options before the hundreds of inherited ones in the help text."""
         ours = self.add_argument_group("options of this command")
-        theirs = self.add_argument_group(f"options inherited from TRL and transformers ({dtype.__name__})")
+        inherited = self.add_argument_group("options inherited from TRL and transformers")
         libraries = ("builtins", "transformers", "trl")
-        classes = [cls for cls in dtype.__mro__ if cls.__module__.split(".")[0] not in libraries]
-        own = {name for cls in classes for name in vars(cls).get("__annotations__", {})}
+        own_classes = [cls for cls in dtype.__mro__ if cls.__module__.split(".")[0] not in libraries]
+        own_names = {name for cls in own_classes for name in vars(cls).get("__annotations__", {})}
         types = get_type_hints(dtype)
         for option in dataclasses.fields(dtype):
             if option.init:
                 option.type = types[option.name]
-                self._parse_dataclass_field(ours if option.name in own else theirs, option)
+                self._parse_dataclass_field(ours if option.name in own_names else inherited, option)
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see --help")
 
     def set_defaults_with_config(self, **kwargs: Any) -> list[str]:
-        """Hold a file's keys and values to the flags' names, types and choices, as argparse does not."""
+        """Check the keys and values of a config file against names, types and choices of the flags.
+
+        argparse converts defaults only if they are strings and never checks their choices.
+        """
         actions = {flag.lstrip("-"): action for action in self._actions for flag in action.option_strings}
         options = {}
         for key, value in kwargs.items():
@@ -58,48 +59,44 @@ class _Parser(TrlParser):
         return super().set_defaults_with_config(**options)
 
 
-def parse(config_types: tuple[type, ...], description: str, argv: list[str] | None = None) -> tuple[Any, ...]:
-    """Read the options of an entry point from `--config FILE.yaml` and flags.
+def parse_options(config_type: type[Options], description: str, argv: list[str] | None = None) -> Options:
+    """Read an entry point's options from `--config FILE.yaml` and flags.
+
+    Args:
+        config_type: The dataclass of the options.
+        description: Text above the list of options in the help.
+        argv: Arguments of the command line; None: those of this process.
 
     Raises:
-        ValueError: An unknown flag or key, a value of the wrong type, a missing option, an unreadable file.
+        ValueError: An unknown flag or key, a value of the wrong type, a missing option, or a config file
+            that cannot be read.
 
     """
-    parser = _Parser(
-        config_types,
+    parser = OptionParser(
+        config_type,
         usage="%(prog)s [--config FILE.yaml] [--option value ...]",
         description=description,
-        formatter_class=_Help,
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--config", metavar="FILE.yaml", help="Options from a YAML file; flags override it.")
+    parser.add_argument("--config", metavar="FILE.yaml", help="YAML file of options; flags override it.")
     argv = list(sys.argv[1:] if argv is None else argv)
+    # TrlParser looks for "--config" as an argument of its own and takes the next argument as the path.
     for number, argument in enumerate(argv):
         if argument.startswith("--config="):
             argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
     if argv[-1:] == ["--config"]:
         raise ValueError("--config: give the path of a YAML file after it")
     try:
-        *configs, from_file, from_flags = parser.parse_args_and_config(
+        options, *_, from_file, from_flags = parser.parse_args_and_config(
             argv, return_remaining_strings=True, separate_remaining_strings=True
         )
     except (OSError, yaml.YAMLError) as error:
         raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
-    known = [flag for action in parser._actions for flag in action.option_strings]
+    flags = [flag for action in parser._actions for flag in action.option_strings]
     for unknown, place in [(from_file, "key in the config file"), (from_flags, "option")]:
         if unknown:
-            close = difflib.get_close_matches(unknown[0], known, n=1)
+            close = difflib.get_close_matches(unknown[0], flags, n=1)
             hint = f"did you mean {close[0]}?" if close else "see --help"
             raise ValueError(f"unknown {place}: {unknown[0]}; {hint}")
-    return tuple(config for config in configs if dataclasses.is_dataclass(config))
-
-
-def run(main: Callable[[], None]) -> None:
-    """Call an entry point; an error that its user can mend is printed as one line, with exit status 2."""
-    try:
-        main()
-    except (ValueError, OSError, ImportError, ExecutorError) as error:  # ImportError: an option's own package
-        if os.environ.get("COCOS_TRACEBACK"):
-            raise
-        print(f"error: {' '.join(str(error).split())} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
-        sys.exit(2)
+    return options

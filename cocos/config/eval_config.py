@@ -1,7 +1,9 @@
-"""The options of test.py."""
+"""Options of test.py."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
+
+from transformers.hf_argparser import HfArg
 
 from cocos.config.option_groups import ExecutorOptions, PromptOptions, check_prompt_options
 from cocos.prompts import Feedback
@@ -10,149 +12,160 @@ from cocos.trajectories import OnRepeat, Rules
 
 @dataclass
 class GeneratorOptions:
-    """What answers the prompts."""
+    """Options of the generator that answers the prompts."""
 
-    generator: Literal["transformers", "vllm", "api"] = field(
+    generator: Literal["transformers", "vllm", "api"] = HfArg(
         default="transformers",
-        metadata={
-            "help": "What answers: `transformers` or `vllm` on this machine, or `api`, an OpenAI-compatible "
-            "endpoint (protocols `chat` and `repair` use its chat completions, the others its completions)."
-        },
+        help="Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
+        "OpenAI-compatible endpoint (its chat completions for --protocol `chat` and `repair`, otherwise its "
+        "completions).",
     )
-    base_url: str | None = field(
+    base_url: str | None = HfArg(
         default=None,
-        metadata={"help": "Endpoint, up to and including /v1; OpenAI's by default. Only with `api`."},
+        help="URL of the endpoint, up to and including /v1. OpenAI's by default. Only with --generator api.",
     )
-    api_key_env: str = field(
+    api_key_env: str = HfArg(
         default="OPENAI_API_KEY",
-        metadata={
-            "help": "Environment variable, or line of a file .env here, with the endpoint's key; several, "
-            "separated by commas, are used in rotation. Keys are never written anywhere."
-        },
+        help="Environment variable that holds the endpoint's key; a line of the file .env in the current "
+        "folder works too. Several keys, separated by commas, take turns. Keys are never written to a file "
+        "or a log.",
     )
-    concurrency: int = field(
-        default=8, metadata={"help": "Requests to the endpoint under way at a time, of each process."}
+    concurrency: int = HfArg(
+        default=8, help="Requests that each process sends to the endpoint at the same time."
     )
-    max_retries: int = field(
+    max_retries: int = HfArg(
         default=6,
-        metadata={
-            "help": "Further tries of a request to the endpoint, after pauses that double or are those that "
-            "it asks for; then the trajectory is an infrastructure failure."
-        },
+        help="Retries of a failed request to the endpoint. The pause before each doubles, or is the one that "
+        "the endpoint requests. After the last retry, the trajectory counts as an infrastructure failure.",
     )
-    request_timeout_s: float = field(
-        default=120.0, metadata={"help": "Seconds that one request to the endpoint may take."}
+    request_timeout_s: float = HfArg(
+        default=120.0, help="Time limit of one request to the endpoint, in seconds."
     )
-
-
-def _check_generator_options(options: GeneratorOptions) -> None:
-    if options.base_url is not None and options.generator != "api":
-        raise ValueError("--base_url is an endpoint's; give --generator api with it")
-    if options.concurrency < 1 or options.max_retries < 0 or options.request_timeout_s <= 0:
-        raise ValueError("--concurrency is 1 or more, --max_retries 0 or more, --request_timeout_s above 0")
 
 
 @dataclass
 class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     """Options of test.py."""
 
-    model_name_or_path: str = field(
+    model_name_or_path: str = HfArg(
         default="",
-        metadata={"help": "Checkpoint directory, hub id, or an endpoint's name of the model to evaluate."},
+        help="Model to evaluate: a checkpoint folder, a name on the Hugging Face hub, or the endpoint's name "
+        "for it.",
     )
-    test_data: str = field(default="", metadata={"help": "MBPP-format JSON or JSONL file with the problems."})
-    output_dir: str = field(
+    test_data: str = HfArg(default="", help="File of MBPP-format problems, JSON or JSONL.")
+    output_dir: str = HfArg(
         default="",
-        metadata={"help": "Folder for samples.jsonl, metrics.json and the report; made if absent."},
+        help="Folder for samples.jsonl, metrics.json, run.json and the report; created if it does not exist.",
     )
-    task_ids: list[str] | None = field(
-        default=None, metadata={"help": "Evaluate these problems only, in the file's order."}
+    task_ids: list[str] | None = HfArg(
+        default=None, help="Evaluate only the problems with these ids, in the order of the file."
     )
-    start: int = field(default=0, metadata={"help": "Skip that many problems first."})
-    limit: int | None = field(default=None, metadata={"help": "Evaluate so many problems from there on."})
-    visible_tests: int | None = field(
+    start: int = HfArg(default=0, help="Number of problems to skip at the start of the file.")
+    limit: int | None = HfArg(
+        default=None, help="Largest number of problems to evaluate after --start. All by default."
+    )
+    visible_tests: int | None = HfArg(
         default=None,
-        metadata={
-            "help": "Show only the first so many tests of a problem; the others are scored, and neither "
-            "prompt nor feedback tells of them. All that the file does not hide are shown by default."
-        },
+        help="Number of tests that the model may see, the first ones of each problem. The other tests are "
+        "scored but appear in neither prompt nor feedback. By default all tests are visible that the file "
+        "does not mark as hidden.",
     )
-    batch_size: int = field(
-        default=32, metadata={"help": "Problems per batch; their rows are written when a batch is played."}
+    batch_size: int = HfArg(
+        default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
     )
-    max_completion_length: int = field(default=512, metadata={"help": "New tokens per turn at most."})
-    num_samples: int = field(
-        default=1, metadata={"help": "Independent trajectories per problem; pass@k for k up to it."}
+    max_completion_length: int = HfArg(default=512, help="Largest number of new tokens per turn.")
+    num_samples: int = HfArg(
+        default=1,
+        help="Independent trajectories per problem. pass@k is reported for k up to this number.",
     )
-    temperature: list[float] = field(
+    temperature: list[float] = HfArg(
         default_factory=lambda: [0.0],
-        metadata={
-            "help": "Sampling temperature, 0 decodes greedily; several are those of turn 1, 2, ..., the last "
-            "from there on."
-        },
+        help="Sampling temperature; 0 decodes greedily. Several values apply to turns 1, 2, ..., and the "
+        "last one to all later turns.",
     )
-    seed: int = field(default=42, metadata={"help": "Seed of the sampling."})
-    answers: list[str] = field(
+    seed: int = HfArg(default=42, help="Seed of the sampling.")
+    answers: list[str] = HfArg(
         default_factory=list,
-        metadata={
-            "help": "What stands as the first turns in place of the model's answers: `references` and "
-            "`buggy` are programs of --test_data, anything else is a samples.jsonl or a file of answers. "
-            "Where it leaves no turn, no model is needed."
-        },
+        help="Sources of answers that replace the model's first turns, in order. `references` and `buggy` "
+        "are the correct and the buggy programs of --test_data, one turn each; anything else is the path of "
+        "a samples.jsonl or another file of answers. No model is needed if they fill all turns.",
     )
-    feedback: Feedback = field(
+    feedback: Feedback = HfArg(
         default="none",
-        metadata={
-            "help": "What the model is told about its program before it tries again: `verdict` how many of "
-            "the shown tests pass, `error` also the first that fails, with what it expected and got. An "
-            "oracle: reported apart from `none`, which is self-correction."
-        },
+        help="Feedback on the program before the next turn. `verdict`: how many visible tests pass. `error`: "
+        "also the first visible test that fails, with the expected and the actual value. Feedback comes from "
+        "an oracle, so its results are reported apart from those of `none`, which is self-correction.",
     )
-    feedback_chars: int = field(
+    feedback_chars: int = HfArg(
         default=300,
-        metadata={"help": "Characters at most of the test in the feedback, and of what went wrong with it."},
+        help="Largest number of characters that the feedback quotes from the test, and from its error, 20 or "
+        "more.",
     )
-    early_stop: bool = field(
+    early_stop: bool = HfArg(
         default=False,
-        metadata={
-            "help": "End a trajectory whose program passes the shown tests; its answer counts in the turns "
-            "that are left. An oracle too."
-        },
+        help="End a trajectory when its program passes the visible tests. Its last answer then counts in the "
+        "remaining turns. This uses an oracle too, so its results are reported apart.",
     )
-    on_repeat: OnRepeat = field(
+    on_repeat: OnRepeat = HfArg(
         default="keep",
-        metadata={
-            "help": "Where the model gives the same program again: `keep` it, `resample` the turn once, or "
-            "`tell` it so before its next turn."
-        },
+        help="Action when a program equals that of the previous turn: `keep` it, `resample` the turn once, "
+        "or `tell` the model so before its next turn.",
     )
-    resume: bool = field(
+    resume: bool = HfArg(
         default=False,
-        metadata={
-            "help": "Continue the run in --output_dir, if there is one: play what is missing, and what met a "
-            "failure of executor or endpoint."
-        },
+        help="Continue the run in --output_dir if there is one. Trajectories that are missing or that met an "
+        "infrastructure failure are played.",
     )
-    accept_changes: bool = field(
+    accept_changes: bool = HfArg(
         default=False,
-        metadata={
-            "help": "With --resume: continue though options, data or versions are other than they were."
-        },
+        help="With --resume: continue the run even if options, data or package versions have changed.",
     )
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = field(
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = HfArg(
         default="auto",
-        metadata={"help": "Weights' type; `auto` is bfloat16 on a GPU that has it, else float32."},
+        help="Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",
     )
-    attn_implementation: str | None = field(
+    attn_implementation: str | None = HfArg(
         default=None,
-        metadata={
-            "help": "Attention kernel of transformers (sdpa, flash_attention_2); its choice by default."
-        },
+        help="Attention implementation of transformers, such as sdpa or flash_attention_2. By default, "
+        "transformers chooses.",
     )
 
     def __post_init__(self) -> None:
         check_prompt_options(self)
-        _check_generator_options(self)
+        self._check_endpoint()
+        self._check_required_options()
+        self._check_sampling()
+        self._check_feedback()
+        if self.accept_changes and not self.resume:
+            raise ValueError("--accept_changes is for continuing a run; give --resume too")
+
+    @property
+    def rules(self) -> Rules:
+        """Rules between the turns of a trajectory."""
+        return Rules(
+            feedback=self.feedback,
+            feedback_chars=self.feedback_chars,
+            early_stop=self.early_stop,
+            on_repeat=self.on_repeat,
+            temperatures=tuple(self.temperature),
+            seed=self.seed,
+        )
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """Options that every row and the metrics record: results compare only if these are equal."""
+        names = ("protocol", "feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
+        return {name: getattr(self, name) for name in names}
+
+    def _check_endpoint(self) -> None:
+        if self.base_url is not None and self.generator != "api":
+            raise ValueError("--base_url is an endpoint's; give --generator api with it")
+        if self.concurrency < 1 or self.max_retries < 0 or self.request_timeout_s <= 0:
+            raise ValueError(
+                "--concurrency is 1 or more, --max_retries 0 or more, --request_timeout_s above 0"
+            )
+
+    def _check_required_options(self) -> None:
         for name in ("test_data", "output_dir"):
             if not getattr(self, name):
                 raise ValueError(f"--{name} is missing; see --help")
@@ -161,11 +174,13 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
         for name in ("batch_size", "num_samples", "max_completion_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
+
+    def _check_sampling(self) -> None:
         if min(self.temperature, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:
             raise ValueError("--temperature and --start are 0 or more, --limit is 1 or more")
         if len(self.temperature) > self.num_turns:
             raise ValueError(
-                f"--temperature has {len(self.temperature)} values for --num_turns {self.num_turns}"
+                f"--temperature has {len(self.temperature)} values, more than --num_turns {self.num_turns}"
             )
         if self.num_samples > 1 and not any(self.temperature) and not self.answers:
             raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
@@ -173,31 +188,13 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
             raise ValueError(
                 "--on_repeat resample needs a --temperature above 0 in every turn after the first"
             )
+
+    def _check_feedback(self) -> None:
         if self.feedback_chars < 20:
             raise ValueError(f"--feedback_chars is {self.feedback_chars}; give 20 or more")
         if self.visible_tests is not None and self.visible_tests < 0:
             raise ValueError(f"--visible_tests is {self.visible_tests}; give 0 or more")
         if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
             raise ValueError(
-                "--feedback and --early_stop tell of the shown tests; --visible_tests 0 shows none"
+                "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more"
             )
-        if self.accept_changes and not self.resume:
-            raise ValueError("--accept_changes is for continuing a run; give --resume too")
-
-    @property
-    def rules(self) -> Rules:
-        """What happens between turns."""
-        return Rules(
-            self.feedback,
-            self.feedback_chars,
-            self.early_stop,
-            self.on_repeat,
-            tuple(self.temperature),
-            self.seed,
-        )
-
-    @property
-    def conditions(self) -> dict[str, object]:
-        """What every row and the metrics say of how they were made: results compare under equal ones."""
-        names = ("protocol", "feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
-        return {name: getattr(self, name) for name in names}

@@ -1,8 +1,10 @@
-"""What training and evaluation have in common: how problems are put, and how programs are run."""
+"""Options that training, evaluation and Boost data share: prompts and executor."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
+
+from transformers.hf_argparser import HfArg
 
 from cocos.distributed import num_processors
 from cocos.executor import Executor, Limits
@@ -12,55 +14,63 @@ from cocos.prompts import PromptProtocol, protocol
 
 @dataclass
 class ExecutorOptions:
-    """How candidates' programs are run."""
+    """Options of the executor that runs the model's programs."""
 
-    executor_workers: int | None = field(
+    executor_workers: int | None = HfArg(
         default=None,
-        metadata={"help": "Programs run at a time on this process; by default its share of the processors."},
+        help="Programs that this process runs at the same time. By default, its share of the machine's "
+        "processors.",
     )
-    sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = field(
+    sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = HfArg(
         default="auto",
-        metadata={"help": "Isolation level of the programs; `auto` is the best that this machine offers."},
+        help="Isolation level of the programs. `auto` takes the strongest that this machine offers.",
     )
-    min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = field(
-        default=None, metadata={"help": "Refuse to run below this level; seccomp where the level is `auto`."}
+    min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = HfArg(
+        default=None,
+        help="Weakest isolation level to accept; below it the command stops with an error. By default "
+        "`seccomp` if --sandbox is `auto`, otherwise no minimum.",
     )
-    program_timeout_s: float = field(
-        default=10.0, metadata={"help": "Wall-clock limit of one program with all its tests, in seconds."}
+    program_timeout_s: float = HfArg(
+        default=10.0, help="Time limit of one program with all its tests, in seconds of wall-clock time."
     )
-    max_infra_share: float = field(
+    max_infra_share: float = HfArg(
         default=0.05,
-        metadata={
-            "help": "Stop when a larger share of answers met a failure of the executor or the endpoint."
-        },
+        help="Stop with an error if a larger share of the completions gets no verdict because the executor "
+        "or the endpoint failed.",
     )
 
 
 @dataclass
 class PromptOptions:
-    """How problems are put to the model."""
+    """Options of the prompts that the model sees."""
 
-    protocol: str = field(
+    protocol: str = HfArg(
         default="cocos",
-        metadata={
-            "help": "Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models."
-        },
+        help="Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat` "
+        "or `repair` for chat models.",
     )
-    few_shot_data: str | None = field(
+    few_shot_data: str | None = HfArg(
         default=None,
-        metadata={"help": "MBPP-format file of solved problems that `cocos-fewshot` shows before turn 1."},
+        help="File of solved MBPP-format problems that --protocol cocos-fewshot shows before the first turn.",
     )
-    num_turns: int = field(default=2, metadata={"help": "Attempts at each problem (T), 1 or more."})
+    num_turns: int = HfArg(default=2, help="Turns per problem (T), 1 or more.")
 
 
 def check_prompt_options(options: PromptOptions) -> None:
-    """Refuse what no trajectory can have."""
+    """Raise ValueError if the number of turns is below 1."""
     if options.num_turns < 1:
         raise ValueError(f"--num_turns is {options.num_turns}; a trajectory has at least 1 turn")
 
 
 def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> Executor:
-    """A running executor, the caller's to close; the ranks of a machine share its processors."""
+    """Start the executor that the options describe; the caller closes it.
+
+    Args:
+        options: Isolation level, number of workers and limits. By default, the ranks of a machine share its
+            processors.
+        max_wait_s: Longest time that a program may wait for a worker, in seconds; None: no limit.
+
+    """
     return Executor(
         options.executor_workers or num_processors(),
         Limits(wall_s=options.program_timeout_s, cpu_s=max(1, math.ceil(options.program_timeout_s))),
@@ -71,5 +81,5 @@ def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> 
 
 
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
-    """The prompt protocol, with its few-shot problems read from their file."""
+    """Return the prompt protocol, with the few-shot problems loaded from their file."""
     return protocol(options.protocol, load_problems(options.few_shot_data) if options.few_shot_data else ())

@@ -1,60 +1,106 @@
-"""What both stages of training settle in the same way: batch, epochs, machine, how a model is made."""
+"""Options that both training stages share, and the values that follow from them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import TrainingArguments
+from transformers.hf_argparser import HfArg
 from trl import ModelConfig
 
-from cocos.distributed import connect_deepspeed, num_ranks
+from cocos.distributed import is_launched, num_ranks
 
 
-def accumulate(args: TrainingArguments) -> None:
-    """`global_batch_size` is the product of processes, per-device batch and accumulation."""
-    if args.global_batch_size is None:
-        return
-    per_step = args.per_device_train_batch_size * num_ranks()
-    if per_step < 1 or args.global_batch_size < 1 or args.global_batch_size % per_step:
-        raise ValueError(
-            f"--global_batch_size {args.global_batch_size} does not divide by {per_step} "
-            f"(--per_device_train_batch_size times processes); change one of them"
-        )
-    args.gradient_accumulation_steps = args.global_batch_size // per_step
+@dataclass
+class TrainingOptions(ModelConfig):
+    """TRL's model options and what both stages set differently from transformers.
 
+    A mixin for subclasses of transformers' TrainingArguments: name it before them in the list of bases.
+    """
 
-def count_epochs(args: TrainingArguments) -> None:
-    """Epochs, where given, win: the parent prefers `max_steps`, and ours has a default."""
-    if args.num_train_epochs > 0:
-        args.max_steps = -1
-    elif args.max_steps < 1:
-        raise ValueError(f"--max_steps is {args.max_steps}; give 1 or more, or --num_train_epochs")
+    dry_run: bool = HfArg(
+        default=False,
+        help="Check data, model and options, print the first prompts or rows, the number of updates, the "
+        "estimated memory and any warnings, and exit before the weights are loaded.",
+    )
+    run_name: str | None = HfArg(
+        default=None, aliases=["--wandb_run_name"], help="Name of the run in wandb and in other logs."
+    )
+    lr_scheduler_type: str = HfArg(default="cosine", help="Learning-rate schedule.")
+    num_train_epochs: float = HfArg(
+        default=0.0, help="Passes over the training data. Above 0, it replaces --max_steps."
+    )
+    eval_steps: float | None = HfArg(
+        default=0.1, help="Updates between evaluations; a number below 1 is a share of all updates."
+    )
+    save_steps: float = HfArg(
+        default=0.1, help="Updates between checkpoints; a number below 1 is a share of all updates."
+    )
+    resume_from_checkpoint: str | None = HfArg(
+        default=None,
+        help="Checkpoint to continue from: `last` for the newest complete one in --output_dir, or a path.",
+    )
+    bf16: bool | None = HfArg(
+        default=None, help="bfloat16 autocast. By default on where the GPU supports it and --fp16 is off."
+    )
 
+    def __post_init__(self) -> None:
+        """Check the options and derive values from them; connects to no other process.
 
-def check_stopping(args: TrainingArguments) -> None:
-    """Refuse transformers' way of stopping; `checkpoints.StopOnSigterm` is ours."""
-    if args.enable_jit_checkpoint:
-        raise ValueError(
-            "--enable_jit_checkpoint is not needed: SIGTERM always ends a run with a checkpoint after the "
-            "update; leave it out"
-        )
+        Raises:
+            ValueError: An option is missing or two options contradict each other.
 
+        """
+        if not self.train_data:
+            raise ValueError("--train_data is missing; see --help")
+        if self.enable_jit_checkpoint:
+            raise ValueError(
+                "--enable_jit_checkpoint is not needed: SIGTERM always ends a run with a checkpoint after "
+                "the update; leave it out"
+            )
+        if self.deepspeed and not is_launched():
+            raise ValueError("--deepspeed needs its launcher; start with: deepspeed --num_gpus N SCRIPT ...")
+        self._choose_device_and_precision()
+        self._set_accumulation()
+        self._set_max_steps()
+        super().__post_init__()
+        super(ModelConfig, self).__post_init__()  # ModelConfig does not call the classes after it
+        chosen = {
+            "revision": self.model_revision,
+            "attn_implementation": self.attn_implementation,
+            "dtype": self.dtype,
+        }
+        self.model_init_kwargs: dict[str, Any] = chosen | (self.model_init_kwargs or {})
 
-def fit_machine(args: TrainingArguments) -> None:
-    """The processor where there is no accelerator: said outright, or ranks would not find each other."""
-    args.use_cpu = args.use_cpu or not torch.accelerator.is_available()
-    if args.deepspeed:
-        connect_deepspeed(args.use_cpu)
-    args.dataloader_pin_memory = args.dataloader_pin_memory and not args.use_cpu
-    if args.bf16 is None:
-        has_bf16 = not args.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-        args.bf16 = has_bf16 and not args.fp16
+    def _choose_device_and_precision(self) -> None:
+        # Without an explicit use_cpu, accelerate does not connect the ranks of a machine that has no GPU.
+        self.use_cpu: bool = self.use_cpu or not torch.accelerator.is_available()
+        self.dataloader_pin_memory: bool = self.dataloader_pin_memory and not self.use_cpu
+        if self.bf16 is None:
+            has_bf16 = not self.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+            self.bf16 = has_bf16 and not self.fp16
 
+    def _set_accumulation(self) -> None:
+        """Set gradient_accumulation_steps to global batch / (per-device batch x processes)."""
+        if self.global_batch_size is None:
+            return
+        per_step = self.per_device_train_batch_size * num_ranks()
+        if per_step < 1 or self.global_batch_size < 1 or self.global_batch_size % per_step:
+            raise ValueError(
+                f"--global_batch_size {self.global_batch_size} does not divide by {per_step} "
+                f"(--per_device_train_batch_size times processes); change one of them"
+            )
+        self.gradient_accumulation_steps = self.global_batch_size // per_step
 
-def model_init_kwargs(args: TrainingArguments, model_args: ModelConfig) -> dict[str, Any]:
-    """What from_pretrained is called with: TRL's model options, the config's own over them."""
-    chosen = {
-        "revision": model_args.model_revision,
-        "attn_implementation": model_args.attn_implementation,
-        "dtype": model_args.dtype,
-    }
-    return chosen | (args.model_init_kwargs or {})
+    def _set_max_steps(self) -> None:
+        """Switch max_steps off where epochs are given: transformers would prefer max_steps."""
+        if self.num_train_epochs > 0:
+            self.max_steps = -1
+        elif self.max_steps < 1:
+            raise ValueError(f"--max_steps is {self.max_steps}; give 1 or more, or --num_train_epochs")
+
+    def _keep_best_checkpoint(self, metric: str, greater_is_better: bool) -> None:
+        """Evaluate while training, and save the checkpoint with the best value of a metric at the end."""
+        self.eval_strategy = self.save_strategy = "steps"
+        self.load_best_model_at_end = True
+        self.metric_for_best_model = metric
+        self.greater_is_better = greater_is_better

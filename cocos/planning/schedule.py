@@ -1,24 +1,32 @@
-"""How long a run is: updates, passes over the data, tokens, seconds, and processors for its programs.
+"""Estimate of a run's length: updates, passes over the data, seconds, and processors for its programs.
 
-Worked out on paper from a few named assumptions. Standard library only; `memory.py` holds the other half of
-the estimate, `dry_run.py` reads the configuration.
+Computed from a few named assumptions. Standard library only; `memory.py` is the other half of the estimate.
 """
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cocos.planning.memory import GIB, ModelShape, Setting, cache_bytes, weight_bytes
+from cocos.planning.memory import cache_bytes, weight_bytes
+from cocos.planning.shapes import Layout, ModelShape
 
-LAUNCH_S = 1e-3  # per decoder layer and sampled token, whatever the batch: eager kernels, assumed
-UTILISATION = 0.35  # share of a card's peak that large matrix products reach, assumed
+LAUNCH_S = 1e-3  # seconds per decoder layer and sampled token for launching kernels, any batch size: assumed
+UTILISATION = 0.35  # share of a card's peak that large matrix products reach: assumed
 PROGRAMS_PER_CORE_S = 640  # docs/executor.md: 1,281 programs/s with two workers at level namespaces
-TIMEOUT_SHARE = 0.02  # of programs that run into their limit, assumed: these decide about the cores
+TIMEOUT_SHARE = 0.02  # share of programs that reach their time limit, which dominates the cost: assumed
 
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU, from its data sheet: GiB, dense bfloat16 TFLOP/s, TB/s of memory."""
+    """A GPU as its data sheet describes it.
+
+    Attributes:
+        name: Name in reports.
+        memory_gib: Memory in GiB.
+        tflops: Peak of dense bfloat16 products in TFLOP/s.
+        tb_s: Memory bandwidth in TB/s.
+
+    """
 
     name: str
     memory_gib: int
@@ -32,16 +40,16 @@ A100 = Card("A100, 80 GB", 80, 312, 2.0)
 
 @dataclass(frozen=True)
 class Schedule:
-    """What one update is made of, over all GPUs.
+    """What one update consists of, over all GPUs.
 
     Attributes:
-        problems: In the training file.
-        trajectories: Per update.
+        problems: Problems in the training file.
+        trajectories: Trajectories per update.
         group: Trajectories per problem, k.
-        turns: T.
-        trained_turns: K, rows that a trajectory gives the loss.
+        turns: Turns per trajectory, T.
+        trained_turns: Rows of the loss per trajectory, K.
         problems_per_rollout: Problems that are sampled together.
-        updates_per_rollout: Updates made from what was sampled together.
+        updates_per_rollout: Updates from the trajectories that are sampled together.
 
     """
 
@@ -60,21 +68,22 @@ class Schedule:
 
     @property
     def programs(self) -> int:
-        """Programs per update, before identical ones are merged."""
+        """Programs per update; the executor runs identical ones only once."""
         return self.trajectories * self.turns
 
     @property
     def updates_per_pass(self) -> int:
-        """Updates until every problem was played once; what is left over of the last batch is skipped, so 0
-        where there are fewer problems than one batch takes.
+        """Updates in one pass over the problems.
+
+        Problems that do not fill a rollout are skipped, so it is 0 if there are fewer than one rollout needs.
         """
         return self.problems // self.problems_per_rollout * self.updates_per_rollout
 
 
 def prompt_lengths(first: int, answer: int, instruction: int, turns: int) -> list[int]:
-    """Tokens before the answer of each turn, where every answer is `answer` long.
+    """Return the tokens before the answer of each turn if every answer has `answer` tokens.
 
-    Example: a first prompt of 100, answers of 50 and an instruction of 10: 100, 160, 220.
+    Example: a first prompt of 100, answers of 50 and an instruction of 10 give 100, 160, 220.
     """
     return [first + turn * (answer + instruction) for turn in range(turns)]
 
@@ -88,57 +97,64 @@ class Seconds(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Of all phases, one after the other."""
+        """Seconds of all phases."""
         return sum(self)
 
 
 def seconds_per_update(
     shape: ModelShape,
-    setting: Setting,
+    layout: Layout,
     schedule: Schedule,
     card: Card,
     prompts_T: list[int],
     answer: int,
     rollout_rows: int,
 ) -> Seconds:
-    """Seconds of one update, programs and communication left out.
+    """Estimate the seconds of one update, without programs and communication.
 
-    Sampling takes as many steps as the longest answer, per turn and per batch of `rollout_rows`; a step takes
-    the time of launching its kernels, or of reading weights and cache once, whichever is longer. The rest is
-    arithmetic: 2 P operations per token (P parameters) for the transcripts, for each row under the policy and
-    under the reference, and `training_seconds`.
+    Each batch of `rollout_rows` takes `answer` steps per turn. A step takes the time of launching its
+    kernels, or of reading weights and cache once, whichever is longer. All other time is arithmetic with P
+    parameters: 2 P operations per token of the transcripts, 2 P per token of each row under the policy and
+    again under the reference, and `training_seconds`.
 
     Args:
+        shape: Sizes of the model.
+        layout: Precision and sharding.
+        schedule: What the update consists of.
+        card: The GPU.
         prompts_T: Tokens before each turn's answer, padding included.
         answer: Tokens of each answer.
-        rollout_rows: Sequences that are sampled at a time on one GPU.
+        rollout_rows: Sequences that one GPU samples together.
 
     """
-    trajectories = schedule.trajectories / setting.num_gpus
+    trajectories = schedule.trajectories / layout.num_gpus
     batches = math.ceil(trajectories / rollout_rows)
     rows = min(rollout_rows, trajectories)
-    read = weight_bytes(shape, setting) * (setting.num_gpus if setting.zero_stage >= 3 else 1)
+    gathered = layout.num_gpus if layout.zero_stage >= 3 else 1  # sampling reads the weights of all GPUs
+    weights = weight_bytes(shape, layout) * gathered
     rollout = 0.0
     for prompt in prompts_T:
-        cache = cache_bytes(shape, round(rows * (prompt + answer / 2)), setting.compute)
-        step = max(LAUNCH_S * shape.layers, (read + cache) / (card.tb_s * 1e12))
+        cache = cache_bytes(shape, round(rows * (prompt + answer / 2)), layout.compute)
+        step = max(LAUNCH_S * shape.layers, (weights + cache) / (card.tb_s * 1e12))
         rollout += batches * answer * step + _seconds(2 * shape.parameters * trajectories * prompt, card)
     trained = prompts_T[len(prompts_T) - schedule.trained_turns :]
     tokens = trajectories * len(trained) * (max(trained) + answer)
-    forwards = 1 + (setting.has_reference or bool(shape.adapter_parameters))
+    forwards = 1 + (layout.has_reference or bool(shape.adapter_parameters))
     return Seconds(
         rollout=rollout,
         scoring=_seconds(forwards * 2 * shape.parameters * tokens, card),
-        update=training_seconds(shape, setting, card, tokens),
+        update=training_seconds(shape, layout, card, tokens),
     )
 
 
-def training_seconds(shape: ModelShape, setting: Setting, card: Card, tokens: float) -> float:
-    """Seconds of forward and backward over so many tokens on one GPU: 2 P operations per token forward, 4 P
-    backward (2 P under an adapter: the base has no gradients), 2 P for what was checkpointed.
+def training_seconds(shape: ModelShape, layout: Layout, card: Card, tokens: float) -> float:
+    """Estimate the seconds of a forward and backward pass over `tokens` tokens on one GPU.
+
+    Operations per token with P parameters: 2 P forward, 4 P backward (2 P under an adapter, whose base has no
+    gradients), and 2 P to repeat the forward pass under activation checkpointing.
     """
     backward = 2 if shape.adapter_parameters else 4
-    passes = 2 + backward + 2 * setting.checkpoints_activations
+    passes = 2 + backward + 2 * layout.checkpoints_activations
     return _seconds(passes * shape.parameters * tokens, card)
 
 
@@ -153,16 +169,18 @@ def executor_cores(
     timeout_share: float = TIMEOUT_SHARE,
     per_core_s: float = PROGRAMS_PER_CORE_S,
 ) -> int:
-    """Workers, a processor each, that finish one turn's programs while another turn is sampled; never more
-    than there are programs.
+    """Return the workers (one processor each) that finish a turn's programs while another turn is sampled.
 
-    Example: 64 programs in 14 s, 2 % of them endless, cut off at 10 s: 64 * (1 / 640 + 0.02 * 10) = 12.9
-    processor seconds, so 1 processor.
+    Example: 64 programs in 14 s, 2 % of them endless and stopped after 10 s, take 64 * (1 / 640 + 0.02 * 10)
+    = 12.9 processor seconds, so 1 worker is enough.
+
+    Args:
+        programs: Programs per turn; the result is at most this number.
+        seconds: Duration of the sampling of one turn.
+        timeout_s: Time limit of a program.
+        timeout_share: Share of the programs that reach the limit.
+        per_core_s: Programs per second and processor, without those that reach the limit.
+
     """
     work_s = programs * (1 / per_core_s + timeout_share * timeout_s)
     return max(1, min(math.ceil(work_s / seconds), math.ceil(programs)))
-
-
-def gib(size: float) -> str:
-    """Bytes in GiB, for tables."""
-    return f"{size / GIB:.1f}"

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boost.attempts import Attempt, AttemptLog, attempt
-from boost.turn_pairs import balance, pair
+from boost.attempt_log import AttemptLog
+from boost.attempts import Attempt, sample_attempts
+from boost.turn_pairs import balance_pairs, make_pairs
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import DataError, Problem
 from cocos.prompts import answer, protocol
@@ -19,19 +20,25 @@ RIGHT, WRONG = "def double(x):\n    return 2 * x", "def double(x):\n    return x
 COCOS = protocol("cocos")
 
 
+def sample(problems, script, executor, **numbers):
+    return sample_attempts(
+        problems, ScriptedGenerator(script), executor, COCOS, temperature=1.0, max_infra_share=0.0, **numbers
+    )
+
+
 def test_wrong_attempts_are_tried_again_and_only_what_passes_is_a_correction(problem, executor):
     easy = replace(problem, task_id="easy", text="Easy: double a number.")
 
     def script(prompt: str) -> str:
         return answer(RIGHT if "Easy" in prompt or "There might be an error" in prompt else WRONG)
 
-    made = attempt([problem, easy], ScriptedGenerator(script), executor, COCOS, 2, 3, 1.0, 0.0)
+    made = sample([problem, easy], script, executor, num_samples=2, num_corrections=3)
     assert made == [Attempt("1", WRONG, False, (RIGHT,))] * 2 + [Attempt("easy", RIGHT, True)] * 2
 
 
 def test_a_hidden_test_decides_too(problem, executor):
     hiding = replace(problem, test_list=problem.test_list[:1], hidden_test_list=problem.test_list[1:])
-    [made] = attempt([hiding], ScriptedGenerator(lambda _: answer(WRONG)), executor, COCOS, 1, 0, 1.0, 0.0)
+    [made] = sample([hiding], lambda _: answer(WRONG), executor, num_samples=1, num_corrections=0)
     assert made.is_right is False  # 2 * 2 == 2 ** 2, so the visible test alone would pass
 
 
@@ -52,7 +59,7 @@ ATTEMPTS = [Attempt("1", WRONG, False), Attempt("1", RIGHT, True), Attempt("1", 
 def test_a_right_attempt_is_kept_and_a_wrong_one_becomes_what_was_asked_for(
     problem, source, verified, expected
 ):
-    pairs = pair([replace(problem, code="reference")], ATTEMPTS, verified, source)
+    pairs = make_pairs([replace(problem, code="reference")], ATTEMPTS, verified, source)
     assert [(p.attempt, p.correction) for p in pairs] == expected
 
 
@@ -66,9 +73,9 @@ def test_a_right_attempt_is_kept_and_a_wrong_one_becomes_what_was_asked_for(
 def test_balanced_pairs_keep_to_the_share_and_the_number_per_problem(kinds, per_problem, keep_share, seed):
     problems = {i: Problem(str(i), "t", ("assert f()",), "reference") for i in range(5)}
     attempts = [Attempt(str(i), f"{right}{n}", right) for i, right, n in kinds]
-    pairs = pair(list(problems.values()), attempts, {str(i) for i in problems}, "any")
-    chosen = balance(pairs, per_problem, keep_share, seed)
-    assert chosen == balance(pairs, per_problem, keep_share, seed)
+    pairs = make_pairs(list(problems.values()), attempts, {str(i) for i in problems}, "any")
+    chosen = balance_pairs(pairs, per_problem, keep_share, seed)
+    assert chosen == balance_pairs(pairs, per_problem, keep_share, seed)
     assert [p for p in pairs if any(p is c for c in chosen)] == chosen
     counts = [sum(p.problem.task_id == i for p in chosen) for i in map(str, problems)]
     assert per_problem is None or max(counts) <= per_problem
@@ -81,8 +88,8 @@ def test_balanced_pairs_keep_to_the_share_and_the_number_per_problem(kinds, per_
 
 def test_of_equal_attempts_at_a_problem_one_is_taught_before_another_is_repeated(problem):
     attempts = [Attempt("1", "same", False)] * 9 + [Attempt("1", "other", False)]
-    pairs = pair([replace(problem, code="reference")], attempts, {"1"}, "any")
-    assert {p.attempt for p in balance(pairs, 2, None, seed=0)} == {"same", "other"}
+    pairs = make_pairs([replace(problem, code="reference")], attempts, {"1"}, "any")
+    assert {p.attempt for p in balance_pairs(pairs, 2, None, seed=0)} == {"same", "other"}
 
 
 def test_a_log_goes_on_after_its_last_whole_batch_and_refuses_other_settings(tmp_path):
@@ -100,7 +107,7 @@ def test_a_log_goes_on_after_its_last_whole_batch_and_refuses_other_settings(tmp
     with pytest.raises(DataError, match="was made with seed 1, not 2; remove it or choose another --output"):
         AttemptLog(path, facts | {"seed": 2})
     path.write_text("[]\n")
-    with pytest.raises(DataError, match="is no log of attempts"):
+    with pytest.raises(DataError, match="no log of attempts"):
         AttemptLog(path, facts)
 
 

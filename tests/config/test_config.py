@@ -1,45 +1,33 @@
 """Options: names old and new, files and flags, and what is refused in which words."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from trl import ModelConfig
 
-from cocos.config import BoostConfig, CoCoSConfig, EvalConfig, longest_wait_s, prompt_protocol
-from cocos.config.command_line import parse
+from cocos.config import BoostConfig, BoostDataConfig, CoCoSConfig, EvalConfig, prompt_protocol
+from cocos.config.command_line import parse_options
 from tests.support.paths import ROOT
 
-specification = importlib.util.spec_from_file_location(
-    "make_boost_data", ROOT / "scripts" / "make_boost_data.py"
-)
-make_boost_data = importlib.util.module_from_spec(specification)
-sys.modules["make_boost_data"] = make_boost_data  # its dataclass asks there for its module
-specification.loader.exec_module(make_boost_data)
-
-COCOS, BOOST, EVAL = (CoCoSConfig, ModelConfig), (BoostConfig, ModelConfig), (EvalConfig,)
-BOOST_DATA = (make_boost_data.BoostDataConfig,)
 NEEDED = {
-    COCOS: {"train_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
-    BOOST: {"train_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
-    EVAL: {"test_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
-    BOOST_DATA: {"train_data": "t.jsonl", "output": "rows.jsonl", "model_name_or_path": "m"},
+    CoCoSConfig: {"train_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
+    BoostConfig: {"train_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
+    EvalConfig: {"test_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
+    BoostDataConfig: {"train_data": "t.jsonl", "output": "rows.jsonl", "model_name_or_path": "m"},
 }
 
 
-def options(config_types, *argv, **needed):
-    """The first configuration that these flags make, beside what is always needed."""
-    needed = {**NEEDED[config_types], **needed}
+def options(config_type, *argv, **needed):
+    """The options of a command line with these flags and those that are always needed."""
+    needed = {**NEEDED[config_type], **needed}
     flags = [part for name, value in needed.items() for part in (f"--{name}", value)]
-    return parse(config_types, "description", [*flags, *map(str, argv)])[0]
+    return parse_options(config_type, "description", [*flags, *map(str, argv)])
 
 
-def refusal(config_types, *argv) -> str:
+def refusal(config_type, *argv) -> str:
     with pytest.raises(ValueError) as caught:
-        options(config_types, *argv)
+        options(config_type, *argv)
     message = str(caught.value)
     assert message and "\n" not in message
     return message
@@ -55,34 +43,34 @@ def written(tmp_path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("config_types", "flag", "value", "name", "expected"),
+    ("config_type", "flag", "value", "name", "expected"),
     [
-        (COCOS, "--rloo_k", 8, "num_generations", 8),
-        (COCOS, "--weight", 0.25, "gamma", 0.25),
-        (COCOS, "--gamma", 0.75, "gamma", 0.75),
-        (COCOS, "--wandb_run_name", "first", "run_name", "first"),
-        (COCOS, "--local_rollout_forward_batch_size", 7, "rollout_batch_size", 7),
-        (COCOS, "--global_batch_size", 64, "gradient_accumulation_steps", 16),  # 64 / 4 per device
-        (COCOS, "--per_device_train_batch_size", 8, "gradient_accumulation_steps", 16),  # 128 / 8
-        (COCOS, "--learning_rate", 3e-6, "learning_rate", 3e-6),
-        (COCOS, "--num_train_epochs", 3, "max_steps", -1),  # for TRL: as many as the epochs take
-        (BOOST, "--wandb_run_name", "first", "run_name", "first"),
-        (BOOST, "--global_batch_size", 64, "gradient_accumulation_steps", 64),  # 64 / 1 per device
-        (BOOST, "--weight_decay", 0.1, "weight_decay", 0.1),
-        (BOOST, "--num_train_epochs", 3, "max_steps", -1),
-        (BOOST, "--eval_data", "dev.json", "metric_for_best_model", "eval_loss"),
-        (COCOS, "--dev_data", "dev.jsonl", "metric_for_best_model", "eval_acc_t2"),
-        (EVAL, "--num_turns", 5, "num_turns", 5),
-        (EVAL, "--batch_size", 3, "batch_size", 3),
+        (CoCoSConfig, "--rloo_k", 8, "num_generations", 8),
+        (CoCoSConfig, "--weight", 0.25, "gamma", 0.25),
+        (CoCoSConfig, "--gamma", 0.75, "gamma", 0.75),
+        (CoCoSConfig, "--wandb_run_name", "first", "run_name", "first"),
+        (CoCoSConfig, "--local_rollout_forward_batch_size", 7, "rollout_batch_size", 7),
+        (CoCoSConfig, "--global_batch_size", 64, "gradient_accumulation_steps", 16),  # 64 / 4 per device
+        (CoCoSConfig, "--per_device_train_batch_size", 8, "gradient_accumulation_steps", 16),  # 128 / 8
+        (CoCoSConfig, "--learning_rate", 3e-6, "learning_rate", 3e-6),
+        (CoCoSConfig, "--num_train_epochs", 3, "max_steps", -1),  # for TRL: as many as the epochs take
+        (BoostConfig, "--wandb_run_name", "first", "run_name", "first"),
+        (BoostConfig, "--global_batch_size", 64, "gradient_accumulation_steps", 64),  # 64 / 1 per device
+        (BoostConfig, "--weight_decay", 0.1, "weight_decay", 0.1),
+        (BoostConfig, "--num_train_epochs", 3, "max_steps", -1),
+        (BoostConfig, "--eval_data", "dev.json", "metric_for_best_model", "eval_loss"),
+        (CoCoSConfig, "--dev_data", "dev.jsonl", "metric_for_best_model", "eval_acc_t2"),
+        (EvalConfig, "--num_turns", 5, "num_turns", 5),
+        (EvalConfig, "--batch_size", 3, "batch_size", 3),
     ],
 )
-def test_a_flag_of_the_reference_commands_has_its_effect(config_types, flag, value, name, expected):
-    assert getattr(options(config_types), name) != expected  # the default would prove nothing
-    assert getattr(options(config_types, flag, value), name) == expected
+def test_a_flag_of_the_reference_commands_has_its_effect(config_type, flag, value, name, expected):
+    assert getattr(options(config_type), name) != expected  # the default would prove nothing
+    assert getattr(options(config_type, flag, value), name) == expected
 
 
 def test_the_defaults_are_the_papers():
-    cocos, boost, evaluation = options(COCOS), options(BOOST), options(EVAL)
+    cocos, boost, evaluation = options(CoCoSConfig), options(BoostConfig), options(EvalConfig)
     assert (cocos.credit, cocos.gamma, cocos.num_turns, cocos.num_generations) == ("trajectory", 0.5, 2, 2)
     assert (cocos.learning_rate, cocos.lr_scheduler_type, cocos.max_steps) == (1e-5, "cosine", 1500)
     assert (cocos.temperature, cocos.beta, cocos.epsilon, cocos.reward) == (0.9, 0.01, 0.2, "fraction")
@@ -93,21 +81,21 @@ def test_the_defaults_are_the_papers():
 
 
 def test_dev_data_makes_the_best_checkpoint_that_of_the_last_turns_accuracy():
-    args = options(COCOS, "--dev_data", "dev.jsonl", "--num_turns", 3)
+    args = options(CoCoSConfig, "--dev_data", "dev.jsonl", "--num_turns", 3)
     assert (
         args.metric_for_best_model == "eval_acc_t3" and args.greater_is_better and args.load_best_model_at_end
     )
     assert args.eval_strategy == args.save_strategy == "steps" and args.eval_steps == args.save_steps
-    assert options(COCOS).eval_strategy == "no"
+    assert options(CoCoSConfig).eval_strategy == "no"
 
 
 def test_the_few_shot_protocol_reads_its_problems(tmp_path):
     solved = {"text": "Write one.", "code": "def one():\n    return 1", "test_list": ["assert one() == 1"]}
     path = tmp_path / "shots.jsonl"
     path.write_text(json.dumps(solved))
-    protocol = prompt_protocol(options(EVAL, "--protocol", "cocos-fewshot", "--few_shot_data", path))
+    protocol = prompt_protocol(options(EvalConfig, "--protocol", "cocos-fewshot", "--few_shot_data", path))
     assert "def one():\n    return 1\n[DONE]" in protocol.prefix
-    assert prompt_protocol(options(EVAL)).prefix == ""
+    assert prompt_protocol(options(EvalConfig)).prefix == ""
 
 
 # -- files --
@@ -115,20 +103,22 @@ def test_the_few_shot_protocol_reads_its_problems(tmp_path):
 
 def test_a_file_sets_and_flags_override(tmp_path):
     path = written(tmp_path, "gamma: 0.25\nnum_turns: 3\nlearning_rate: 1e-6\nbeta: 0\n")
-    args = options(COCOS, "--config", path, "--num_turns", 4)
+    args = options(CoCoSConfig, "--config", path, "--num_turns", 4)
     assert (args.gamma, args.num_turns, args.learning_rate, args.beta) == (0.25, 4, 1e-6, 0.0)
-    assert options(COCOS, f"--config={path}").num_turns == 3
+    assert options(CoCoSConfig, f"--config={path}").num_turns == 3
 
 
 def test_a_file_may_use_the_aliases_too(tmp_path):
-    args = options(COCOS, "--config", written(tmp_path, "weight: 0.25\nrloo_k: 4\nwandb_run_name: first\n"))
+    args = options(
+        CoCoSConfig, "--config", written(tmp_path, "weight: 0.25\nrloo_k: 4\nwandb_run_name: first\n")
+    )
     assert (args.gamma, args.num_generations, args.run_name) == (0.25, 4, "first")
-    assert options(COCOS, "--config", tmp_path / "config.yaml", "--gamma", 1).gamma == 1.0
+    assert options(CoCoSConfig, "--config", tmp_path / "config.yaml", "--gamma", 1).gamma == 1.0
 
 
 def test_needed_options_may_come_from_the_file(tmp_path):
     path = written(tmp_path, "model_name_or_path: m\ntest_data: t.jsonl\noutput_dir: out\n")
-    [args] = parse(EVAL, "description", ["--config", str(path)])
+    args = parse_options(EvalConfig, "description", ["--config", str(path)])
     assert (args.model_name_or_path, args.test_data, args.output_dir) == ("m", "t.jsonl", "out")
 
 
@@ -136,55 +126,63 @@ def test_needed_options_may_come_from_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config_types", "argv", "words"),
+    ("config_type", "argv", "words"),
     [
-        (COCOS, ["--gama", "0.3"], ["unknown option: --gama", "did you mean --gamma?"]),
-        (COCOS, ["--gama=0.3"], ["unknown option: --gama=0.3", "did you mean --gamma?"]),
-        (EVAL, ["--num_turn", "3"], ["unknown option: --num_turn", "did you mean --num_turns?"]),
-        (EVAL, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
-        (COCOS, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
-        (COCOS, ["--num_turns", "2.5"], ["--num_turns", "invalid int value: '2.5'", "see --help"]),
-        (COCOS, ["--credit", "first"], ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
-        (COCOS, ["--reward", "sum"], ["--reward", "choose from 'fraction', 'binary', 'count'"]),
-        (COCOS, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
-        (COCOS, ["--weight", "-0.1"], ["--gamma is -0.1; it must lie in [0, 1]"]),
-        (COCOS, ["--gamma", "nan"], ["--gamma is nan; it must lie in [0, 1]"]),
-        (COCOS, ["--num_turns", "0"], ["--num_turns is 0; a trajectory has at least 1 turn"]),
-        (EVAL, ["--num_turns", "0"], ["--num_turns is 0; a trajectory has at least 1 turn"]),
-        (COCOS, ["--improvement_bonus", "1"], ["--improvement_bonus needs --credit turn"]),
-        (COCOS, ["--global_batch_size", "6"], ["--global_batch_size 6 does not divide by 4", "change one"]),
+        (CoCoSConfig, ["--gama", "0.3"], ["unknown option: --gama", "did you mean --gamma?"]),
+        (CoCoSConfig, ["--gama=0.3"], ["unknown option: --gama=0.3", "did you mean --gamma?"]),
+        (EvalConfig, ["--num_turn", "3"], ["unknown option: --num_turn", "did you mean --num_turns?"]),
+        (EvalConfig, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
+        (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
+        (CoCoSConfig, ["--num_turns", "2.5"], ["--num_turns", "invalid int value: '2.5'", "see --help"]),
+        (CoCoSConfig, ["--credit", "first"], ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
+        (CoCoSConfig, ["--reward", "sum"], ["--reward", "choose from 'fraction', 'binary', 'count'"]),
+        (CoCoSConfig, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
+        (CoCoSConfig, ["--weight", "-0.1"], ["--gamma is -0.1; it must lie in [0, 1]"]),
+        (CoCoSConfig, ["--gamma", "nan"], ["--gamma is nan; it must lie in [0, 1]"]),
+        (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; a trajectory has at least 1 turn"]),
+        (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; a trajectory has at least 1 turn"]),
+        (CoCoSConfig, ["--improvement_bonus", "1"], ["--improvement_bonus needs --credit turn"]),
         (
-            BOOST,
+            CoCoSConfig,
+            ["--global_batch_size", "6"],
+            ["--global_batch_size 6 does not divide by 4", "change one"],
+        ),
+        (
+            BoostConfig,
             ["--global_batch_size", "8", "--per_device_train_batch_size", "3"],
             ["--global_batch_size 8 does not divide by 3", "change one"],
         ),
-        (COCOS, ["--global_batch_size", "0"], ["--global_batch_size 0 does not divide", "change one"]),
-        (COCOS, ["--per_device_train_batch_size", "0"], ["does not divide by 0", "change one"]),
-        (COCOS, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
-        (COCOS, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
-        (COCOS, ["--rloo_k", "1"], ["at least 2 generations"]),
-        (COCOS, ["--sync_ref_model", "true"], ["a resumed run would be another one", "leave it out"]),
-        (COCOS, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
-        (BOOST, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
-        (COCOS, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
+        (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size 0 does not divide", "change one"]),
+        (CoCoSConfig, ["--per_device_train_batch_size", "0"], ["does not divide by 0", "change one"]),
+        (CoCoSConfig, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
+        (CoCoSConfig, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
+        (CoCoSConfig, ["--rloo_k", "1"], ["at least 2 generations"]),
+        (CoCoSConfig, ["--sync_ref_model", "true"], ["a resumed run would be another one", "leave it out"]),
+        (CoCoSConfig, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
+        (BoostConfig, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
+        (CoCoSConfig, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
         (
-            COCOS,
+            CoCoSConfig,
             ["--normalize_advantages", "true"],
             ["--normalize_advantages has no effect here", "leave it out"],
         ),
-        (COCOS, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
-        (COCOS, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
-        (COCOS, ["--train_data", ""], ["--train_data is missing; see --help"]),
-        (BOOST, ["--train_data", ""], ["--train_data is missing; see --help"]),
-        (EVAL, ["--test_data", ""], ["--test_data is missing; see --help"]),
-        (EVAL, ["--batch_size", "0"], ["--batch_size is 0; give 1 or more"]),
-        (EVAL, ["--num_samples", "4"], ["set --temperature above 0"]),
-        (COCOS, ["--config"], ["--config: give the path of a YAML file after it"]),
-        (COCOS, ["--config", "absent.yaml"], ["--config:", "'absent.yaml'", "give a readable YAML file"]),
+        (CoCoSConfig, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
+        (CoCoSConfig, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
+        (CoCoSConfig, ["--train_data", ""], ["--train_data is missing; see --help"]),
+        (BoostConfig, ["--train_data", ""], ["--train_data is missing; see --help"]),
+        (EvalConfig, ["--test_data", ""], ["--test_data is missing; see --help"]),
+        (EvalConfig, ["--batch_size", "0"], ["--batch_size is 0; give 1 or more"]),
+        (EvalConfig, ["--num_samples", "4"], ["set --temperature above 0"]),
+        (CoCoSConfig, ["--config"], ["--config: give the path of a YAML file after it"]),
+        (
+            CoCoSConfig,
+            ["--config", "absent.yaml"],
+            ["--config:", "'absent.yaml'", "give a readable YAML file"],
+        ),
     ],
 )
-def test_a_command_line_that_cannot_be_meant_is_refused(config_types, argv, words):
-    message = refusal(config_types, *argv)
+def test_a_command_line_that_cannot_be_meant_is_refused(config_type, argv, words):
+    message = refusal(config_type, *argv)
     assert all(word in message for word in words), message
 
 
@@ -205,36 +203,44 @@ def test_a_command_line_that_cannot_be_meant_is_refused(config_types, argv, word
     ],
 )
 def test_a_file_is_held_to_the_same_rules_as_flags(tmp_path, text, words):
-    message = refusal(COCOS, "--config", written(tmp_path, text))
+    message = refusal(CoCoSConfig, "--config", written(tmp_path, text))
     assert all(word in message for word in words), message
 
 
 def test_vllm_is_told_to_stop_at_done():
-    sampling = options(COCOS, "--use_vllm", "true", "--generation_kwargs", '{"seed": 7}').generation_kwargs
+    sampling = options(
+        CoCoSConfig, "--use_vllm", "true", "--generation_kwargs", '{"seed": 7}'
+    ).generation_kwargs
     assert sampling == {"seed": 7, "stop": ["[DONE]"], "include_stop_str_in_output": True}
 
 
 def test_a_kl_coefficient_per_turn_makes_the_parent_keep_a_reference():
-    assert options(COCOS, "--beta", 0, "--turn_betas", 0.25, 0.01).beta == 0.25
+    assert options(CoCoSConfig, "--beta", 0, "--turn_betas", 0.25, 0.01).beta == 0.25
 
 
 # -- the files that we ship --
 
 SHIPPED = sorted((ROOT / "configs").glob("*.yaml")) + sorted((ROOT / "configs" / "toy").glob("*.yaml"))
 SHIPPED.remove(ROOT / "configs" / "toy" / "study.yaml")  # scripts/study.py reads it, see test_study.py
-READERS = {"boost_data": BOOST_DATA, "boost": BOOST, "cocos": COCOS, "score": COCOS, "eval": EVAL}
+READERS = {
+    "boost_data": BoostDataConfig,
+    "boost": BoostConfig,
+    "cocos": CoCoSConfig,
+    "score": CoCoSConfig,
+    "eval": EvalConfig,
+}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
 def test_every_shipped_file_is_read_by_its_entry_point_and_takes_effect(path):
     content = yaml.safe_load(path.read_text())
-    config_types = next(types for name, types in READERS.items() if path.stem.startswith(name))
-    needed = {name: value for name, value in NEEDED[config_types].items() if name not in content}
+    config_type = next(reader for name, reader in READERS.items() if path.stem.startswith(name))
+    needed = {name: value for name, value in NEEDED[config_type].items() if name not in content}
     flags = [part for name, value in needed.items() for part in (f"--{name}", value)]
-    configs = parse(config_types, "description", ["--config", str(path), *flags])
+    config = parse_options(config_type, "description", ["--config", str(path), *flags])
     for name, value in content.items():
         if isinstance(value, int | float):
-            assert [getattr(c, name) for c in configs if hasattr(c, name)] in ([value], [[value]]), name
+            assert getattr(config, name) in (value, [value]), name
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
@@ -252,6 +258,6 @@ def test_what_the_laboratory_reads_is_there():
 
 def test_programs_wait_half_as_long_as_the_ranks_do_and_without_limit_where_there_is_one(monkeypatch):
     args = CoCoSConfig(output_dir="out", train_data="problems.jsonl", ddp_timeout=600)
-    assert longest_wait_s(args) is None
+    assert args.max_executor_wait_s is None
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert longest_wait_s(args) == 300
+    assert args.max_executor_wait_s == 300

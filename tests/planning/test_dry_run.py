@@ -8,14 +8,15 @@ import sys
 from dataclasses import replace
 
 import pytest
-from trl import ModelConfig
 
-from boost.boost_dry_run import report as boost_report
+from boost.boost_dry_run import boost_dry_run
+from boost.boost_inputs import load_boost_inputs
 from cocos.config import BoostConfig, CoCoSConfig
-from cocos.config.command_line import parse
-from cocos.planning.dry_run import report
-from cocos.planning.memory import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
-from cocos.planning.run_sizes import run_setting
+from cocos.config.command_line import parse_options
+from cocos.config.training_inputs import load_training_inputs
+from cocos.planning.dry_run import dry_run
+from cocos.planning.run_shapes import run_layout
+from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import protocol
 from tests.support.commands import command, free_port
@@ -40,10 +41,11 @@ def problems_file(tmp_path_factory):
     return path
 
 
-def told(model, data, *flags) -> str:
+def report(model, data, *flags) -> str:
     """The report on a run with these flags, in this process."""
     needed = ["--model_name_or_path", str(model), "--train_data", str(data), "--output_dir", "nowhere"]
-    return report(*parse((CoCoSConfig, ModelConfig), "", [*needed, *FEW, "--report_to", "none", *flags]))
+    args = parse_options(CoCoSConfig, "", [*needed, *FEW, "--report_to", "none", *flags])
+    return dry_run(args, load_training_inputs(args))
 
 
 def warnings_of(text: str) -> list[str]:
@@ -128,41 +130,42 @@ def test_boost_shows_the_first_row_of_each_turn_and_what_of_it_is_trained(bare_b
     assert [file.name for file in tmp_path.iterdir()] == ["rows.json"]
     path.write_text(json.dumps([{"prompt": "double\n\n[BEGIN]", "completion": "x = 1\n" * 400}]))
     flags = [part for word in words for part in [str(word)]]
-    text = boost_report(*parse((BoostConfig, ModelConfig), "", [*flags, "--report_to", "none"]))
+    args = parse_options(BoostConfig, "", [*flags, "--report_to", "none"])
+    text = boost_dry_run(args, load_boost_inputs(args))
     assert "beyond the model's context of 1024" in warnings_of(text)[0]
 
 
 def test_a_model_or_data_that_are_not_there_stop_it(bare_base, problems_file):
     with pytest.raises(ValueError, match=r"\./nowhere: no such checkpoint directory"):
-        told("./nowhere", problems_file, "--global_batch_size", "16")
+        report("./nowhere", problems_file, "--global_batch_size", "16")
     with pytest.raises(ValueError, match=r"nowhere\.jsonl: no such file"):
-        told(bare_base, "nowhere.jsonl", "--global_batch_size", "16")
+        report(bare_base, "nowhere.jsonl", "--global_batch_size", "16")
 
 
 def test_what_would_fail_is_said(bare_base, problems_file, tmp_path):
     fine = ("--global_batch_size", "16")
-    assert warnings_of(told(bare_base, problems_file, *fine)) == []
+    assert warnings_of(report(bare_base, problems_file, *fine)) == []
     # 24 problems of 4 trajectories each are more than the 20 that there are
-    [batch] = warnings_of(told(bare_base, problems_file, "--global_batch_size", "96"))
+    [batch] = warnings_of(report(bare_base, problems_file, "--global_batch_size", "96"))
     assert "20 problems are fewer than the 24 that are sampled together" in batch
-    [context] = warnings_of(told(bare_base, problems_file, *fine, "--num_turns", "40"))
+    [context] = warnings_of(report(bare_base, problems_file, *fine, "--num_turns", "40"))
     assert "turn 40 may reach" in context and "context of 1024" in context
-    [cut] = warnings_of(told(bare_base, problems_file, *fine, "--max_completion_length", "4"))
+    [cut] = warnings_of(report(bare_base, problems_file, *fine, "--max_completion_length", "4"))
     assert re.search(r"a reference takes \d+ tokens, more than --max_completion_length 4", cut)
     [engine] = warnings_of(
-        told(bare_base, problems_file, *fine, "--use_transformers_continuous_batching", "true")
+        report(bare_base, problems_file, *fine, "--use_transformers_continuous_batching", "true")
     )
     assert "reserves its own share of the GPU" in engine
     broken = tmp_path / "broken.jsonl"
     save_problems([replace(PROBLEMS[0], code="def mint(xs):\n    return 0"), *PROBLEMS[1:]], broken)
-    [reference] = warnings_of(told(bare_base, broken, *fine))
+    [reference] = warnings_of(report(bare_base, broken, *fine))
     assert f"the reference of task {PROBLEMS[0].task_id} does not pass its tests" in reference
 
 
 def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp_path):
     path = tmp_path / "bare.jsonl"
     save_problems([replace(problem, code="") for problem in PROBLEMS], path)
-    text = told(bare_base, path, "--global_batch_size", "16", "--num_turns", "3", "--credit", "last")
+    text = report(bare_base, path, "--global_batch_size", "16", "--num_turns", "3", "--credit", "last")
     assert text.count("def solution(*args):\n    return None\n[DONE]") == 1 + 2  # in turns 2 and 3
     assert "a placeholder (there is no reference) of task boost-0 passes 0 of 3 tests" in text
     assert "16 rows and 48 programs each" in text  # `last` trains one turn of three
@@ -180,8 +183,8 @@ def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp
 )
 def test_precision_follows_the_options(flags, precision, base, compute):
     needed = ["--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none"]
-    args, model_args = parse((CoCoSConfig, ModelConfig), "", [*needed, *flags])
-    setting = run_setting(args, model_args, None, has_reference=True)
-    assert (setting.precision, setting.base_weights, setting.compute) == (precision, base, compute)
-    assert setting.layer_weights == (NF4 if "--load_in_4bit" in flags else None)
-    assert (setting.zero_stage, setting.num_gpus, setting.precision is ZERO_BF16) == (0, 1, False)
+    args = parse_options(CoCoSConfig, "", [*needed, *flags])
+    layout = run_layout(args, None, has_reference=True)
+    assert (layout.precision, layout.base_weights, layout.compute) == (precision, base, compute)
+    assert layout.layer_weights == (NF4 if "--load_in_4bit" in flags else None)
+    assert (layout.zero_stage, layout.num_gpus, layout.precision is ZERO_BF16) == (0, 1, False)

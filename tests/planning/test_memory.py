@@ -10,15 +10,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaConfig
 
 from cocos.planning.memory import (
-    AUTOCAST,
-    FLOAT32,
-    GIB,
-    NF4,
     OVERHEAD,
-    ZERO_BF16,
-    Load,
-    ModelShape,
-    Setting,
     activation_bytes,
     cache_bytes,
     fits,
@@ -32,7 +24,8 @@ from cocos.planning.memory import (
     reference_bytes,
     weight_bytes,
 )
-from cocos.planning.run_sizes import model_shape
+from cocos.planning.run_shapes import model_shape
+from cocos.planning.shapes import AUTOCAST, FLOAT32, GIB, NF4, ZERO_BF16, Layout, ModelShape, Workload
 from tests.support.paths import ROOT
 
 BASE = ROOT / "data/toy/base"
@@ -43,8 +36,8 @@ def bare(parameters: int) -> ModelShape:
     return ModelShape(parameters, 0, 1, 0, 0, 1, 1, 0, 0, 1)
 
 
-def states(shape, setting):
-    return weight_bytes(shape, setting) + gradient_bytes(shape, setting) + optimizer_bytes(shape, setting)
+def states(shape, layout):
+    return weight_bytes(shape, layout) + gradient_bytes(shape, layout) + optimizer_bytes(shape, layout)
 
 
 # 7.5 B parameters on 64 GPUs, in the paper's own rounding (arXiv 1910.02054, fig. 1)
@@ -52,21 +45,21 @@ def states(shape, setting):
     ("stage", "num_gpus", "gb"), [(0, 1, 120), (1, 64, 31.4), (2, 64, 16.6), (3, 64, 1.9)]
 )
 def test_states_are_those_of_the_zero_paper(stage, num_gpus, gb):
-    setting = Setting(ZERO_BF16, stage, num_gpus)
-    assert states(bare(7_500_000_000), setting) / 1e9 == pytest.approx(gb, abs=0.05)
+    layout = Layout(ZERO_BF16, stage, num_gpus)
+    assert states(bare(7_500_000_000), layout) / 1e9 == pytest.approx(gb, abs=0.05)
 
 
 @pytest.mark.parametrize("num_gpus", [1, 2, 8])
 def test_the_optimizers_step_needs_what_deepspeed_says(num_gpus):
     shape = bare(1_543_714_304)
-    load = Load(0, 0, 0, 0, 0)
-    two = phases(shape, Setting(ZERO_BF16, 2, num_gpus, has_reference=False), load)["step"]
+    workload = Workload(0, 0, 0, 0, 0)
+    two = phases(shape, Layout(ZERO_BF16, 2, num_gpus, has_reference=False), workload)["step"]
     _, theirs = estimate_zero2_model_states_mem_needs(shape.parameters, num_gpus, cpu_offload=False)
     assert sum(two) == pytest.approx(theirs, abs=2)
 
     largest = 233_373_696  # the embedding
     shape = replace(shape, layer_parameters=largest)
-    three = phases(shape, Setting(ZERO_BF16, 3, num_gpus, has_reference=False), load)["step"]
+    three = phases(shape, Layout(ZERO_BF16, 3, num_gpus, has_reference=False), workload)["step"]
     _, theirs, _ = estimate_zero3_model_states_mem_needs(
         shape.parameters, largest, num_gpus, cpu_offload=False
     )
@@ -80,12 +73,12 @@ def test_the_laboratorys_model_takes_what_the_estimate_says():
     optimizer = torch.optim.AdamW(model.parameters())
     model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([[1, 2, 3]])).loss.backward()
     optimizer.step()
-    setting = Setting(FLOAT32)
+    layout = Layout(FLOAT32)
     parameters = list(model.parameters())
-    assert weight_bytes(shape, setting) == sum(p.nbytes for p in parameters)
-    assert gradient_bytes(shape, setting) == sum(p.grad.nbytes for p in parameters)
+    assert weight_bytes(shape, layout) == sum(p.nbytes for p in parameters)
+    assert gradient_bytes(shape, layout) == sum(p.grad.nbytes for p in parameters)
     moments = [s.nbytes for state in optimizer.state.values() for name, s in state.items() if name != "step"]
-    assert optimizer_bytes(shape, setting) == sum(moments)
+    assert optimizer_bytes(shape, layout) == sum(moments)
     assert shape.layer_parameters == sum(p.numel() for p in model.model.layers[0].parameters())
 
 
@@ -96,7 +89,7 @@ def test_a_layers_parameters_and_adapters_are_counted_as_peft_makes_them(tiny_mo
     trained = [p for p in model.parameters() if p.requires_grad]
     # rank 4 on two square maps of width 32 in two layers: 2 * 2 * 4 * (32 + 32)
     assert shape.trained == shape.adapter_parameters == sum(p.numel() for p in trained) == 1024
-    assert weight_bytes(shape, Setting(FLOAT32, base_weights=2)) == sum(p.nbytes for p in model.parameters())
+    assert weight_bytes(shape, Layout(FLOAT32, base_weights=2)) == sum(p.nbytes for p in model.parameters())
 
 
 def test_the_cache_takes_what_a_real_one_does():
@@ -136,12 +129,12 @@ def test_activations_are_those_that_autograd_keeps(dtype, element):
         )  # fmt: skip
 
     tokens = 256
-    shape, setting = model_shape(config(3)), Setting(compute=element)
+    shape, layout = model_shape(config(3)), Layout(compute=element)
     layer = saved_bytes(config(3), dtype, tokens, False) - saved_bytes(config(2), dtype, tokens, False)
-    assert tokens * layer_bytes(shape, setting) == pytest.approx(layer, rel=0.02)
+    assert tokens * layer_bytes(shape, layout) == pytest.approx(layer, rel=0.02)
     checkpoint = saved_bytes(config(3), dtype, tokens, True) - saved_bytes(config(2), dtype, tokens, True)
     assert checkpoint == tokens * 64 * element  # a layer's input
-    held = activation_bytes(shape, setting, tokens) - 2 * tokens * layer_bytes(shape, setting)
+    held = activation_bytes(shape, layout, tokens) - 2 * tokens * layer_bytes(shape, layout)
     assert held == 3 * checkpoint
 
 
@@ -149,8 +142,8 @@ QWEN = ModelShape(1_543_714_304, 46_797_824, 28, 1536, 8960, 12, 2, 128, 151_936
 
 
 def test_one_phase_by_hand():
-    setting = Setting(ZERO_BF16, zero_stage=2, num_gpus=8)
-    found = phases(QWEN, setting, Load(16, 32, 8, prompt=900, answer=512))
+    layout = Layout(ZERO_BF16, zero_stage=2, num_gpus=8)
+    found = phases(QWEN, layout, Workload(16, 32, 8, prompt=900, answer=512))
     p = 1_543_714_304
     update = found["update"]
     assert update.weights == update.reference == 2 * p
@@ -167,28 +160,28 @@ def test_one_phase_by_hand():
 
 
 def test_sampling_under_stage_3_gathers_the_weights():
-    setting = Setting(ZERO_BF16, zero_stage=3, num_gpus=8)
+    layout = Layout(ZERO_BF16, zero_stage=3, num_gpus=8)
     live = 4 * 151_936 * 1536  # the embedding, the largest module
-    assert weight_bytes(QWEN, setting) == 2 * QWEN.parameters / 8 + live
-    assert weight_bytes(QWEN, setting) + gathered_bytes(QWEN, setting) == 2 * QWEN.parameters + live
-    assert reference_bytes(QWEN, setting) == 2 * QWEN.parameters / 8
+    assert weight_bytes(QWEN, layout) == 2 * QWEN.parameters / 8 + live
+    assert weight_bytes(QWEN, layout) + gathered_bytes(QWEN, layout) == 2 * QWEN.parameters + live
+    assert reference_bytes(QWEN, layout) == 2 * QWEN.parameters / 8
 
 
 def test_without_zero_every_gpu_pays_for_all_and_for_the_buckets():
-    one, two = Setting(AUTOCAST), Setting(AUTOCAST, num_gpus=2)
+    one, two = Layout(AUTOCAST), Layout(AUTOCAST, num_gpus=2)
     assert gradient_bytes(bare(10), two) == 2 * gradient_bytes(bare(10), one) == 80
     assert optimizer_bytes(bare(10), two) == optimizer_bytes(bare(10), one) == 80
-    update = phases(bare(10), one, Load(0, 0, 0, 0, 0))["update"]
+    update = phases(bare(10), one, Workload(0, 0, 0, 0, 0))["update"]
     assert update.weights == 40 + 20 and update.reference == 40  # autocast's copies in bfloat16
 
 
 def test_an_adapter_needs_no_reference_and_a_quantized_base_half_a_byte():
     shape = replace(QWEN, adapter_parameters=1000)
     layers = 28 * 46_797_824
-    setting = Setting(FLOAT32, base_weights=2, layer_weights=NF4)
-    assert weight_bytes(shape, setting) == 4000 + 0.5625 * layers + 2 * (QWEN.parameters - layers)
-    assert reference_bytes(shape, setting) == 0 and gradient_bytes(shape, setting) == 4000
-    assert head_bytes(shape, setting, 100) < head_bytes(QWEN, setting, 100)  # its head has no gradients
+    layout = Layout(FLOAT32, base_weights=2, layer_weights=NF4)
+    assert weight_bytes(shape, layout) == 4000 + 0.5625 * layers + 2 * (QWEN.parameters - layers)
+    assert reference_bytes(shape, layout) == 0 and gradient_bytes(shape, layout) == 4000
+    assert head_bytes(shape, layout, 100) < head_bytes(QWEN, layout, 100)  # its head has no gradients
 
 
 def test_a_run_fits_only_below_what_the_allocator_can_fill():

@@ -10,7 +10,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM
 from trl.trainer.utils import RepeatSampler
 
-from cocos.planning.memory import ModelShape, Setting
 from cocos.planning.schedule import (
     LAUNCH_S,
     UTILISATION,
@@ -21,6 +20,7 @@ from cocos.planning.schedule import (
     seconds_per_update,
     training_seconds,
 )
+from cocos.planning.shapes import Layout, ModelShape
 from tests.support.paths import ROOT
 
 specification = importlib.util.spec_from_file_location("scaling", ROOT / "scripts" / "scaling.py")
@@ -65,8 +65,8 @@ TINY = ModelShape(10**6, 0, 2, 0, 0, 1, 1, 0, 0, 1)
 
 def test_seconds_by_hand():
     card = Card("slow", 1, tflops=1e-3 / UTILISATION, tb_s=1.0)  # 1e9 operations a second
-    setting = Setting(num_gpus=2)
-    seconds = seconds_per_update(TINY, setting, SCHEDULE, card, [100, 160], answer=50, rollout_rows=16)
+    layout = Layout(num_gpus=2)
+    seconds = seconds_per_update(TINY, layout, SCHEDULE, card, [100, 160], answer=50, rollout_rows=16)
     # 64 trajectories a GPU: 4 batches of 50 steps of two layers' launches a turn, and 2e6 operations a token
     assert seconds.rollout == pytest.approx(2 * 4 * 50 * 2 * LAUNCH_S + 64 * 260 * 2e6 / 1e9)
     tokens = 64 * 2 * (160 + 50)
@@ -77,12 +77,12 @@ def test_seconds_by_hand():
 
 def test_sampling_takes_as_long_as_reading_the_weights_where_that_is_longer():
     card = Card("narrow", 1, tflops=1e6, tb_s=1e-6)  # a megabyte a second: 2 MB of weights take two
-    seconds = seconds_per_update(TINY, Setting(), SCHEDULE, card, [1], answer=10, rollout_rows=128)
+    seconds = seconds_per_update(TINY, Layout(), SCHEDULE, card, [1], answer=10, rollout_rows=128)
     assert seconds.rollout == pytest.approx(10 * 2.0, rel=1e-3)
 
 
 def test_what_is_not_computed_takes_no_time():
-    card, full = Card("one", 1, 1.0, 1.0), Setting()
+    card, full = Card("one", 1, 1.0, 1.0), Layout()
     everything = training_seconds(TINY, full, card, 1000)
     assert training_seconds(TINY, replace(full, checkpoints_activations=False), card, 1000) == pytest.approx(
         everything * 6 / 8
@@ -91,8 +91,8 @@ def test_what_is_not_computed_takes_no_time():
     assert training_seconds(adapted, full, card, 1000) == pytest.approx(everything * 6 / 8)
     no_reference = replace(full, has_reference=False)
     scoring = [
-        seconds_per_update(TINY, setting, SCHEDULE, card, [1, 2], 1, 64).scoring
-        for setting in (full, no_reference)
+        seconds_per_update(TINY, layout, SCHEDULE, card, [1, 2], 1, 64).scoring
+        for layout in (full, no_reference)
     ]
     assert scoring[0] == pytest.approx(2 * scoring[1])
 

@@ -1,8 +1,7 @@
-"""Boost rows: made from first attempts, kept as JSON of prompt and completion, turned into token ids and
-labels.
+"""Boost rows: made from turn pairs, saved and loaded as JSON, and converted to token ids and labels.
 
-A row is one turn to imitate after the transcript before it. The file format is the released README's: a JSON
-list (or JSON lines) of `{"prompt": "...[BEGIN]", "completion": "...\\n[DONE]"}`. Does not know models or
+A row is one turn to imitate after the transcript before it. The file format is that of the released README: a
+JSON list (or JSON lines) of `{"prompt": "...[BEGIN]", "completion": "...\\n[DONE]"}`. Does not know models or
 trainers.
 """
 
@@ -12,27 +11,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cocos.files.json_lines import read_rows
-from cocos.problems import DataError, Problem
+from cocos.files.durable import write_atomically
+from cocos.files.json_lines import DataError, read_rows
+from cocos.problems import Problem
 from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, PromptProtocol, answer
+
+TokenizedRow = dict[str, list[int]]  # input_ids and labels, equally long
 
 
 @dataclass(frozen=True)
 class BoostRow:
-    """A transcript up to an open answer, and the answer through [DONE]."""
+    """A transcript up to the start of an answer, and the answer through [DONE]."""
 
     prompt: str
     completion: str
 
 
-def boost_rows(problem: Problem, attempt: str, correction: str, protocol: PromptProtocol) -> list[BoostRow]:
-    """The two rows of one problem, first : second turn = 1 : 1 (CoCoS, arXiv 2505.23060).
+def make_rows(problem: Problem, attempt: str, correction: str, protocol: PromptProtocol) -> list[BoostRow]:
+    """Return a problem's two rows, so that first and second turns are 1 : 1 (CoCoS, arXiv 2505.23060).
 
     Args:
-        attempt: The model's own first program: the first row keeps its distribution while it teaches the
-            format.
-        correction: A program that passes the tests: a reference, or a verified attempt. It equals `attempt`
-            where that was right, so that the second turn also learns to keep.
+        problem: The problem of both turns.
+        attempt: The model's own first program. Imitating it teaches the format and keeps the model's
+            distribution.
+        correction: A program that passes the tests; equal to `attempt` if that is right.
+        protocol: Prompts of both turns.
 
     """
     first = protocol.first_turn(problem)
@@ -41,26 +44,22 @@ def boost_rows(problem: Problem, attempt: str, correction: str, protocol: Prompt
 
 
 def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
-    """Write rows as JSON lines, or under a name in `.json` as the released README has them: a list whose
-    prompts end with the bare marker. The file appears whole or not at all.
+    """Write rows as JSON lines; a path that ends in `.json` gets the README's format.
+
+    That is a JSON list whose prompts end with the marker, without the newline after it.
     """
-    path = Path(path)
-    if path.suffix == ".json":
+    if Path(path).suffix == ".json":
         listed = [asdict(row) | {"prompt": row.prompt.removesuffix("\n")} for row in rows]
         text = json.dumps(listed, ensure_ascii=False, indent=1)
     else:
         text = "\n".join(json.dumps(asdict(row), ensure_ascii=False) for row in rows)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomically(path, text + "\n")
 
 
 def load_rows(path: str | Path) -> list[BoostRow]:
-    """Read rows from a JSON list or JSON lines; a marker that ends a prompt is followed by a newline, as the
-    model sees it.
+    """Read rows from a JSON list or JSON lines.
+
+    A prompt that ends with a marker gets a newline after it, as the model sees it in the turn loop.
 
     Raises:
         DataError: The file or a row is malformed; the message names file and line.
@@ -69,7 +68,7 @@ def load_rows(path: str | Path) -> list[BoostRow]:
     rows = []
     for place, row in read_rows(Path(path)):
         if not isinstance(row, dict) or not all(
-            isinstance(row.get(f), str) for f in ("prompt", "completion")
+            isinstance(row.get(name), str) for name in ("prompt", "completion")
         ):
             raise DataError(f"{place}: expected an object with the strings 'prompt' and 'completion'")
         if not row["completion"].strip():
@@ -85,19 +84,19 @@ def load_rows(path: str | Path) -> list[BoostRow]:
 
 def tokenize(
     row: BoostRow, encode: Callable[[str, bool], Sequence[int]], max_length: int | None = None
-) -> dict[str, list[int]]:
-    """Token ids and labels of a row; labels are -100 on the prompt, by its length, never by searching for
-    markers' ids.
+) -> TokenizedRow:
+    """Return a row's token ids and labels; labels are -100 on the prompt.
 
-    The prompt is encoded piece by piece, cut where the turn loop cuts its transcripts, so that training sees
-    the very ids that generation will.
+    The prompt is encoded in the same pieces as in the turn loop, so that training sees the same ids as
+    generation. Labels follow from the prompt's length: a search for a marker could find it in a program.
 
     Args:
-        encode: (text, whether it opens the transcript) -> ids, as `cocos.generation.tokenizer.encode`.
-        max_length: Longest row in tokens.
+        row: The row.
+        encode: (text, whether it starts the transcript) -> ids, as `cocos.generation.tokenizer.encode`.
+        max_length: Longest row in tokens; None: no limit.
 
     Raises:
-        DataError: The row is too long, or nothing in it is trained.
+        DataError: The row is too long, or its completion has no tokens.
 
     """
     prompt_ids: list[int] = []
@@ -116,8 +115,13 @@ def tokenize(
 
 def load_tokenized(
     path: str | Path, encode: Callable[[str, bool], Sequence[int]], max_length: int | None = None
-) -> list[dict[str, list[int]]]:
-    """Every row of a file as token ids and labels; an error names the file and the row."""
+) -> list[TokenizedRow]:
+    """Load a file's rows as token ids and labels; arguments as in `tokenize`.
+
+    Raises:
+        DataError: The file or a row cannot be used; the message names the file and the row.
+
+    """
     tokenized = []
     for number, row in enumerate(load_rows(path), start=1):
         try:
@@ -132,9 +136,10 @@ _ANSWER_START = re.compile(rf"(?:{re.escape(BEGIN)}|{re.escape(CORRECT)})\n")
 
 
 def _pieces(prompt: str) -> Iterator[str]:
-    """A transcript cut around its answers; a few-shot prefix stays with the first prompt."""
+    """Split a transcript before and after each answer; a few-shot prefix stays with the first prompt."""
     *answered, last = _ANSWER_END.split(prompt)
     for part in answered:
+        # The last marker starts the answer: earlier ones belong to few-shot examples.
         start = max((marker.end() for marker in _ANSWER_START.finditer(part)), default=0)
         yield from (part[:start], part[start:])
     yield last

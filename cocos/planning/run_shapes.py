@@ -1,37 +1,36 @@
-"""A run's options and its model's configuration as the sizes that `memory.py` and `schedule.py` reckon with.
+"""Shapes of a run, derived from its options and its model's configuration.
 
-The model is made on the meta device, without storage, to count its parameters.
+The model is created on the meta device, without storage, to count its parameters.
 """
 
 import os
 
 import torch
 from peft import PeftConfig, get_peft_model
-from transformers import AutoModelForCausalLM, PretrainedConfig, TrainingArguments
+from transformers import AutoModelForCausalLM, PretrainedConfig
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
-from trl import ModelConfig
 
-from cocos.config import CoCoSConfig
-from cocos.planning import memory
-from cocos.planning.memory import Load, ModelShape, Setting
+from cocos.config import BoostConfig, CoCoSConfig
+from cocos.planning import shapes
 from cocos.planning.schedule import Schedule
+from cocos.planning.shapes import Layout, ModelShape, Precision, Workload
 from cocos.rewards import trained_turns
 
 
 def model_shape(
     config: PretrainedConfig, peft_config: PeftConfig | None = None, trust_remote_code: bool = False
 ) -> ModelShape:
-    """The shape of a checkpoint, parameters counted on a model without storage.
+    """Return the shape of a checkpoint's model, counted on a model without storage.
 
-    Not for a process that goes on to train: ZeRO-3 is switched off, which would cut even this model to
-    pieces.
+    Do not train in this process afterwards: it switches off ZeRO-3, which would divide this model too.
     """
     unset_hf_deepspeed_config()
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
         parameters = model.num_parameters()
-        lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
-        layers = max(lists, key=lambda module: sum(p.numel() for p in module.parameters()))
+        module_lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
+        # Architectures name their list of decoder layers differently; it is always the largest list.
+        layers = max(module_lists, key=lambda module: sum(p.numel() for p in module.parameters()))
         layer_parameters = sum(p.numel() for p in layers[0].parameters())
         adapter = get_peft_model(model, peft_config).get_nb_trainable_parameters()[0] if peft_config else 0
     text = config.get_text_config()
@@ -51,27 +50,17 @@ def model_shape(
     )
 
 
-def run_setting(
-    args: TrainingArguments, model_args: ModelConfig, config: PretrainedConfig, has_reference: bool
-) -> Setting:
-    """Precision and sharding that a run's options lead to; offloading to the processor is not considered."""
+def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_reference: bool) -> Layout:
+    """Return the precision and sharding that a run's options lead to; offloading to the CPU is ignored."""
     is_half = bool(args.bf16 or args.fp16)
-    dtype = str(config.dtype if model_args.dtype in ("auto", None) else model_args.dtype)
-    is_stored_half = dtype.endswith(("bfloat16", "float16"))
+    dtype = str(config.dtype if args.dtype in ("auto", None) else args.dtype)
     plugin = args.deepspeed_plugin
     is_fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP", "false") == "true"
-    if plugin is not None:
-        precision = memory.ZERO_BF16 if is_half else memory.ZERO_FLOAT32
-        is_stored_half = is_half
-    elif model_args.use_peft:  # adapters are kept in float32, beside a 4-bit base in bfloat16
-        precision = memory.PURE_BF16 if model_args.load_in_4bit else memory.FLOAT32
-    elif is_stored_half:
-        precision = memory.PURE_BF16
-    else:
-        precision = memory.AUTOCAST if is_half and not is_fsdp else memory.FLOAT32
-    quantized = memory.NF4 if model_args.load_in_4bit else 1.0 if model_args.load_in_8bit else None
-    return Setting(
-        precision=precision,
+    # DeepSpeed casts the weights to the computing precision, whatever their dtype.
+    is_stored_half = is_half if plugin is not None else dtype.endswith(("bfloat16", "float16"))
+    quantized = shapes.NF4 if args.load_in_4bit else 1.0 if args.load_in_8bit else None
+    return Layout(
+        precision=_precision(args, is_half, is_stored_half, is_fsdp),
         zero_stage=plugin.zero_stage if plugin is not None else 3 if is_fsdp else 0,
         num_gpus=args.world_size,
         base_weights=2.0 if is_stored_half else 4.0,
@@ -82,8 +71,20 @@ def run_setting(
     )
 
 
+def _precision(
+    args: BoostConfig | CoCoSConfig, is_half: bool, is_stored_half: bool, is_fsdp: bool
+) -> Precision:
+    if args.deepspeed_plugin is not None:
+        return shapes.ZERO_BF16 if is_half else shapes.ZERO_FLOAT32
+    if args.use_peft:  # adapters are float32, but bfloat16 beside a 4-bit base
+        return shapes.PURE_BF16 if args.load_in_4bit else shapes.FLOAT32
+    if is_stored_half:
+        return shapes.PURE_BF16
+    return shapes.AUTOCAST if is_half and not is_fsdp else shapes.FLOAT32
+
+
 def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
-    """What an update of this run is made of."""
+    """Return what one update of this run consists of."""
     return Schedule(
         problems=num_problems,
         trajectories=args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
@@ -97,12 +98,12 @@ def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
     )
 
 
-def run_load(args: CoCoSConfig, schedule: Schedule, setting: Setting, prompt: int) -> Load:
-    """What is in a GPU's memory at a time; `prompt` is the longest transcript before an answer."""
-    local = args.generation_batch_size // setting.num_gpus
-    return Load(
-        rollout_rows=min(args.rollout_batch_size, local),
-        scoring_rows=min(args.rollout_batch_size, local * schedule.trained_turns),
+def run_workload(args: CoCoSConfig, schedule: Schedule, layout: Layout, prompt: int) -> Workload:
+    """Return the rows per phase on one GPU; `prompt` is the longest prompt of any turn, in tokens."""
+    local_batch = args.generation_batch_size // layout.num_gpus
+    return Workload(
+        rollout_rows=min(args.rollout_batch_size, local_batch),
+        scoring_rows=min(args.rollout_batch_size, local_batch * schedule.trained_turns),
         update_rows=args.per_device_train_batch_size * schedule.trained_turns,
         prompt=prompt,
         answer=args.max_completion_length,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from transformers import AutoTokenizer
 
-from boost.data import BoostRow, boost_rows, load_rows, save_rows, tokenize
+from boost.boost_rows import BoostRow, load_rows, make_rows, save_rows, tokenize
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import DataError
@@ -79,7 +79,7 @@ def prompt_ids(features) -> list[int]:
 
 
 def test_the_two_rows_of_a_problem_are_its_two_turns(problem):
-    first, second = boost_rows(problem, WRONG, RIGHT, COCOS)
+    first, second = make_rows(problem, WRONG, RIGHT, COCOS)
     assert first == BoostRow(COCOS.first_turn(problem), f"{WRONG}\n[DONE]")
     assert second == BoostRow(
         COCOS.first_turn(problem) + f"{WRONG}\n[DONE]" + COCOS.later_turn(), f"{RIGHT}\n[DONE]"
@@ -88,13 +88,13 @@ def test_the_two_rows_of_a_problem_are_its_two_turns(problem):
 
 
 def test_saved_rows_are_read_back_unchanged(problem, tmp_path):
-    rows = boost_rows(replace(problem, text="Verdopple \u2028 größer"), WRONG, RIGHT, COCOS)
+    rows = make_rows(replace(problem, text="Verdopple \u2028 größer"), WRONG, RIGHT, COCOS)
     save_rows(rows, tmp_path / "rows.jsonl")
     assert load_rows(tmp_path / "rows.jsonl") == rows
 
 
 def test_the_readme_format_and_json_lines_give_the_same_ids(problem, tmp_path, encode):
-    rows = boost_rows(problem, WRONG, RIGHT, COCOS)
+    rows = make_rows(problem, WRONG, RIGHT, COCOS)
     save_rows(rows, tmp_path / "rows.jsonl")
     listed = [{"prompt": row.prompt.rstrip("\n"), "completion": row.completion} for row in rows]
     assert listed[0]["prompt"].endswith("\n\n[BEGIN]") and listed[1]["prompt"].endswith("\n\n[CORRECT]")
@@ -105,7 +105,7 @@ def test_the_readme_format_and_json_lines_give_the_same_ids(problem, tmp_path, e
 
 
 def test_exactly_the_completion_is_trained_and_nothing_else(problem, tokenizer, encode):
-    for row in boost_rows(problem, WRONG, RIGHT, COCOS):
+    for row in make_rows(problem, WRONG, RIGHT, COCOS):
         features = tokenize(row, encode)
         assert tokenizer.decode(trained_ids(features)) == row.completion
         assert tokenizer.decode(prompt_ids(features)) == row.prompt
@@ -135,7 +135,7 @@ def test_a_row_has_the_very_ids_that_the_turn_loop_builds(problem, executor, nam
     prompts = protocol(name, [problem, problem] if name == "cocos-fewshot" else [])
     generator = MergingGenerator(script)
     turns = play(problem, generator, executor, prompts)
-    for row, turn in zip(boost_rows(problem, WRONG, RIGHT, prompts), turns, strict=True):
+    for row, turn in zip(make_rows(problem, WRONG, RIGHT, prompts), turns, strict=True):
         features = tokenize(row, generator.encode)
         assert prompt_ids(features) == list(turn.prompt_ids)
         assert trained_ids(features) == list(turn.completion.token_ids)
@@ -146,7 +146,7 @@ def test_a_row_has_the_very_ids_that_the_turn_loop_builds(problem, executor, nam
 
 def test_a_row_has_the_very_ids_of_the_turn_loop_with_a_real_tokenizer(problem, executor, tokenizer, encode):
     turns = play(problem, TokenizerGenerator(script, tokenizer), executor, COCOS)
-    for row, turn in zip(boost_rows(problem, WRONG, RIGHT, COCOS), turns, strict=True):
+    for row, turn in zip(make_rows(problem, WRONG, RIGHT, COCOS), turns, strict=True):
         features = tokenize(row, encode)
         assert prompt_ids(features) == list(turn.prompt_ids)
         assert trained_ids(features) == list(turn.completion.token_ids)

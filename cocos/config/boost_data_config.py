@@ -1,0 +1,65 @@
+"""Options of scripts/make_boost_data.py."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformers.hf_argparser import HfArg
+
+from cocos.config.option_groups import ExecutorOptions, PromptOptions
+
+
+@dataclass
+class BoostDataConfig(PromptOptions, ExecutorOptions):
+    """Options of scripts/make_boost_data.py."""
+
+    model_name_or_path: str = HfArg(
+        default="", help="Model whose attempts are sampled: the base model that Boost will train."
+    )
+    train_data: str = HfArg(
+        default="",
+        help="File of MBPP-format problems to attempt. Reference solutions serve as corrections where the "
+        "file has them.",
+    )
+    output: str = HfArg(
+        default="",
+        help="File for the rows: JSON lines, or the README's JSON list if its name ends in .json.",
+    )
+    num_samples: int = HfArg(default=2, help="Attempts per problem.")
+    corrections: Literal["any", "reference", "own"] = HfArg(
+        default="any",
+        help="Source of the correction of a wrong attempt. `reference`: the reference solution. `own`: a "
+        "program of the model that passes every test. `any`: the reference if it passes, otherwise the "
+        "model's.",
+    )
+    num_corrections: int = HfArg(
+        default=0,
+        help="Second turns sampled after each wrong attempt. Those that pass every test are corrections.",
+    )
+    pairs_per_problem: int | None = HfArg(
+        default=None, help="Largest number of attempts per problem that become rows. No limit by default."
+    )
+    keep_share: float | None = HfArg(
+        default=None,
+        help="Share of second turns that keep a right attempt, in [0, 1]. Attempts of the more frequent kind "
+        "are dropped to reach it. By default none is dropped.",
+    )
+    temperature: float = HfArg(default=0.9, help="Sampling temperature of the attempts; 0 decodes greedily.")
+    max_completion_length: int = HfArg(default=512, help="Largest number of new tokens per turn.")
+    batch_size: int = HfArg(default=32, help="Problems per batch.")
+    seed: int = HfArg(default=42, help="Seed of the sampling and of the choice of rows.")
+
+    def __post_init__(self) -> None:
+        for name in ("model_name_or_path", "train_data", "output"):
+            if not getattr(self, name):
+                raise ValueError(f"--{name} is missing; see --help")
+        for name in ("num_samples", "batch_size", "max_completion_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
+        if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):
+            raise ValueError("--num_corrections is 0 or more, --pairs_per_problem 1 or more")
+        if self.num_corrections and self.corrections == "reference":
+            raise ValueError(
+                "--num_corrections has no effect with --corrections reference; choose own or any"
+            )
+        if self.keep_share is not None and not 0 <= self.keep_share <= 1:
+            raise ValueError(f"--keep_share is {self.keep_share}; it must lie in [0, 1]")

@@ -1,0 +1,35 @@
+"""The frame of every command: user errors become one line and an exit status.
+
+Imports neither torch nor the configuration, so that light commands can use it.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from cocos.executor import ExecutorError
+
+# ImportError: an option may need a package that is not installed, such as bitsandbytes.
+USER_ERRORS = (ValueError, OSError, ImportError, ExecutorError)
+
+
+def run_command(main: Callable[[], int | None]) -> NoReturn:
+    """Call a command's main function and exit with its status.
+
+    The exit status is 0 if `main` returns None, otherwise the number that it returns; 2 after an error that
+    the user can fix, which is printed as one line; 130 after Ctrl-C. With COCOS_TRACEBACK=1 in the
+    environment, an error keeps its traceback.
+    """
+    try:
+        status = main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        status = 130
+    except USER_ERRORS as error:
+        if os.environ.get("COCOS_TRACEBACK"):
+            raise
+        line = " ".join(str(error).split()) or type(error).__name__
+        print(f"error: {line} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
+        status = 2
+    sys.exit(status)

@@ -1,0 +1,93 @@
+"""Warnings about options with which a run would fail or learn nothing."""
+
+from transformers import PretrainedConfig
+
+from cocos.config import CoCoSConfig
+from cocos.planning.schedule import Schedule
+from cocos.planning.shapes import ModelShape
+from cocos.planning.token_lengths import TokenLengths
+from cocos.trajectories import Trajectory
+
+
+def run_warnings(
+    args: CoCoSConfig,
+    config: PretrainedConfig,
+    shape: ModelShape,
+    schedule: Schedule,
+    lengths: TokenLengths,
+    prompts_T: list[int],
+    num_tokens: int,
+    trajectory: Trajectory,
+) -> list[str]:
+    """Return every warning about a run of train.py.
+
+    Args:
+        args: The run's options.
+        config: The model's configuration.
+        shape: The model's sizes.
+        schedule: What one update consists of.
+        lengths: Lengths of the data in tokens.
+        prompts_T: Tokens before each turn's answer, at most.
+        num_tokens: Size of the tokenizer's vocabulary.
+        trajectory: The first problem, played with its reference as every answer.
+
+    """
+    return [
+        *_batch_warnings(schedule),
+        *_length_warnings(args, shape, lengths, prompts_T),
+        *_vocabulary_warnings(config, num_tokens),
+        *_reference_warnings(trajectory),
+        *_engine_warnings(args),
+    ]
+
+
+def _batch_warnings(schedule: Schedule) -> list[str]:
+    if schedule.updates_per_pass:
+        return []
+    return [
+        f"{schedule.problems} problems are fewer than the {schedule.problems_per_rollout} that are sampled "
+        f"together, so there would be no update; lower --global_batch_size or raise --num_generations"
+    ]
+
+
+def _length_warnings(
+    args: CoCoSConfig, shape: ModelShape, lengths: TokenLengths, prompts_T: list[int]
+) -> list[str]:
+    warnings = []
+    longest = prompts_T[-1] + args.max_completion_length
+    if longest > shape.context:
+        warnings.append(
+            f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
+            f"{shape.context}: lower --max_completion_length, or leave out task {lengths.longest_task}"
+        )
+    if lengths.reference > args.max_completion_length:
+        warnings.append(
+            f"a reference takes {lengths.reference} tokens, more than --max_completion_length "
+            f"{args.max_completion_length}: such answers would be cut off"
+        )
+    return warnings
+
+
+def _vocabulary_warnings(config: PretrainedConfig, num_tokens: int) -> list[str]:
+    vocab = config.get_text_config().vocab_size
+    if num_tokens <= vocab:
+        return []
+    return [f"the tokenizer has {num_tokens} tokens, the model {vocab}: higher token ids would fail"]
+
+
+def _reference_warnings(trajectory: Trajectory) -> list[str]:
+    problem = trajectory.problem
+    if not problem.code or trajectory.turns[0].result.all_passed:
+        return []
+    return [
+        f"the reference of task {problem.task_id} does not pass its tests; see scripts/prepare_data.py check"
+    ]
+
+
+def _engine_warnings(args: CoCoSConfig) -> list[str]:
+    if not args.use_vllm and not args.use_transformers_continuous_batching:
+        return []
+    return [
+        "memory and seconds of the rollout are those of transformers' generate: the chosen engine reserves "
+        "its own share of the GPU for its cache, and samples faster"
+    ]
