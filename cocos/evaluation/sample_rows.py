@@ -24,10 +24,10 @@ class VerdictRow(TypedDict):
     Attributes:
         status: `passed`, `failed` (the assertion is false), `error`, `timeout`, `memory`, or `not_run` (an
             earlier test ended the process).
-        error_type: Class name of the exception.
-        message: Text of the exception, truncated.
-        expected: `repr` of the value that a false comparison expects.
-        actual: `repr` of the value that the program returned instead.
+        error_type: Class name of the exception; null if there was none.
+        message: Text of the exception, truncated; null if there was none.
+        expected: `repr` of the value that a false comparison expects; null if the test is no comparison.
+        actual: `repr` of the value that the program returned instead; null in the same case.
         duration_s: Wall time of this test in seconds; 0 if it did not finish.
         in_child: The test was judged in the process that ran the candidate.
 
@@ -59,9 +59,9 @@ class TurnRow(TypedDict):
         verdicts: One per entry of `tests`; empty after an infrastructure failure.
         infra_error: Reason why the executor or the endpoint failed; null if neither did.
         isolation: Isolation level in force when the program ran.
-        num_prompt_tokens: Length of the prompt in tokens.
+        num_prompt_tokens: Length of the prompt in tokens, with all earlier turns.
         num_completion_tokens: Length of the completion in tokens.
-        is_truncated: The completion reached the length limit.
+        is_truncated: The completion reached the length limit before its end.
         generation_s: This completion's share of its batch's generation time, in seconds.
         execution_s: Wall time of the program and its tests, in seconds.
 
@@ -96,8 +96,8 @@ class Conditions(TypedDict, total=False):
         on_repeat: `--on_repeat`: what happens to a program that repeats the previous one.
         temperature: `--temperature`: sampling temperature of turns 1, 2, ...; the last one also holds for
             later turns.
-        visible_tests: `--visible_tests`: how many tests of each problem the model may see; null for those
-            that the file does not hide.
+        visible_tests: `--visible_tests`: how many tests of each problem the model may see; null if all that
+            the file does not hide.
         answers: `--answers`: sources of the completions that were supplied for the first turns.
 
     """

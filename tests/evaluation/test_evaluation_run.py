@@ -1,4 +1,4 @@
-"""A run of test.py: interrupted and resumed, spread over processes, held to its configuration."""
+"""A run of test.py: interrupted and resumed, spread over processes, compared with its configuration."""
 
 import json
 import os
@@ -12,9 +12,11 @@ from dataclasses import replace
 import pytest
 
 from cocos.evaluation.sample_files import FolderLock
+from cocos.files.durable import save_json
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import load_problems, save_problems
+from cocos.report import load_runs
 from tests.support.commands import free_port, succeed
 from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.paths import ROOT, TOY
@@ -41,11 +43,11 @@ def options(problems, folder, **more):
     }
 
 
-# -- durable --
+# -- interrupted --
 
 
 @pytest.mark.processes
-def test_a_run_killed_20_times_and_resumed_equals_the_one_that_was_not_row_for_row(problems, tmp_path):
+def test_a_run_killed_20_times_and_resumed_has_the_rows_of_a_run_that_was_not_interrupted(problems, tmp_path):
     whole = evaluated(Drawing(), **options(problems, tmp_path / "whole"))
     expected = rows(tmp_path / "whole")
     assert (
@@ -55,7 +57,7 @@ def test_a_run_killed_20_times_and_resumed_equals_the_one_that_was_not_row_for_r
     folder, draw = tmp_path / "killed", random.Random(5)
     samples = folder / "samples.jsonl"
     line = json.dumps(options(problems, folder, resume=True)) + "\n"
-    nursery = subprocess.Popen(
+    fork_server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.evaluation"],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -64,49 +66,49 @@ def test_a_run_killed_20_times_and_resumed_equals_the_one_that_was_not_row_for_r
         text=True,
     )
 
-    def said() -> str:
-        """The nursery's next word of its own; its children print notices."""
-        while not (text := nursery.stdout.readline().strip()).lstrip("-").isdigit():
-            assert text or nursery.poll() is None
-        return text
+    def next_number() -> int:
+        """The next process id or exit status; the evaluations print notices in between."""
+        while not (text := fork_server.stdout.readline().strip()).lstrip("-").isdigit():
+            assert text or fork_server.poll() is None
+        return int(text)
 
     def size() -> int:
         return samples.stat().st_size if samples.exists() else 0
 
     kills, torn, seen = 0, 0, [0]
     while kills < 20:
-        nursery.stdin.write(line)
-        nursery.stdin.flush()
-        pid = int(said())
+        fork_server.stdin.write(line)
+        fork_server.stdin.flush()
+        pid = next_number()
         until, enough = time.monotonic() + draw.uniform(0, 0.6), size() + draw.randint(1, 20_000)
-        by_clock = draw.random() < 0.3  # some while it starts, the others while it writes
+        by_clock = draw.random() < 0.3  # some are killed while they start, the others while they write
         while time.monotonic() < until if by_clock else size() < enough:
             time.sleep(0.001)
-            assert os.path.exists(f"/proc/{pid}"), "done before it was killed 20 times"
+            assert os.path.exists(f"/proc/{pid}"), "finished before it was killed 20 times"
         os.kill(pid, signal.SIGKILL)
-        assert int(said()) == -signal.SIGKILL
+        assert next_number() == -signal.SIGKILL
         kills += 1
-        if size() and draw.random() < 0.5:  # a row that the machine had not written whole
+        if size() and draw.random() < 0.5:  # as if the last row had not reached the disk
             os.truncate(samples, max(0, size() - draw.randint(1, 60)))
             torn += 1
         seen.append(size())
-    nursery.stdin.write(line)
-    nursery.stdin.close()
-    said()
-    assert said() == "0" and nursery.wait() == 0
+    fork_server.stdin.write(line)
+    fork_server.stdin.close()
+    next_number()
+    assert next_number() == 0 and fork_server.wait() == 0
     assert torn > 3 and len(set(seen)) > 10
     assert rows(folder) == expected
 
 
 class Flaky(Drawing):
-    """An endpoint that fails for some problems while it is down, and what it was asked."""
+    """An endpoint that fails for some problems while it is down; counts its prompts."""
 
     def __init__(self, is_down):
         super().__init__()
-        self.is_down, self.asked = is_down, 0
+        self.is_down, self.num_prompts = is_down, 0
 
     def generate(self, prompts, temperature, seeds=None):
-        self.asked += len(prompts)
+        self.num_prompts += len(prompts)
         completions = super().generate(prompts, temperature, seeds)
         if not self.is_down:
             return completions
@@ -116,7 +118,7 @@ class Flaky(Drawing):
         ]
 
 
-def test_only_what_met_a_failure_of_the_infrastructure_is_made_again(problems, tmp_path):
+def test_only_trajectories_with_an_infrastructure_failure_are_played_again(problems, tmp_path):
     given = options(problems, tmp_path / "out", limit=80, max_infra_share=1.0)
     broken = evaluated(Flaky(is_down=True), **given)
     before = rows(tmp_path / "out")
@@ -133,19 +135,19 @@ def test_only_what_met_a_failure_of_the_infrastructure_is_made_again(problems, t
     assert after == rows(tmp_path / "whole")
     again = Flaky(is_down=False)
     evaluated(again, **given, resume=True)
-    assert again.asked == 0 < repaired.asked
+    assert again.num_prompts == 0 < repaired.num_prompts
 
 
-def test_of_an_endpoint_no_more_is_asked_than_what_is_missing(problems, tmp_path):
+def test_an_endpoint_is_sent_only_the_prompts_of_missing_trajectories(problems, tmp_path):
     given = options(problems, tmp_path, limit=80, max_infra_share=1.0, num_turns=1, generator="api")
     given["temperature"] = [0.8]
     broken = evaluated(Flaky(is_down=True), **given)
     repaired = Flaky(is_down=False)
-    evaluated(repaired, **given, concurrency=2, resume=True)  # how it is asked may change
-    assert repaired.asked == 80 - broken["num_scored"] > 0
+    evaluated(repaired, **given, concurrency=2, resume=True)  # concurrency may change
+    assert repaired.num_prompts == 80 - broken["num_scored"] > 0
 
 
-# -- its configuration --
+# -- the configuration --
 
 
 @pytest.mark.parametrize(
@@ -157,19 +159,19 @@ def test_of_an_endpoint_no_more_is_asked_than_what_is_missing(problems, tmp_path
         ({"visible_tests": 1}, "visible_tests was None, is 1"),
     ],
 )
-def test_a_run_is_not_continued_with_other_options_unless_told(problems, tmp_path, changed, words):
+def test_a_run_is_not_resumed_with_other_options_unless_they_are_accepted(problems, tmp_path, changed, words):
     given = options(problems, tmp_path, limit=4)
     evaluated(Drawing(), **given)
     made = rows(tmp_path)
     with pytest.raises(ValueError, match=words):
         evaluated(Drawing(), **{**given, **changed}, resume=True)
     evaluated(Drawing(), **{**given, **changed}, resume=True, accept_changes=True)
-    assert rows(tmp_path) == made  # they were all there
+    assert rows(tmp_path) == made  # nothing was missing
     run = json.loads((tmp_path / "run.json").read_text())
     assert len(run["changes"]) == len(changed)
 
 
-def test_a_run_is_not_continued_on_other_data(problems, tmp_path):
+def test_a_run_is_not_resumed_on_other_data(problems, tmp_path):
     data = tmp_path / "mine.jsonl"
     save_problems(adding(4), data)
     given = options(data, tmp_path / "out")
@@ -179,7 +181,23 @@ def test_a_run_is_not_continued_on_other_data(problems, tmp_path):
         evaluated(Drawing(), **given, resume=True)
 
 
-def test_more_samples_are_added_to_a_run(problems, tmp_path):
+def test_a_run_of_an_earlier_version_is_refused_and_can_be_scored_again(problems, tmp_path):
+    given = options(problems, tmp_path / "old", limit=4)
+    metrics = evaluated(Drawing(), **given)
+    path = tmp_path / "old/samples.jsonl"
+    path.write_text(path.read_text().replace('"schema_version": 1, ', ""))
+    save_json(metrics, tmp_path / "old/metrics.json")
+    message = r"old/samples\.jsonl:1: the row was written by an earlier version"
+    with pytest.raises(DataError, match=message):
+        evaluated(Drawing(), **given, resume=True)
+    [run] = load_runs([tmp_path / "old"])
+    with pytest.raises(DataError, match=message):
+        next(run.rows())
+    again = evaluated(Drawing(), **{**given, "output_dir": str(tmp_path / "new"), "answers": [str(path)]})
+    assert again["metrics"] == metrics["metrics"]
+
+
+def test_samples_are_added_to_a_run(problems, tmp_path):
     given = options(problems, tmp_path / "two", limit=8, num_samples=2)
     evaluated(Drawing(), **given)
     first = rows(tmp_path / "two")
@@ -199,7 +217,7 @@ def test_two_runs_in_one_folder_are_refused(problems, tmp_path):
         evaluated(Drawing(), **options(problems, tmp_path, limit=4))
 
 
-def test_every_result_says_under_what_conditions_it_was_made(problems, tmp_path):
+def test_the_conditions_are_recorded_in_every_row_and_in_both_json_files(problems, tmp_path):
     given = options(problems, tmp_path, limit=4, visible_tests=1, on_repeat="tell")
     metrics = evaluated(Drawing(), **given)
     conditions = {
@@ -220,10 +238,10 @@ def test_every_result_says_under_what_conditions_it_was_made(problems, tmp_path)
     }
 
 
-# -- which problems --
+# -- selection of problems --
 
 
-def test_problems_are_chosen_by_id_start_and_limit(problems, tmp_path):
+def test_problems_are_selected_by_id_start_and_limit(problems, tmp_path):
     def chosen(name, **more):
         evaluated(Drawing(), **options(problems, tmp_path / name, num_turns=1, temperature=[0.8], **more))
         return [row["task_id"] for row in rows(tmp_path / name)]
@@ -258,7 +276,7 @@ def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
 
 
 @pytest.mark.processes
-def test_two_processes_make_the_rows_of_one_and_one_continues_what_two_began(tmp_path):
+def test_two_processes_make_the_rows_of_one_and_one_resumes_the_run_of_two(tmp_path):
     data = tmp_path / "toy.jsonl"
     save_problems(load_problems(TOY / "test.jsonl")[:18], data)
     given = {
@@ -285,7 +303,7 @@ def test_two_processes_make_the_rows_of_one_and_one_continues_what_two_began(tmp
     written = json.loads((tmp_path / "two/metrics.json").read_text())
     assert written["metrics"] == metrics["metrics"] and written["executor"]["programs"] > 36
 
-    # As if both had been killed: some rows in the one's file, some in the other's, the last of them torn.
+    # As if both had been killed: some rows in each file, the last one incomplete.
     (tmp_path / "two/samples.jsonl").write_text("".join(f"{line}\n" for line in lines[:5]))
     (tmp_path / "two/samples.rank1.jsonl").write_text(
         "".join(f"{line}\n" for line in lines[8:14]) + lines[14][:40]

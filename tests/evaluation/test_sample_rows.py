@@ -1,12 +1,31 @@
-"""A trajectory as a row of samples.jsonl."""
+"""The schema of samples.jsonl: rows, their version, and the tables in docs/evaluation.md."""
 
+import inspect
 import json
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from types import UnionType
+from typing import get_args, get_type_hints
 
-from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
+import pytest
+
+from cocos.config import EvalConfig
+from cocos.evaluation.sample_rows import (
+    Conditions,
+    SampleRow,
+    TurnRow,
+    VerdictRow,
+    trajectory_from_row,
+    trajectory_to_row,
+    validate_row,
+)
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
 from cocos.trajectories import Trajectory, Turn
+from tests.support.paths import ROOT
+
+CONDITIONS = EvalConfig(model_name_or_path="m", test_data="t", output_dir="o").conditions
 
 
 def trajectory(problem):
@@ -97,3 +116,102 @@ def test_a_row_becomes_a_trajectory_that_makes_the_same_row_again(problem):
     row = json.loads(json.dumps(trajectory_to_row(played, feedback="error")))
     assert row["feedback"] == "error" and row["turns"][-1]["num_completion_tokens"] == 3
     assert trajectory_to_row(trajectory_from_row(row, problem), feedback="error") == row
+
+
+# -- schema --
+
+
+def own_keys(schema):
+    """The keys of a schema with their types; those of a row without the conditions, which it inherits."""
+    inherited = Conditions.__annotations__ if schema is SampleRow else {}
+    return {key: kind for key, kind in get_type_hints(schema).items() if key not in inherited}
+
+
+def has_type(value, kind):
+    if isinstance(kind, UnionType):
+        return any(has_type(value, part) for part in get_args(kind))
+    if get_args(kind):  # a list
+        return isinstance(value, list) and all(has_type(item, get_args(kind)[0]) for item in value)
+    if kind in (TurnRow, VerdictRow):
+        return isinstance(value, dict) and value.keys() == kind.__required_keys__
+    return type(value) is kind or (kind is float and type(value) is int)
+
+
+def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
+    row = json.loads(json.dumps(trajectory_to_row(trajectory(problem), **CONDITIONS)))
+    objects = [(SampleRow, row), *((TurnRow, turn) for turn in row["turns"])]
+    objects += [(VerdictRow, verdict) for turn in row["turns"] for verdict in turn["verdicts"]]
+    assert len(objects) == 1 + 3 + 6
+    for schema, value in objects:
+        kinds = get_type_hints(schema)
+        assert value.keys() == kinds.keys()
+        assert [key for key, kind in kinds.items() if not has_type(value[key], kind)] == []
+    assert row["schema_version"] == 1
+    assert CONDITIONS.keys() == Conditions.__annotations__.keys()
+    assert [field.name for field in fields(Verdict)] == list(VerdictRow.__annotations__)
+
+
+def meanings(schema):
+    """The attributes of a schema's docstring: key -> meaning."""
+    section = inspect.getdoc(schema).split("Attributes:\n")[1]
+    parts = re.split(r"^    (\w+): ", section, flags=re.MULTILINE)[1:]
+    return {key: " ".join(text.split()) for key, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def json_type(kind):
+    names = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+    names |= {TurnRow: "turn", VerdictRow: "verdict"}
+    if isinstance(kind, UnionType):
+        return " or ".join(map(json_type, get_args(kind)))
+    return f"list of {json_type(get_args(kind)[0])}s" if get_args(kind) else names[kind]
+
+
+def test_the_tables_of_the_evaluation_page_are_the_schema():
+    page = (ROOT / "docs/evaluation.md").read_text()
+    tables = page.split("| key | type | meaning |\n| --- | --- | --- |\n")[1:]
+    documented = [table.split("\n\n")[0].strip().split("\n") for table in tables]
+    assert documented == [
+        [f"| {key} | {json_type(kind)} | {meanings(schema)[key]} |" for key, kind in own_keys(schema).items()]
+        for schema in (SampleRow, Conditions, TurnRow, VerdictRow)
+    ]
+
+
+PLACE = Place("run/samples.jsonl", 3)
+
+
+def test_a_row_of_this_version_is_accepted(problem):
+    row = trajectory_to_row(trajectory(problem), **CONDITIONS)
+    assert validate_row(row, PLACE) is row
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema_version": None}, "the row was written by an earlier version (it has no schema_version); "),
+        ({"schema_version": 2}, "the row has schema_version 2, expected 1; "),
+    ],
+)
+def test_a_row_of_another_version_is_refused_in_one_line_with_the_way_to_use_it(problem, changes, message):
+    row = trajectory_to_row(trajectory(problem)) | changes
+    row = {key: value for key, value in row.items() if value is not None}
+    with pytest.raises(DataError) as caught:
+        validate_row(row, PLACE)
+    remedy = "score it again with --answers run/samples.jsonl and another --output_dir"
+    assert str(caught.value) == f"run/samples.jsonl:3: {message}{remedy}"
+
+
+@pytest.mark.parametrize("key", ["task_id", "sample", "text", "tests", "num_visible_tests", "turns"])
+def test_a_row_without_a_key_is_not_a_row(problem, key):
+    row = dict(trajectory_to_row(trajectory(problem)))
+    del row[key]
+    with pytest.raises(DataError, match=r"samples\.jsonl:3: not a row of samples\.jsonl"):
+        validate_row(row, PLACE)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"task_id": 1}, {"sample": "0"}, {"turns": {}}, {"turns": ["x"]}, {"turns": [{"code": ""}]}]
+)
+def test_a_row_with_a_value_of_the_wrong_type_is_not_a_row(problem, changes):
+    row = trajectory_to_row(trajectory(problem)) | changes
+    with pytest.raises(DataError, match=r"samples\.jsonl:3: not a row of samples\.jsonl"):
+        validate_row(row, PLACE)

@@ -1,7 +1,8 @@
 """Evaluations for tests: in this process, and in processes that can be killed.
 
-Run as a script it is a nursery: for each line of JSON options on stdin it forks a process that evaluates, says
-its id, waits for it, and says how it ended. Forking saves the imports, which take longer than the evaluations.
+Run as a script, the module is a fork server: for each line of JSON options on stdin it forks a process that
+evaluates, prints the process id, waits, and prints the exit status. Forking saves the imports, which take longer
+than the evaluations.
 """
 
 import json
@@ -18,7 +19,7 @@ from cocos.prompts import answer
 
 
 class Drawing(ScriptedGenerator):
-    """Draws a right, a wrong or a broken answer to "Write a function that adds N." by its seed."""
+    """Answers "Write a function that adds N." with a right, a wrong or a broken program, chosen by the seed."""
 
     def __init__(self):
         super().__init__(lambda prompt: "")
@@ -33,7 +34,7 @@ class Drawing(ScriptedGenerator):
 
 
 def adding(count: int) -> list[Problem]:
-    """Problems for `Drawing`."""
+    """Return problems for `Drawing`."""
     return [
         Problem(
             str(n), f"Write a function that adds {n}.", (f"assert add(1) == {n + 1}", f"assert add(0) == {n}")
@@ -43,7 +44,7 @@ def adding(count: int) -> list[Problem]:
 
 
 def evaluated(answering=None, /, **options) -> dict:
-    """What test.py does, but for the report; the metrics."""
+    """Do what test.py does, without the report, and return the metrics."""
     args = EvalConfig(**{"executor_workers": 1, **options})
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
@@ -53,7 +54,7 @@ def evaluated(answering=None, /, **options) -> dict:
 
 
 def rows(folder: Path) -> list[dict]:
-    """The rows of a run, timings aside."""
+    """Return the rows of a run without the timings."""
     found = [json.loads(line) for line in (Path(folder) / "samples.jsonl").read_text().split("\n")[:-1]]
     for row in found:
         for turn in row["turns"]:
@@ -63,8 +64,8 @@ def rows(folder: Path) -> list[dict]:
     return found
 
 
-def nursery() -> None:
-    """See the module."""
+def serve_forks() -> None:
+    """Run evaluations as the module's docstring describes."""
     print("ready", flush=True)
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
@@ -75,4 +76,4 @@ def nursery() -> None:
 
 
 if __name__ == "__main__":
-    nursery()
+    serve_forks()
