@@ -45,7 +45,7 @@ study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours o
 
 bench: $(VENV)/.installed  ## measure the executor and the generation of later turns, as ratios
 	$(BIN)/python scripts/bench/executor.py
-	$(BIN)/python scripts/bench/evaluate.py
+	$(BIN)/python scripts/bench/generation.py
 
 clean:  ## remove everything that the targets made, except data/public
 	rm -rf $(VENV) outputs build *.egg-info .*_cache

@@ -183,7 +183,7 @@ def _parse_transcript(prompt: Sequence[int]) -> dict[str, Any]:
 def _restore_stop_string(text: str, may_have_stopped: bool) -> str:
     """Return the text up to [DONE], and append [DONE] if the endpoint removed it.
 
-    Endpoints leave out the stop string at which they stop. [DONE] stands on a line of its own, so a text that
+    Endpoints leave out the stop string at which they stop. [DONE] is a separate line, so a text that
     ends within a line was ended by an end-of-sequence token instead.
     """
     before, done, _ = text.partition(DONE)

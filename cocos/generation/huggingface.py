@@ -1,9 +1,8 @@
 """Generator that samples from a transformers model in this process.
 
-It has a decoding loop of its own instead of `model.generate`, for three reasons: attention keys and
-values are cached between turns, rows that have ended leave the batch, and a sampled completion depends on
-its prompt and seed only. This module knows models and token ids; it does not know problems, prompts or
-turns.
+It implements a decoding loop instead of calling `model.generate`, for three reasons: attention keys and
+values are cached between turns, rows that have ended leave the batch, and a sampled completion depends only
+on its prompt and seed. This module knows models and token ids; it does not know problems or turns.
 
 Axes: B rows of the batch, C completion ids at most, V vocabulary.
 """
@@ -81,8 +80,8 @@ class HuggingFaceGenerator(TokenTranscripts):
                     [prompts[i] for i in chunk], temperature, [seeds[i] for i in chunk]
                 )
                 completions |= zip(chunk, sampled, strict=True)
-            # A forward pass of a sharded model gathers weights from every rank. A rank that has finished runs
-            # empty passes until all have, or the others would wait for it forever.
+            # Every forward pass of a sharded model needs all ranks. A rank that has finished runs empty
+            # passes until all have, because the others would wait for it forever.
             while self.is_sharded and self._any_rank_is_busy(False):
                 self.model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.model.device))
         return [completions[i] for i in range(len(prompts))]
@@ -107,27 +106,26 @@ class HuggingFaceGenerator(TokenTranscripts):
             active = [row for row, prompt in enumerate(rows) if not has_ended[prompt]]
             if not active or step + 1 == max_length:
                 break
-            # Rows that have ended leave the batch only when they are half of it: a selection copies the whole
-            # cache, and with a copy per ended row the copies would cost more than the rows.
+            # Every selection copies the cache, so rows leave only when half of the batch has ended. Until
+            # then ended rows are computed along and their ids are ignored.
             if 2 * len(active) <= len(rows) and self.cache.is_supported:
-                ended = {row: prompt for row, prompt in enumerate(rows) if has_ended[prompt]}
-                self.cache.store(
-                    batch, {row: _computed_ids(prompts[i], sampled[i]) for row, i in ended.items()}, False
-                )
+                ended = {
+                    row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows) if has_ended[i]
+                }
+                self.cache.store(batch, ended, is_last_use=False)
                 index = torch.tensor(active, device=device)
                 batch.select(index)
                 ids, draws = ids[index], None if draws is None else draws[index]
                 rows = [rows[row] for row in active]
             batch.end += 1
             logits = self._next_logits(batch, ids[:, None])
-        self.cache.store(
-            batch, {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}, True
-        )
+        remaining = {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}
+        self.cache.store(batch, remaining, is_last_use=True)
         share = (time.perf_counter() - started) / len(prompts)
         return [self.completion(ids, share) for ids in sampled]
 
     def _prefill(self, prompts: list[Sequence[int]]) -> tuple[Batch, torch.Tensor]:
-        """Compute the prompts; return a batch with one row per prompt, and the next logits of shape (B, V).
+        """Compute the prompts; return a batch with a row for each, and the logits (B, V) that follow them.
 
         Equal prompts (the samples of one problem) are computed once.
         """

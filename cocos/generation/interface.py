@@ -14,7 +14,7 @@ class Completion:
         text: The decoded ids without special tokens.
         is_truncated: The length limit was reached before an end-of-sequence id or [DONE].
         is_eos: The last id is an end-of-sequence id.
-        duration_s: Wall time of the batch divided by its number of prompts.
+        duration_s: Wall time of the request, or of the batch divided by its number of prompts.
         error: Error message of an endpoint that kept failing, else None. Such a completion makes its turn an
             infrastructure failure, which is never scored.
         num_prompt_tokens: Prompt tokens as counted by an endpoint. None if the transcript consists of

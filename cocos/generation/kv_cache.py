@@ -1,9 +1,9 @@
 """Cache of attention keys and values between turns, so that a turn computes only its new ids.
 
 A batch of transcripts lies left-padded in one transformers cache. When a transcript ends, its keys and
-values are stored with its ids. A later prompt reuses those of the stored transcript with which it has the
-longest prefix in common: this is the transcript of its own previous turn, or a sibling with the same
-problem. The cache changes the speed, never the result. This module knows neither models nor sampling.
+values are stored with its ids. A later prompt reuses the stored transcript with which it has the longest
+prefix in common, usually that of its previous turn. What is stored affects the speed, never the result.
+This module knows neither models nor sampling.
 
 Axes: B rows of the batch, W ids of its longest prompt, M ids per row still to be computed, C new ids at most,
 H heads, D head size.
@@ -65,13 +65,13 @@ class TranscriptCache:
     def start_batch(
         self, prompts: Sequence[Sequence[int]], max_new_ids: int, max_transcripts: int, device: torch.device
     ) -> tuple[Batch, torch.Tensor]:
-        """Build the batch of some prompts from what is stored, and return it with the ids left to compute.
+        """Build a batch of prompts from stored transcripts; return it with the ids left to compute.
 
-        A forward pass computes equally many ids in every row. Their number M is the largest number of ids
-        that any prompt has beyond its stored prefix; of longer prefixes the last ids are computed again.
+        A forward pass computes equally many ids in every row. Their number M is that of the prompt
+        with the most ids after its stored prefix. Other rows compute the last ids of their prefix again.
 
         Args:
-            prompts: Different prompts. Stored transcripts that they reuse are removed from the cache.
+            prompts: Prompts, all different. The stored transcripts that they reuse are removed.
             max_new_ids: Maximum number of ids to be generated (C).
             max_transcripts: Limit on stored transcripts and rows of the batch together. The oldest stored
                 transcripts are evicted until it is met.
@@ -94,7 +94,7 @@ class TranscriptCache:
             for prompt, (transcript, _) in zip(prompts, matches, strict=True)
         ]
         cache = self._build_cache(prefixes, width - num_new)
-        # A prompt of fewer than M ids is filled up with id 0 on the left, where the mask is 0.
+        # Prompts with fewer than M ids are padded on the left with id 0, where the mask is 0.
         new_ids = [[0] * (num_new - len(prompt)) + list(prompt[-num_new:]) for prompt in prompts]
         batch = Batch(cache, (columns >= 0).long(), columns.clamp(min=0), width)
         return batch, torch.tensor(new_ids, device=device)
@@ -116,7 +116,7 @@ class TranscriptCache:
         for layer in batch.cache.layers:
             for row, transcript in transcripts.items():
                 own = (row, slice(None), slice(starts[row], starts[row] + len(transcript.ids)))
-                # Some models share keys and values between layers; then only one of these holds any.
+                # Layers that share keys and values with another layer store none themselves.
                 has_states = layer.is_initialized
                 transcript.layers.append(
                     (layer.keys[own].clone(), layer.values[own].clone()) if has_states else None

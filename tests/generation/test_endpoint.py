@@ -1,4 +1,4 @@
-"""The endpoint client against a real server that is well, busy, broken, slow, or talks nonsense."""
+"""The endpoint generator against a local server that is healthy, busy, broken, slow or malformed."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def ask(generator, count=1, temperature=0.0, seeds=None):
     return generator.generate(prompts, temperature, seeds)
 
 
-def test_two_plain_turns_are_one_text_that_is_continued(endpoint, problem, executor):
+def test_two_plain_turns_are_one_growing_prompt(endpoint, problem, executor):
     endpoint.behaviours = [text(WRONG), text(RIGHT)]
     words = protocol("cocos")
     [trajectory] = rollout(begin([problem]), generator(endpoint), executor, words, 2)
@@ -64,7 +64,7 @@ def test_two_plain_turns_are_one_text_that_is_continued(endpoint, problem, execu
     assert (completion.num_prompt_tokens, completion.num_completion_tokens) == (11, 5)
 
 
-def test_two_turns_of_a_chat_are_its_messages(endpoint, problem, executor):
+def test_two_turns_of_a_chat_are_sent_as_messages(endpoint, problem, executor):
     endpoint.behaviours = [text(f"Well:\n```python\n{WRONG}```"), text(f"```python\n{RIGHT}```")]
     words = protocol("repair")
     [trajectory] = rollout(begin([problem]), generator(endpoint), executor, words, 2)
@@ -79,7 +79,7 @@ def test_two_turns_of_a_chat_are_its_messages(endpoint, problem, executor):
     assert [turn.result.all_passed for turn in trajectory.turns] == [False, True]
 
 
-def test_an_answer_that_stopped_within_a_line_met_the_end_of_sequence_and_one_cut_off_says_so(endpoint):
+def test_done_is_restored_only_where_the_stop_string_ended_the_text(endpoint):
     endpoint.behaviours = [
         text("x = 1"),
         text("x = 1\n", "length"),
@@ -93,9 +93,9 @@ def test_an_answer_that_stopped_within_a_line_met_the_end_of_sequence_and_one_cu
 
 def test_temperature_length_and_seed_reach_the_endpoint(endpoint):
     endpoint.behaviours = [text(RIGHT)]
-    asked = generator(endpoint, max_completion_length=33, concurrency=1)
-    ask(asked, 2, temperature=0.7, seeds=[5, 2**40 + 1])
-    ask(asked, temperature=0.0, seeds=[5])
+    limited = generator(endpoint, max_completion_length=33, concurrency=1)
+    ask(limited, 2, temperature=0.7, seeds=[5, 2**40 + 1])
+    ask(limited, temperature=0.0, seeds=[5])
     names = ("temperature", "max_tokens", "seed", "model")
     assert [tuple(body.get(name) for name in names) for body in endpoint.bodies] == [
         (0.7, 33, 5, "m"),
@@ -110,34 +110,36 @@ MALFORMED = {
     "429": status(429, {"Retry-After": "0"}),
     "408": status(408),
     "no connection": hang_up,
-    "a body that is cut off": raw(b'{"choices": [{"text": "x', length=500),
-    "half of a JSON": raw(b'{"choices": [{"text": "x'),
-    "no JSON": raw(b"<html>gateway</html>"),
-    "a JSON of another kind": raw(b'"later"'),
+    "a truncated body": raw(b'{"choices": [{"text": "x', length=500),
+    "truncated JSON": raw(b'{"choices": [{"text": "x'),
+    "not JSON": raw(b"<html>gateway</html>"),
+    "JSON of another type": raw(b'"later"'),
     "no choices": raw(b'{"choices": []}'),
-    "a choice that is none": raw(b'{"choices": [7]}'),
+    "a choice of another type": raw(b'{"choices": [7]}'),
     "no text": raw(b'{"choices": [{"finish_reason": "stop"}]}'),
-    "an answer that is not finished": text("x", None),
-    "an answer that was withheld": text("x", "content_filter"),
+    "no finish_reason": text("x", None),
+    "a filtered answer": text("x", "content_filter"),
 }
 
 
 @pytest.mark.parametrize("failure", MALFORMED)
-def test_what_fails_in_passing_is_asked_again(endpoint, failure):
+def test_transient_failures_are_retried(endpoint, failure):
     endpoint.behaviours = [MALFORMED[failure], MALFORMED[failure], text(RIGHT)]
     [completion] = ask(generator(endpoint))
     assert completion.text == f"{RIGHT}[DONE]" and completion.error is None
     assert len(endpoint.requests) == 3
 
 
-def test_a_request_that_takes_too_long_is_given_up_and_made_again(endpoint):
+def test_a_request_that_times_out_is_retried(endpoint):
     endpoint.behaviours = [slow(1.5), text(RIGHT)]
     [completion] = ask(generator(endpoint, timeout_s=0.5))
     assert completion.error is None and len(endpoint.requests) == 2
 
 
-@pytest.mark.parametrize("failure", ["500", "half of a JSON", "no connection"])
-def test_what_keeps_failing_is_an_infrastructure_failure_and_no_answer(endpoint, problem, executor, failure):
+@pytest.mark.parametrize("failure", ["500", "truncated JSON", "no connection"])
+def test_a_persistent_failure_is_an_infrastructure_failure_and_no_answer(
+    endpoint, problem, executor, failure
+):
     endpoint.behaviours = [MALFORMED[failure]]
     [trajectory] = rollout(begin([problem]), generator(endpoint, retries=2), executor, protocol("cocos"), 2)
     assert len(endpoint.requests) == 3
@@ -145,7 +147,7 @@ def test_what_keeps_failing_is_an_infrastructure_failure_and_no_answer(endpoint,
     assert trajectory.turns[0].completion.error in trajectory.turns[0].result.infra_error
 
 
-def test_one_request_that_cannot_be_met_fails_alone_and_at_once(endpoint):
+def test_a_rejected_request_fails_alone_and_is_not_retried(endpoint):
     too_long = status(400, message="maximum context length")
     endpoint.behaviours = [
         lambda handler, request: (too_long if "prompt 1" in request["body"]["prompt"] else text(RIGHT))(
@@ -158,21 +160,21 @@ def test_one_request_that_cannot_be_met_fails_alone_and_at_once(endpoint):
 
 
 @pytest.mark.parametrize("code", [401, 403, 404])
-def test_a_refused_key_or_an_unknown_model_stops_the_run_with_a_remedy(endpoint, code):
+def test_a_rejected_key_or_an_unknown_model_stops_the_run_with_a_remedy(endpoint, code):
     endpoint.behaviours = [status(code, message=f"{KEYS[0]} is wrong")]
     with pytest.raises(ValueError, match="--api_key_env") as caught:
         ask(generator(endpoint), 3)
     assert KEYS[0] not in str(caught.value) and "[key 1] is wrong" in str(caught.value)
 
 
-def test_a_busy_key_rests_as_long_as_it_was_told_while_the_other_goes_on(endpoint):
+def test_a_rate_limited_key_cools_down_while_the_other_is_used(endpoint):
     endpoint.behaviours = [status(429, {"Retry-After": "30"}), text(RIGHT)]
     completions = ask(generator(endpoint, KEYS, concurrency=1), 4)
     assert [c.error for c in completions] == [None] * 4
     assert endpoint.keys == [KEYS[0]] + [KEYS[1]] * 4
 
 
-def test_a_lone_key_waits_as_long_as_it_was_told(endpoint):
+def test_a_single_key_waits_for_the_requested_delay(endpoint):
     endpoint.behaviours = [
         status(429, {"Retry-After": "0.4"}),
         status(503, {"Retry-After": "0.3"}),
@@ -183,21 +185,21 @@ def test_a_lone_key_waits_as_long_as_it_was_told(endpoint):
     assert second - first >= 0.4 and third - second >= 0.3
 
 
-def test_a_key_whose_limit_is_used_up_rests_before_it_is_refused(endpoint):
+def test_a_key_with_an_exhausted_limit_cools_down_before_it_is_rejected(endpoint):
     used_up = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m0s"}
     endpoint.behaviours = [text(RIGHT, headers=used_up), text(RIGHT)]
     ask(generator(endpoint, KEYS, concurrency=1), 3)
     assert endpoint.keys == [KEYS[0], KEYS[1], KEYS[1]]
 
 
-def test_keys_take_turns(endpoint):
+def test_keys_are_used_in_rotation(endpoint):
     endpoint.behaviours = [text(RIGHT)]
     ask(generator(endpoint, KEYS, concurrency=1), 4)
     assert endpoint.keys == [*KEYS, *KEYS]
 
 
-def test_so_many_requests_are_under_way_and_no_more(endpoint):
-    """Each answer waits for two others: with fewer at a time nothing would ever be answered."""
+def test_exactly_as_many_requests_are_in_flight_as_concurrency_allows(endpoint):
+    """Each response waits for two others: with fewer requests in flight, none would ever be sent."""
     three, lock, now = threading.Barrier(3, timeout=20), threading.Lock(), [0, 0]
 
     def behave(handler, request):
@@ -214,18 +216,18 @@ def test_so_many_requests_are_under_way_and_no_more(endpoint):
     assert now[1] == 3
 
 
-def test_a_key_rests_for_its_time_by_the_clock():
+def test_a_key_is_available_again_after_its_cool_down():
     time = [100.0]
-    ring = KeyRing(KEYS, clock=lambda: time[0])
-    ring.cool_down(0, 5)
-    ring.cool_down(0, 1)  # shortens nothing
-    assert [ring.acquire() for _ in range(3)] == [1, 1, 1]
+    key_ring = KeyRing(KEYS, clock=lambda: time[0])
+    key_ring.cool_down(0, 5)
+    key_ring.cool_down(0, 1)  # does not shorten the first
+    assert [key_ring.acquire() for _ in range(3)] == [1, 1, 1]
     time[0] = 105.0
-    assert [ring.acquire() for _ in range(3)] == [0, 0, 0]  # used less by now
-    assert ring.redact(f"{KEYS[1]}, {KEYS[0]}.") == "[key 2], [key 1]."
+    assert [key_ring.acquire() for _ in range(3)] == [0, 0, 0]  # the less used key
+    assert key_ring.redact(f"{KEYS[1]}, {KEYS[0]}.") == "[key 2], [key 1]."
 
 
-def test_pauses_are_read_from_every_form_of_header():
+def test_delays_are_parsed_from_every_form_of_header():
     assert requested_delay_s({"retry-after": "7"}) == 7
     assert requested_delay_s({"retry-after": "7", "retry-after-ms": "250"}) == 0.25
     in_a_minute = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
@@ -240,7 +242,7 @@ def test_pauses_are_read_from_every_form_of_header():
         assert seconds_until_reset(headers) == pytest.approx(seconds)
 
 
-def test_keys_come_from_the_environment_or_else_from_a_file(tmp_path, monkeypatch):
+def test_keys_are_read_from_the_environment_or_else_from_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SOME_KEY", raising=False)
     assert read_keys("SOME_KEY") == []
@@ -268,10 +270,10 @@ def evaluate(folder, base_url, *options, **environment):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | environment)
 
 
-def test_no_key_is_written_anywhere_however_it_fails(endpoint, tmp_path):
-    """The endpoint tells the key back in its errors, and its client is asked to log all that it does."""
-    told_back = status(429, {"Retry-After": "0"}, message=f"slow down, {KEYS[0]}, {KEYS[1]}")
-    answer = [text(RIGHT), told_back, told_back]
+def test_no_failure_writes_a_key_anywhere(endpoint, tmp_path):
+    """The endpoint repeats the keys in its errors, and the client logs at debug level."""
+    repeated = status(429, {"Retry-After": "0"}, message=f"slow down, {KEYS[0]}, {KEYS[1]}")
+    answer = [text(RIGHT), repeated, repeated]
     endpoint.behaviours = [lambda h, r: answer[len(endpoint.requests) % 3](h, r)]
     keys = {"MY_KEYS": ",".join(KEYS), "OPENAI_LOG": "debug"}
     options = ("--api_key_env", "MY_KEYS", "--num_turns", "1", "--max_retries", "0", "--max_infra_share", "1")
@@ -281,16 +283,16 @@ def test_no_key_is_written_anywhere_however_it_fails(endpoint, tmp_path):
     assert "[key 1]" in samples and "slow down" in samples
     assert set(endpoint.keys) == set(KEYS)
     endpoint.behaviours = [status(401, message=f"wrong: {KEYS[0]} {KEYS[1]}")]
-    refused = evaluate(tmp_path, endpoint.base_url, *options, "--resume", **keys)
-    assert refused.returncode != 0 and "wrong: [key 1] [key 2]" in refused.stderr
+    rejected = evaluate(tmp_path, endpoint.base_url, *options, "--resume", **keys)
+    assert rejected.returncode != 0 and "wrong: [key 1] [key 2]" in rejected.stderr
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    written += [output.encode() for one in (run, refused) for output in (one.stdout, one.stderr)]
+    written += [output.encode() for process in (run, rejected) for output in (process.stdout, process.stderr)]
     assert len(written) > 8
     for key in KEYS:
         assert not any(key.encode() in data for data in written)
 
 
-def test_a_missing_key_is_asked_for_unless_the_endpoint_is_named(tmp_path, monkeypatch):
+def test_a_missing_key_is_an_error_unless_a_base_url_is_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y", "generator": "api"}
     options["api_key_env"] = "NO_SUCH_KEY"
@@ -321,7 +323,7 @@ def test_the_options_of_an_endpoint_reach_it(monkeypatch):
     assert [client.timeout for client in generator.clients] == [7.0, 7.0]
 
 
-def test_options_of_an_endpoint_that_cannot_be_are_refused():
+def test_invalid_options_of_an_endpoint_are_rejected():
     paths = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y"}
     with pytest.raises(ValueError, match="--base_url is an endpoint's; give --generator api"):
         EvalConfig(**paths, base_url="http://127.0.0.1/v1")

@@ -1,4 +1,4 @@
-"""The transformers generator: where answers end, and that batching changes nothing."""
+"""The transformers generator: the end of answers, and equality of batched and single generation."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ def prompts(tokenizer):
     return [tokenizer(text)["input_ids"] for text in first]
 
 
-def test_batched_greedy_answers_equal_those_given_one_by_one(model, tokenizer, prompts):
+def test_greedy_answers_do_not_depend_on_the_batch(model, tokenizer, prompts):
     assert len({len(prompt) for prompt in prompts}) > 1, (
         "prompts of one length would prove nothing about padding"
     )
@@ -62,7 +62,7 @@ def test_an_answer_ends_with_done_and_nothing_after_it(model, tokenizer, prompts
         assert not completion.is_truncated and not completion.is_eos
 
 
-def test_an_answer_without_end_is_cut_at_the_limit_and_says_so(model, tokenizer, prompts):
+def test_an_answer_that_reaches_the_limit_is_truncated(model, tokenizer, prompts):
     for completion in HuggingFaceGenerator(model, tokenizer, 4).generate(prompts, 0.0):
         assert len(completion.token_ids) == 4
         assert completion.is_truncated
@@ -70,7 +70,7 @@ def test_an_answer_without_end_is_cut_at_the_limit_and_says_so(model, tokenizer,
 
 @pytest.mark.parametrize("pad_is_eos", [False, True])
 def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts, pad_is_eos):
-    """The third token of a greedy answer is declared a further end-of-sequence id: the answer must end there."""
+    """The third token of a greedy answer becomes another end-of-sequence id: the answer must end there."""
     greedy = HuggingFaceGenerator(model, tokenizer, 16).generate(prompts[:1], 0.0)[0].token_ids
     stop = greedy[2]
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
@@ -91,7 +91,7 @@ def test_a_sampled_pad_id_inside_an_answer_is_kept_because_lengths_decide(model,
     assert completion.is_truncated
 
 
-def test_the_checkpoints_own_sampling_defaults_do_not_leak_into_evaluation(model, tokenizer, prompts):
+def test_sampling_defaults_of_the_checkpoint_have_no_effect(model, tokenizer, prompts):
     plain = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts, 0.0)
     biased = load_model(TOY)
     biased.generation_config.repetition_penalty = 5.0
@@ -117,14 +117,14 @@ def test_a_tokenizer_without_pad_token_pads_with_eos(tmp_path, tokenizer):
     assert load_tokenizer(str(tmp_path)).pad_token_id == tokenizer.eos_token_id
 
 
-def test_a_missing_checkpoint_is_named():
+def test_a_missing_checkpoint_is_an_error_that_names_it():
     with pytest.raises(
         ValueError, match=r"outputs/nowhere: no such checkpoint directory; give a directory or a hub id"
     ):
         load_model("./outputs/nowhere")
 
 
-def test_a_tokenizer_with_neither_pad_nor_eos_token_is_refused_with_the_remedy(tmp_path):
+def test_a_tokenizer_with_neither_pad_nor_eos_token_is_rejected_with_the_remedy(tmp_path):
     bare = load_tokenizer(TOY)
     bare.pad_token = bare.eos_token = None
     bare.save_pretrained(tmp_path)
@@ -133,7 +133,7 @@ def test_a_tokenizer_with_neither_pad_nor_eos_token_is_refused_with_the_remedy(t
 
 
 def play(generator, prompts, messages, batch_size=None):
-    """Three turns of every prompt, `batch_size` trajectories at a time; the completions of each."""
+    """Play three turns of every prompt, `batch_size` trajectories at a time, and return their completions."""
     played = []
     for start in range(0, len(prompts), batch_size or len(prompts)):
         part = slice(start, start + (batch_size or len(prompts)))
@@ -156,7 +156,7 @@ def random_ids(rng, most):
 
 @pytest.fixture(scope="module")
 def conversations():
-    """Prompts of random ids and lengths, and three messages for each."""
+    """Prompts of random ids and lengths, with three messages for each."""
     rng = Random(0)
     return [random_ids(rng, 40) for _ in range(9)], [
         [random_ids(rng, 12) for _ in range(3)] for _ in range(9)
@@ -164,7 +164,7 @@ def conversations():
 
 
 def small(config, **kwargs):
-    """A model of two layers with random weights, sharp enough that no two logits are as good as equal."""
+    """Return a model of two layers with random weights, scaled so that no two logits are nearly equal."""
     torch.manual_seed(1)
     sizes = {"vocab_size": 607, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     model = AutoModelForCausalLM.from_config(
@@ -190,9 +190,8 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_three_turns_in_batches_equal_those_of_plain_generate_one_by_one(tokenizer, conversations, name):
-    """With padding, with keys and values carried over, with rows that end at different lengths: greedily, the
-    ids are those of `model.generate` on each whole transcript alone."""
+def test_three_batched_turns_equal_model_generate_on_each_transcript_alone(tokenizer, conversations, name):
+    """Padding, cached keys and values, and rows of different lengths do not change greedy ids."""
     model = MODELS[name]()
     model.generation_config.eos_token_id = list(range(1, 607, 9))
     prompts, messages = conversations
@@ -215,13 +214,13 @@ def test_three_turns_in_batches_equal_those_of_plain_generate_one_by_one(tokeniz
             play(HuggingFaceGenerator(model, tokenizer, length, batch_size=size), prompts, messages, size)
             == alone
         )
-    # more trajectories at a time than a batch holds: some are carried over, others not
+    # More trajectories at a time than fit into a batch: some transcripts are cached, others evicted.
     assert play(HuggingFaceGenerator(model, tokenizer, length, batch_size=4), prompts, messages) == alone
 
 
 @pytest.fixture
 def computed(model):
-    """How many ids each forward pass of `model` computes, padding included."""
+    """Number of ids that each forward pass of `model` computes, including padding."""
     sizes = []
     model.register_forward_pre_hook(
         lambda _, __, kwargs: sizes.append(kwargs["input_ids"].numel()), with_kwargs=True
@@ -234,7 +233,7 @@ def continued(prompts, completions, message):
 
 
 def test_a_turn_computes_only_its_new_ids(model, tokenizer, prompts, computed):
-    """The id sampled last and the message of 3 are new, whatever the lengths of prompts and answers."""
+    """The last sampled id and the 3 ids of the message are new, for all lengths of prompts and answers."""
     generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
     first = generator.generate(prompts, 0.0)
     assert len({len(c.token_ids) for c in first}) > 1
@@ -246,7 +245,7 @@ def test_a_turn_computes_only_its_new_ids(model, tokenizer, prompts, computed):
     assert [c.token_ids for c in second] == [c.token_ids for c in fresh]
 
 
-def test_a_turn_taken_again_computes_one_id_and_costs_the_others_nothing(model, tokenizer, prompts, computed):
+def test_a_repeated_turn_computes_one_id_and_evicts_nothing(model, tokenizer, prompts, computed):
     generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
     first = generator.generate(prompts, 0.0)
     computed.clear()
@@ -257,7 +256,7 @@ def test_a_turn_taken_again_computes_one_id_and_costs_the_others_nothing(model, 
     assert computed[0] == 10 * (1 + 3)
 
 
-def test_no_more_transcripts_than_a_batch_are_kept_and_those_before_give_way(model, tokenizer, prompts):
+def test_the_cache_holds_at_most_a_batch_and_evicts_the_oldest(model, tokenizer, prompts):
     generator = HuggingFaceGenerator(model, tokenizer, 4, batch_size=3)
     for part in (prompts, prompts[:2], prompts[5:6], prompts):
         generator.generate(part, 0.0)
@@ -266,7 +265,7 @@ def test_no_more_transcripts_than_a_batch_are_kept_and_those_before_give_way(mod
         assert stored & {tuple(p) for p in part}
 
 
-def test_siblings_share_the_computation_of_their_prompt(model, tokenizer, prompts, computed):
+def test_equal_prompts_are_computed_once(model, tokenizer, prompts, computed):
     generator = HuggingFaceGenerator(model, tokenizer, 12)
     siblings = generator.generate([prompts[0]] * 6 + [prompts[1]] * 2, temperature=1.0)
     assert computed[0] == 2 * max(map(len, prompts[:2]))
@@ -277,7 +276,7 @@ def test_siblings_share_the_computation_of_their_prompt(model, tokenizer, prompt
     assert [c.token_ids for c in together] == apart
 
 
-def test_what_is_sampled_depends_on_prompt_and_seed_alone(model, tokenizer, prompts):
+def test_a_sampled_completion_depends_on_prompt_and_seed_alone(model, tokenizer, prompts):
     sampled = {
         size: HuggingFaceGenerator(model, tokenizer, 24, size).generate(prompts, 1.0, range(10))
         for size in (None, 1, 4)
@@ -289,7 +288,7 @@ def test_what_is_sampled_depends_on_prompt_and_seed_alone(model, tokenizer, prom
     assert generator.generate(prompts, 1.0, range(1, 11)) != sampled[None]
 
 
-def test_without_seeds_the_process_decides_and_every_call_differs(model, tokenizer, prompts):
+def test_without_seeds_sampling_follows_the_random_state_of_the_process(model, tokenizer, prompts):
     generator = HuggingFaceGenerator(model, tokenizer, 24)
     torch.manual_seed(3)
     first, second = generator.generate(prompts, 1.0), generator.generate(prompts, 1.0)
@@ -298,7 +297,7 @@ def test_without_seeds_the_process_decides_and_every_call_differs(model, tokeniz
     assert [c.token_ids for c in second] != [c.token_ids for c in first]
 
 
-def test_a_temperature_holds_for_its_call_alone(model, tokenizer, prompts):
+def test_a_temperature_applies_to_one_call(model, tokenizer, prompts):
     generator = HuggingFaceGenerator(model, tokenizer, 24)
     greedy, sampled, again = (generator.generate(prompts, temperature) for temperature in (0.0, 2.0, 0.0))
     assert [c.token_ids for c in again] == [c.token_ids for c in greedy]
@@ -306,7 +305,7 @@ def test_a_temperature_holds_for_its_call_alone(model, tokenizer, prompts):
 
 
 def test_ids_are_drawn_with_their_probability():
-    """Of 1,000 evenly spaced draws, p * 1000 fall to an id of probability p, give or take one for each end."""
+    """Of 1,000 evenly spaced draws, p * 1000 select an id of probability p, up to rounding at either end."""
     logits = torch.tensor([0.0, -1e9, 2.0, 1.0, -3.0])
     draws = (torch.arange(1000, dtype=torch.float64) + 0.5) / 1000
     for temperature in (0.5, 1.0, 3.0):
@@ -316,7 +315,7 @@ def test_ids_are_drawn_with_their_probability():
         assert counts[1] == 0
 
 
-def test_a_model_without_a_cache_to_hand_in_is_refused(tokenizer):
+def test_a_model_that_accepts_no_cache_is_rejected(tokenizer):
     with pytest.raises(ValueError, match="MambaForCausalLM takes no past_key_values"):
         HuggingFaceGenerator(small(MambaConfig), tokenizer)
 
@@ -328,8 +327,8 @@ TEMPLATE = (
 
 
 @pytest.fixture
-def chatty():
-    """The toy tokenizer with a chat template whose end of turn is a token of its own."""
+def chat_tokenizer():
+    """The toy tokenizer with a chat template that has a special token for the end of a turn."""
     tokenizer = load_tokenizer(TOY)
     tokenizer.add_special_tokens({"extra_special_tokens": ["<|open|>", "<|close|>"]})
     tokenizer.chat_template = TEMPLATE
@@ -337,41 +336,41 @@ def chatty():
 
 
 @pytest.mark.parametrize("end", ["<|close|>", "<eos>", None])
-def test_a_chats_transcript_has_the_ids_of_the_template_of_the_whole_conversation(chatty, end):
-    """Whether an answer ended with the template's own end of turn, with another end id, or was cut off."""
-    eos = chatty.convert_tokens_to_ids(["<|close|>", "<eos>"])
-    transcripts = TokenTranscripts(chatty, eos)
+def test_a_chat_transcript_has_the_ids_of_the_rendered_conversation(chat_tokenizer, end):
+    """This holds for an answer that ends with the end of turn, with another end id, or at the limit."""
+    eos = chat_tokenizer.convert_tokens_to_ids(["<|close|>", "<eos>"])
+    transcripts = TokenTranscripts(chat_tokenizer, eos)
     words, answers = protocol("chat"), ["```python\nx = 1\n```", "Sorry.\nys = [x for x in xs]"]
     messages = [{"role": "user", "content": "Write a function."}]
     ids = transcripts.start(messages[0]["content"], is_chat=True)
     for text in answers:
-        sampled = chatty(text, add_special_tokens=False)["input_ids"] + chatty.convert_tokens_to_ids(
-            [end] if end else []
-        )
+        sampled = chat_tokenizer(text, add_special_tokens=False)[
+            "input_ids"
+        ] + chat_tokenizer.convert_tokens_to_ids([end] if end else [])
         completion = transcripts.completion(sampled, 0.0)
         assert (completion.text, completion.is_eos, completion.is_truncated) == (text, bool(end), not end)
         ids = transcripts.extend(ids, completion, words.later_turn(), is_chat=True)
         messages += [{"role": "assistant", "content": text}, {"role": "user", "content": words.later_turn()}]
-        whole = chatty.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        assert chatty.decode(ids) == whole
-        assert ids == chatty(whole, add_special_tokens=False)["input_ids"]
+        whole = chat_tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        assert chat_tokenizer.decode(ids) == whole
+        assert ids == chat_tokenizer(whole, add_special_tokens=False)["input_ids"]
 
 
-def test_sampled_ids_stay_in_a_chat_though_they_are_not_how_the_text_is_encoded(chatty):
-    transcripts = TokenTranscripts(chatty, [chatty.convert_tokens_to_ids("<|close|>")])
-    letters = [chatty.convert_tokens_to_ids(letter) for letter in "return"]
-    assert chatty.decode(letters) == "return" and chatty("return")["input_ids"] != letters
+def test_a_chat_keeps_sampled_ids_that_differ_from_the_encoding_of_their_text(chat_tokenizer):
+    transcripts = TokenTranscripts(chat_tokenizer, [chat_tokenizer.convert_tokens_to_ids("<|close|>")])
+    letters = [chat_tokenizer.convert_tokens_to_ids(letter) for letter in "return"]
+    assert chat_tokenizer.decode(letters) == "return" and chat_tokenizer("return")["input_ids"] != letters
     prompt = transcripts.start("Go.", is_chat=True)
     longer = transcripts.extend(prompt, transcripts.completion(letters, 0.0), "Again.", is_chat=True)
     assert longer[: len(prompt) + 6] == prompt + letters
 
 
-def test_a_chat_with_a_model_that_has_no_template_is_refused_with_the_remedy(tokenizer):
+def test_a_chat_with_a_model_that_has_no_template_is_rejected_with_the_remedy(tokenizer):
     with pytest.raises(ValueError, match="no chat template; choose --protocol cocos or cocos-fewshot"):
         TokenTranscripts(tokenizer, []).start("Go.", is_chat=True)
 
 
-def test_a_missing_vllm_is_asked_for(monkeypatch):
+def test_a_missing_vllm_is_an_error_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     options = {"model_name_or_path": TOY, "test_data": "x", "output_dir": "y"}
     with pytest.raises(ValueError, match=r"pip install .cocos-lab\[vllm\]"):
@@ -402,8 +401,8 @@ print("equal")
 """
 
 
-def test_ranks_that_share_the_weights_finish_together_whatever_each_has_to_do(tmp_path):
-    """Seven prompts in three batches on one rank, two longer answers in one batch on the other (FSDP2)."""
+def test_sharded_ranks_finish_together_with_different_numbers_of_prompts(tmp_path):
+    """One rank has seven prompts in three batches, the other two longer answers in one batch (FSDP2)."""
     command = [sys.executable, "-c", RANK, TOY]
     ranks = [
         subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The engines that TRL brings: continuous batching really runs; vLLM's part here is held to TRL's signature."""
+"""TRL's engines: continuous batching runs; for vLLM, the calls are compared with TRL's signatures."""
 
 import inspect
 
@@ -16,19 +16,19 @@ TOY = str(ROOT / "data/toy/base")
 
 
 class Engine:
-    """Stands where vLLM would: gives back prepared ids, and keeps how it was asked."""
+    """A stand-in for vLLM that returns prepared ids and records its calls."""
 
     def __init__(self, sampled):
         self.sampled = sampled
         self.temperature = 0.9
-        self.asked = []
+        self.calls = []
 
     def generate(self, prompts, images, num_generations, profiler=None):
-        self.asked.append((prompts, images, num_generations, self.temperature))
+        self.calls.append((prompts, images, num_generations, self.temperature))
         return prompts, self.sampled, None, None
 
 
-def test_continuous_batching_answers_as_generate_does():
+def test_continuous_batching_samples_the_ids_of_the_transformers_generator():
     model, tokenizer = load_model(TOY), load_tokenizer(TOY)
     plain = HuggingFaceGenerator(model, tokenizer, 24)
     batches = ContinuousBatches(model, tokenizer, ContinuousBatchingConfig(max_memory_percent=0.05), 24)
@@ -40,7 +40,7 @@ def test_continuous_batching_answers_as_generate_does():
     assert [completion.token_ids for completion in batches.generate(prompts, temperature=0.0)] == expected
 
 
-def test_what_vllm_samples_is_cut_where_the_answer_ends_and_sampled_at_the_temperature_given():
+def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of_the_answer():
     tokenizer = load_tokenizer(TOY)
     eos = eos_token_ids(load_model(TOY).generation_config, tokenizer)
     done = tokenizer("x = 1\n[DONE]", add_special_tokens=False)["input_ids"]
@@ -49,10 +49,10 @@ def test_what_vllm_samples_is_cut_where_the_answer_ends_and_sampled_at_the_tempe
     first, second = VLLMRollouts(engine, tokenizer, eos).generate([[5, 6], [7]], temperature=0.0)
     assert (list(first.token_ids), first.is_truncated) == (done, False)
     assert (list(second.token_ids), second.is_truncated) == (more, True)
-    assert engine.asked == [([[5, 6], [7]], None, 1, 0.0)]
+    assert engine.calls == [([[5, 6], [7]], None, 1, 0.0)]
 
 
-def test_trls_engine_takes_what_ours_hands_it():
+def test_trls_engine_has_the_signature_that_is_called():
     assert list(inspect.signature(VLLMGeneration.generate).parameters) == [
         "self",
         *inspect.signature(Engine([]).generate).parameters,

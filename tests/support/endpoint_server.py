@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that answers like an OpenAI-compatible endpoint, well or badly."""
+"""A local HTTP server that imitates an OpenAI-compatible endpoint: correct, failing, slow or malformed."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def status(code, headers=None, message="no"):
-    """Answers with a status and a JSON error."""
+    """Return a behaviour that responds with a status and a JSON error."""
 
     def behave(handler, request):
         handler.reply(json.dumps({"error": {"message": message}}).encode(), code, headers or {})
@@ -18,7 +18,7 @@ def status(code, headers=None, message="no"):
 
 
 def raw(data, headers=None, length=None):
-    """Answers 200 with these bytes; `length` may promise more of them than come."""
+    """Return a behaviour that responds 200 with these bytes; `length` overrides the Content-Length."""
 
     def behave(handler, request):
         handler.reply(data, 200, headers or {}, length)
@@ -27,6 +27,8 @@ def raw(data, headers=None, length=None):
 
 
 def slow(seconds):
+    """Return a behaviour that responds with an empty object after some seconds."""
+
     def behave(handler, request):
         time.sleep(seconds)
         handler.reply(b"{}", 200, {})
@@ -35,17 +37,17 @@ def slow(seconds):
 
 
 def hang_up(handler, request):
+    """Close the connection without a response."""
     handler.connection.close()
 
 
 def text(answer, finish_reason="stop", headers=None):
-    """A well-formed answer of either kind."""
+    """Return a behaviour that responds with a completion or a chat completion, as requested."""
 
     def behave(handler, request):
-        said = answer(request) if callable(answer) else answer
         choice = {"index": 0, "finish_reason": finish_reason}
         is_chat = "messages" in request["body"]
-        choice |= {"message": {"role": "assistant", "content": said}} if is_chat else {"text": said}
+        choice |= {"message": {"role": "assistant", "content": answer}} if is_chat else {"text": answer}
         usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
         body = {"id": "1", "object": "x", "created": 1, "model": "m", "choices": [choice], "usage": usage}
         handler.reply(json.dumps(body).encode(), 200, headers or {})
@@ -55,7 +57,14 @@ def text(answer, finish_reason="stop", headers=None):
 
 @dataclass
 class Endpoint:
-    """What the server does, one behaviour per request and the last from there on; and what it was asked."""
+    """A running server.
+
+    Attributes:
+        base_url: URL for the client.
+        behaviours: One per request; the last one also serves all further requests.
+        requests: Path, API key, parsed body and arrival time of every request so far.
+
+    """
 
     base_url: str
     behaviours: list = field(default_factory=list)
@@ -72,6 +81,7 @@ class Endpoint:
 
 @contextmanager
 def serve():
+    """Run a server as a context manager that yields its Endpoint."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,7 +108,7 @@ def serve():
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *args: None  # a client that gave up is no error here
+    server.handle_error = lambda *args: None  # clients disconnect on purpose
     endpoint = Endpoint(f"http://127.0.0.1:{server.server_port}/v1")
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
