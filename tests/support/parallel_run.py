@@ -1,9 +1,9 @@
-"""The training scripts as they stand, one run after another in the processes that a launcher starts.
+"""Several training runs, one after another, in the processes that one launcher starts.
 
     torchrun --nproc_per_node 2 tests/support/parallel_run.py RUNS.json      # [["train.py", "--config", ...], ...]
 
-So that layouts can be compared, samples do not depend on the rank that draws them: the n-th answer to a prompt is drawn
-with a seed made of the prompt and n. All else is what users run.
+The runs are those of users, but for the sampling: the n-th completion of a prompt is drawn with a seed made of the prompt
+and n. Samples thus do not depend on the rank that draws them, and different numbers of ranks can be compared.
 """
 
 import hashlib
@@ -25,6 +25,8 @@ from cocos.training.trainer import CoCoSTrainer
 
 
 class SeededGenerator:
+    """A generator that replaces the seeds by seeds made of the prompts."""
+
     def __init__(self, generator):
         self.batch_size = generator.batch_size
         self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
@@ -39,11 +41,11 @@ class SeededGenerator:
 
 
 class Recorded:
-    """Notes how the model was divided among the ranks when it had been trained."""
+    """Mixin for trainers that writes how the model was divided among the ranks to the file `layout`."""
 
     def __init__(self, *args, **options):
         if os.environ.get("ACCELERATE_USE_FSDP"):
-            # Accelerate applies FSDP to accelerators alone; PyTorch's own works on processors just as well.
+            # Accelerate applies FSDP on GPUs only, but PyTorch's FSDP also works without one.
             PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
         super().__init__(*args, **options)
 
@@ -70,7 +72,7 @@ class RecordedBoostTrainer(Recorded, boost_train.BoostTrainer):
 
 
 if __name__ == "__main__":
-    torch.distributed.destroy_process_group = lambda group: None  # the ranks stay together for the next run
+    torch.distributed.destroy_process_group = lambda group: None  # the next run needs the process group
     print(f"{num_processors()} processors for this rank", flush=True)
     train.CoCoSTrainer, boost_train.BoostTrainer = SeededTrainer, RecordedBoostTrainer
     with open(sys.argv[-1]) as runs:
