@@ -274,6 +274,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
     assert done.stdout == ""  # neither the folder nor a part of it
 
 
+@pytest.mark.processes
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     peaks_mb = []
     for count in (1_000, 21_000):

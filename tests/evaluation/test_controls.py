@@ -1,4 +1,4 @@
-"""Does an evaluation score what it should? Sets of known score, ours by the documented commands, public ones where they are there."""
+"""Evaluations with known scores: the sets in data/controls, and the public sets where they are present."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def values(metrics, *names):
 
 @pytest.mark.processes
 def test_the_golden_set_scores_1(tmp_path):
-    # as a user runs it; the others in this process
+    # as a user runs it; the other tests evaluate in this process
     succeed(
         *(sys.executable, "test.py", "--test_data", CONTROLS / "golden.jsonl", "--answers", "references"),
         *("--num_turns", 1, "--output_dir", tmp_path),
@@ -40,7 +40,7 @@ def test_the_unwinnable_set_scores_0(tmp_path):
     assert metrics["executor"]["timeouts"] == 1 and metrics["num_timeouts"] == 2
 
 
-def test_the_known_answers_score_what_is_known_of_them(tmp_path):
+def test_the_known_answers_have_their_known_scores(tmp_path):
     metrics = evaluated(
         test_data=str(CONTROLS / "golden.jsonl"),
         answers=[str(CONTROLS / "known_answers.jsonl")],
@@ -58,7 +58,7 @@ def test_the_known_answers_score_what_is_known_of_them(tmp_path):
     assert [metrics["pass_at_k"][f"pass@2_t{t}"] for t in (1, 2, 3)] == [5 / 8, 5 / 8, 7 / 8]
 
 
-def test_scored_again_samples_score_the_same(tmp_path):
+def test_samples_that_are_scored_again_have_the_same_scores(tmp_path):
     given = {"test_data": str(CONTROLS / "golden.jsonl"), "num_turns": 3, "num_samples": 2}
     known = str(CONTROLS / "known_answers.jsonl")
     once = evaluated(**given, answers=[known], early_stop=True, output_dir=str(tmp_path / "once"))
@@ -81,7 +81,7 @@ def test_scored_again_samples_score_the_same(tmp_path):
         ),
     ],
 )
-def test_answers_that_are_not_there_are_refused(tmp_path, row, words):
+def test_missing_answers_are_an_error(tmp_path, row, words):
     path = tmp_path / "answers.jsonl"
     path.write_text(row + "\n")
     given = {"test_data": str(CONTROLS / "golden.jsonl"), "output_dir": str(tmp_path / "out"), "num_turns": 1}
@@ -95,6 +95,7 @@ def test_answers_that_are_not_there_are_refused(tmp_path, row, words):
         evaluated(**{**given, "num_turns": 2}, answers=["references"])
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("name", "split"),
     [("mbpp", range(11, 511)), ("mbpp-sanitized", None), ("humaneval", None), ("humanevalfix", None)],
@@ -109,13 +110,14 @@ def test_references_score_1_on_the_public_sets(tmp_path, name, split):
         answers=["references"],
         num_turns=1,
         batch_size=100,
-        program_timeout_s=30.0,  # of MBPP's references one takes seconds
+        program_timeout_s=30.0,  # one reference of MBPP takes seconds
         output_dir=str(tmp_path / "out"),
     )
     assert values(metrics, "acc_t1") == [1.0]
     assert metrics["num_scored"] == {"mbpp": 500, "mbpp-sanitized": 427}.get(name, 164)
 
 
+@pytest.mark.processes
 def test_buggy_programs_repaired_by_references_are_all_corrections(tmp_path):
     save_problems([problem for _, problem in converted("humanevalfix")], tmp_path / "problems.jsonl")
     metrics = evaluated(

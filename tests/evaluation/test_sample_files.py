@@ -33,6 +33,7 @@ def written(folder, rows, rank=0):
     return (folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl")).read_bytes()
 
 
+@pytest.mark.processes
 def test_a_file_cut_at_any_byte_loses_the_row_in_flight_and_nothing_else(tmp_path, capsys):
     rows = [row(task_id, sample) for task_id, sample in KEYS]
     data = written(tmp_path, rows)

@@ -384,6 +384,7 @@ def test_there_are_forty_cheats_or_more():
     assert len(CHEATS) + len(SEARCHES) >= 40
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("tests", [ASSERTS, CHECK], ids=["asserts", "check"])
 def test_no_cheat_scores_and_every_honest_twin_does(executor, tests):
     programs = [Program(code, tests) for pair in CHEATS.values() for code in pair]

@@ -35,6 +35,7 @@ def test_an_assert_is_split_at_the_candidates_calls(test, atoms):
     assert isinstance(plan, Split) and plan.atoms == atoms
 
 
+@pytest.mark.processes
 def test_the_benchmarks_tests_are_all_judged_outside():
     for name in ("mbpp.jsonl", "sanitized-mbpp.json"):
         problems = load_problems(dataset(name))

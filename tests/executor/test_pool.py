@@ -365,6 +365,7 @@ def test_a_failed_assert_shows_what_was_expected_and_what_came(executor):
     assert (result.verdicts[0].expected, result.verdicts[0].actual) == ("[2]", "[1]")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("name", "count"), [("mbpp.jsonl", 974), ("sanitized-mbpp.json", 427)])
 def test_every_reference_solution_passes(executor, name, count):
     problems = load_problems(dataset(name))
