@@ -77,7 +77,7 @@ class Confinement:
     _ruleset: int = field(default=-1, init=False)
     _filter: "_Filter | None" = field(default=None, init=False)
     _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
-    _prepared: tuple[int, ...] = field(default=(), init=False)
+    _prepared: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Confine the zygote itself, in everything that its children can inherit."""
@@ -110,25 +110,26 @@ class Confinement:
         os.chdir(self.scratch[0])
         os.umask(0o077)
 
-    def prepare(self, limits) -> None:
+    def prepare(self, limits: list[int]) -> None:
         """Compute the child's resource limits. Called before the fork, so that equal jobs share the result.
 
         Args:
-            limits: The job's `wire.ChildLimits`.
+            limits: The values of `wire.ChildLimits`.
 
         """
         if limits == self._prepared:
             return
-        memory = limits.memory_mb << 20
-        size = max(limits.file_mb << 20, limits.output_kb << 10)  # the evidence is a file too
+        cpu_s, memory_mb, output_kb, file_mb, processes, open_files = limits
+        memory = memory_mb << 20
+        size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
         wanted = {
-            resource.RLIMIT_CPU: (limits.cpu_s, limits.cpu_s + 1),
+            resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),
             resource.RLIMIT_AS: (memory, memory + (SPARE_MB << 20)),
             resource.RLIMIT_FSIZE: (size, size),
-            resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
+            resource.RLIMIT_NOFILE: (open_files, open_files),
         }
         if self.processes_beside is not None:
-            num_processes = self.processes_beside + limits.processes + 1
+            num_processes = self.processes_beside + processes + 1
             wanted[resource.RLIMIT_NPROC] = (num_processes, num_processes)
         self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
         self._prepared = limits

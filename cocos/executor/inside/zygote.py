@@ -14,19 +14,18 @@ import time
 from signal import SIG_BLOCK, SIG_SETMASK, SIGCHLD, SIGKILL
 
 from wire import (
+    ANSWER_HEADER,
     EVIDENCE_FD,
     EXITED,
     FIRST_OWN_FD,
     FLOODED,
-    JOB_HEADER_SIZE,
+    JOB_HEADER,
     NEVER_STARTED,
+    OUTPUT_KB,
     PEER_FD,
     READY,
     STARTED_FD,
     TIMED_OUT,
-    AnswerHeader,
-    ChildLimits,
-    JobHeader,
 )
 
 CHILD_FAILED = 99
@@ -66,48 +65,48 @@ class Zygote:
 
         """
         write_all(self.answers, READY)
-        while len(data := read_exactly(self.jobs, JOB_HEADER_SIZE)) == JOB_HEADER_SIZE:
-            header = JobHeader.unpack(data)
+        while len(header := read_exactly(self.jobs, JOB_HEADER.size)) == JOB_HEADER.size:
+            judge_job_size, candidate_job_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
             start = time.monotonic()
             judge = peer = None
             num_started = 1
-            if header.judge_size:
+            if judge_job_size:
                 sockets = socket.socketpair()
                 peer = sockets[1].fileno()
-                judge = self.fork(
-                    run_judge, header.judge_size, header.limits, self.judge_evidence, sockets[0].fileno()
-                )
+                judge = self.fork(run_judge, judge_job_size, limits, self.judge_evidence, sockets[0].fileno())
                 # The judge's part holds what is expected and comes first in the pipe. It must be read before
                 # there is a candidate, which reads from the same pipe.
                 while not (num_started := self.count_started()) and not has_exited(judge):
                     time.sleep(JUDGE_POLL_S)
-            child = self.fork(run_candidate, header.candidate_size, header.limits, EVIDENCE_FD, peer)
-            if header.judge_size:
+            child = self.fork(run_candidate, candidate_job_size, limits, EVIDENCE_FD, peer)
+            if judge_job_size:
                 for end_of_pair in sockets:
                     end_of_pair.close()
-            end, status, cpu_s, peak_mb = await_end(child, judge, start + header.wall_s)
+            end, status, cpu_s, peak_mb = await_end(child, judge, start + wall_limit_s)
             wall_s = time.monotonic() - start
             if num_started + self.count_started() < 2:
                 end = NEVER_STARTED
             is_spent = not self.clean()
             # Every process of the job is dead by now, so neither file can grow between here and `send`.
             candidate_size = os.fstat(EVIDENCE_FD).st_size
-            judge_size = os.fstat(self.judge_evidence).st_size if header.judge_size else 0
-            if max(candidate_size, judge_size) > header.limits.output_kb << 10:
+            judge_size = os.fstat(self.judge_evidence).st_size if judge_job_size else 0
+            if max(candidate_size, judge_size) > limits[OUTPUT_KB] << 10:
                 end, candidate_size, judge_size = FLOODED, 0, 0
-            answer = AnswerHeader(end, is_spent, status, wall_s, cpu_s, peak_mb, candidate_size, judge_size)
-            write_all(self.answers, answer.pack())
+            answer = ANSWER_HEADER.pack(
+                end, is_spent, status, wall_s, cpu_s, peak_mb, candidate_size, judge_size
+            )
+            write_all(self.answers, answer)
             self.send(EVIDENCE_FD, candidate_size)
-            if header.judge_size:
+            if judge_job_size:
                 self.send(self.judge_evidence, judge_size)
 
-    def fork(self, run, size: int, limits: ChildLimits, evidence: int, peer: int | None) -> int:
+    def fork(self, run, size: int, limits: list[int], evidence: int, peer: int | None) -> int:
         """Fork a child that reads its part of the job, confines itself and runs it.
 
         Args:
             run: The function that runs the job and ends the process.
             size: Bytes of the job to read.
-            limits: Limits to set.
+            limits: The values of `wire.ChildLimits`.
             evidence: Descriptor of the memory file for this child.
             peer: Descriptor of this child's end of the socket, or None without a judge.
 
@@ -130,7 +129,7 @@ class Zygote:
             _signal.pthread_sigmask(SIG_SETMASK, ())
             os.write(STARTED_FD, b".")
             os.close(STARTED_FD)
-            run(job, limits.output_kb << 10)
+            run(job, limits[OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 

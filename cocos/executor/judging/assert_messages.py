@@ -1,42 +1,54 @@
-"""A test of several statements whose asserts say what they demanded and what they got.
+"""Messages for asserts that have none: what was expected and what the program returned.
 
-Works on the test's text alone; what passes and what fails stays the same. Asserts with a message keep it.
+Used for tests of several statements. It rewrites the test's source and does not change which tests pass:
+
+    assert f(1) == 2
+
+becomes
+
+    assert (_got_ := f(1)) == (_expected_ := 2), f'expected {_expected_!r}, got {_got_!r}'
 """
 
 import ast
 import copy
 
-_SIDES = ("_got_", "_expected_")
-_REPR = ord("r")
+_GOT, _EXPECTED = "_got_", "_expected_"
+_REPR = ord("r")  # the conversion !r of an f-string
+_CONDITION_CHARS = 200
 
 
-def explained(test: str, tree: ast.Module) -> str:
-    """The test's text, its silent asserts given a message: evaluated once, and shown only where they fail."""
+def add_assert_messages(test: str, tree: ast.Module) -> str:
+    """Return the test's source with a message for every assert that has none.
+
+    Args:
+        test: The test's source; returned as it is if its tree is nested too deeply.
+        tree: The parsed test; left unchanged.
+
+    """
     try:
-        return ast.unparse(ast.fix_missing_locations(_Explainer().visit(copy.deepcopy(tree))))
+        return ast.unparse(ast.fix_missing_locations(_MessageAdder().visit(copy.deepcopy(tree))))
     except RecursionError:
         return test
 
 
-class _Explainer(ast.NodeTransformer):
+class _MessageAdder(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         if node.msg is not None:
             return node
         match node.test:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.Is() as operator], comparators=[right]):
-                got, expected = (
-                    ast.NamedExpr(ast.Name(name, ast.Store()), side)
-                    for name, side in zip(_SIDES, (left, right), strict=True)
-                )
+                # Names keep the two values for the message: a second call of f could return another value.
+                got = ast.NamedExpr(ast.Name(_GOT, ast.Store()), left)
+                expected = ast.NamedExpr(ast.Name(_EXPECTED, ast.Store()), right)
                 node.test = ast.Compare(got, [operator], [expected])
                 node.msg = ast.JoinedStr(
                     [
                         ast.Constant("expected "),
-                        ast.FormattedValue(ast.Name(_SIDES[1], ast.Load()), _REPR),
+                        ast.FormattedValue(ast.Name(_EXPECTED, ast.Load()), _REPR),
                         ast.Constant(", got "),
-                        ast.FormattedValue(ast.Name(_SIDES[0], ast.Load()), _REPR),
+                        ast.FormattedValue(ast.Name(_GOT, ast.Load()), _REPR),
                     ]
                 )
             case condition:
-                node.msg = ast.Constant(f"false: {ast.unparse(condition)[:200]}")
+                node.msg = ast.Constant(f"false: {ast.unparse(condition)[:_CONDITION_CHARS]}")
         return node

@@ -1,8 +1,14 @@
-"""One assert, taken apart into what the candidate must compute and what is demanded of it.
+"""Splitting of one assert into the candidate's part and what is demanded of it.
 
-Works on the test's text alone. What the trusted side may evaluate is a closed list of names and node types,
-each at most n log n in the size of the candidate's values; everything else is an atom, or the assert is not
-split at all.
+    assert abs(f(2) - 1.5) < tolerance_of(g, 1)      # g and tolerance_of are not known to the trusted side
+
+    atoms        f(2)    tolerance_of(g, 1)          evaluated in the candidate's process
+    condition    abs(_0 - 1.5) < _1                  evaluated on the trusted side, with the atoms' values
+
+Works on the test's source alone. The trusted side evaluates a closed list of names and node types, which
+cannot run code of the candidate's and takes at most n log n time in the size of its values. Every other
+subexpression becomes an atom if it is a call, a name, an attribute or a subscript. If that is not possible
+either, the assert is not split.
 """
 
 import ast
@@ -16,46 +22,16 @@ import sys
 from dataclasses import dataclass
 from types import CodeType
 
-# Decides on the trusted side even where the candidate's code defines the same name.
-_TRUSTED = {
-    name: getattr(builtins, name)
-    for name in [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "enumerate",
-        "isinstance",
-        "max",
-        "min",
-        "reversed",
-        "round",
-        "sum",
-        "type",
-        "zip",
-    ]
-}
-# Constructors and conversions: of a candidate's value they are part of the atom, since a generator or an
-# object with __len__ does not cross the border, its list or length does.
-_CONVERTERS = {
-    name: getattr(builtins, name)
-    for name in [
-        "bytes",
-        "complex",
-        "dict",
-        "float",
-        "frozenset",
-        "int",
-        "len",
-        "list",
-        "range",
-        "repr",
-        "set",
-        "sorted",
-        "str",
-        "tuple",
-    ]
-}
+
+def _builtins(names: str) -> dict[str, object]:
+    return {name: getattr(builtins, name) for name in names.split()}
+
+
+# Functions that decide. The trusted side calls them, even if the candidate defines the same name.
+_DECIDING = _builtins("abs all any bool enumerate isinstance max min reversed round sum type zip")
+# Constructors and conversions. Around a value of the candidate's they belong to the atom: the codec has no
+# form for an object with a __len__ or an __iter__, but it has one for the length or the list made of it.
+_CONVERTING = _builtins("bytes complex dict float frozenset int len list range repr set sorted str tuple")
 _STANDARD = {
     "Counter": collections.Counter,
     "OrderedDict": collections.OrderedDict,
@@ -66,53 +42,34 @@ _STANDARD = {
     "object": object,
 }
 _MODULES = {"math": math, "sys": sys}
-_ATTRIBUTES = {
+_MODULE_ATTRIBUTES = {
     "math": frozenset(
-        [
-            "ceil",
-            "copysign",
-            "e",
-            "fabs",
-            "floor",
-            "inf",
-            "isclose",
-            "isfinite",
-            "isinf",
-            "isnan",
-            "nan",
-            "pi",
-            "sqrt",
-            "tau",
-            "trunc",
-        ]
+        (
+            *("ceil", "copysign", "e", "fabs", "floor", "inf", "isclose", "isfinite", "isinf", "isnan"),
+            *("nan", "pi", "sqrt", "tau", "trunc"),
+        )
     ),
     "sys": frozenset(["getsizeof", "maxsize"]),
 }
-SAFE_NAMES = {**_TRUSTED, **_CONVERTERS, **_STANDARD, **_MODULES}
+SAFE_NAMES = {**_DECIDING, **_CONVERTING, **_STANDARD, **_MODULES}
 _SAFE_NODES = (
     *(ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Subscript, ast.Slice),
-    *(
-        ast.UnaryOp,
-        ast.unaryop,
-        ast.BoolOp,
-        ast.boolop,
-        ast.BinOp,
-        ast.operator,
-        ast.Compare,
-        ast.cmpop,
-        ast.IfExp,
-    ),
-    *(ast.Call, ast.keyword, ast.Attribute),
+    *(ast.UnaryOp, ast.unaryop, ast.BoolOp, ast.boolop, ast.BinOp, ast.operator, ast.Compare, ast.cmpop),
+    *(ast.IfExp, ast.Call, ast.keyword, ast.Attribute),
 )
-_MAX_EXPONENT = 1000  # the trusted side evaluates no larger power, shift or range
+_MAX_EXPONENT = 1000  # of powers and shifts, and the largest bound of a range, on the trusted side
 
 
 @dataclass(frozen=True)
 class Split:
-    """`atoms` are evaluated beside the candidate, `condition` on the trusted side with their values as _0,
-    _1, ...
+    """Plan for a single assert that could be split.
 
-    `actual` and `expected` are the two sides of a plain comparison, for messages, or None.
+    Attributes:
+        atoms: Source of the expressions that the candidate's process evaluates.
+        condition: What the trusted side evaluates, with the atoms' values as _0, _1, ...
+        actual: The candidate's side of a plain comparison, for messages, or None.
+        expected: The other side, or None.
+
     """
 
     atoms: tuple[str, ...]
@@ -122,24 +79,27 @@ class Split:
 
 
 class _Unsplittable(Exception):
-    pass
+    """The assert must be judged in another way."""
 
 
-def split_assert(condition: ast.expr, not_safe: set[str], of_candidate: set[str]) -> Split | None:
-    """Split the condition of an assert, or return None where it needs a name in `not_safe` or another way of
-    judging.
+def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str]) -> Split | None:
+    """Split the condition of an assert.
 
     Args:
         condition: The asserted expression; left unchanged.
-        not_safe: Helpers of the test's own, which must not run beside the candidate.
-        of_candidate: Names that live with the candidate although they look like anybody's.
+        unsafe: Names that must not be used in the candidate's process, such as helpers of the test.
+        candidate_names: Names that exist only in the candidate's process, even if they are also builtins.
+
+    Returns:
+        The split, or None if the assert uses an unsafe name or must be judged in another way.
 
     """
     names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
-    if names & not_safe:
+    if names & unsafe:
         return None
-    unknown = (names - SAFE_NAMES.keys()) | (names & of_candidate)
-    if not unknown:  # the function under test bears the name of a builtin: it is the first thing called
+    unknown = (names - SAFE_NAMES.keys()) | (names & candidate_names)
+    if not unknown:
+        # The function under test has the name of a builtin, as in `sum(10, 15) == 6`: take the first call.
         calls = [node.func for node in ast.walk(condition) if isinstance(node, ast.Call)]
         unknown = {function.id for function in calls[:1] if isinstance(function, ast.Name)}
     splitter = _Splitter(unknown)
@@ -151,20 +111,21 @@ def split_assert(condition: ast.expr, not_safe: set[str], of_candidate: set[str]
         return None
     actual = expected = None
     if isinstance(skeleton, ast.Compare) and len(skeleton.ops) == 1:
-        actual, expected = _compiled(skeleton.left), _compiled(skeleton.comparators[0])
-        if isinstance(condition, ast.Compare) and _is_safe(condition.left, unknown):
+        actual, expected = _compile(skeleton.left), _compile(skeleton.comparators[0])
+        if isinstance(condition, ast.Compare) and _is_safe(condition.left, unknown):  # `2 == f(1)`
             actual, expected = expected, actual
-    return Split(tuple(splitter.atoms), _compiled(skeleton), actual, expected)
+    return Split(tuple(splitter.atoms), _compile(skeleton), actual, expected)
 
 
 class _Splitter:
-    """Replaces the parts of a condition that need the candidate by names, and collects them as source."""
+    """Replaces the parts of a condition that need the candidate by names, and collects their source."""
 
     def __init__(self, unknown: set[str]) -> None:
         self.unknown = unknown
         self.atoms: list[str] = []
 
     def visit(self, node: ast.expr) -> ast.expr:
+        """Return `node` as the trusted side will evaluate it; raise _Unsplittable if it cannot."""
         if _is_safe(node, self.unknown):
             _refuse_costly(node)
             return node
@@ -176,40 +137,44 @@ class _Splitter:
                 node.values = [self.visit(value) for value in node.values]
             case ast.UnaryOp():
                 node.operand = self.visit(node.operand)
+            # Only these two operators: `*`, `**` and `%` could build huge values from small ones.
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 node.left, node.right = self.visit(node.left), self.visit(node.right)
-            case ast.List() | ast.Tuple() | ast.Set() if not any(
-                isinstance(e, ast.Starred) for e in node.elts
-            ):
+            case ast.List() | ast.Tuple() | ast.Set() if not _has_star(node.elts):
                 node.elts = [self.visit(element) for element in node.elts]
-            case ast.Call(func=ast.Name(id=name)) if name in _TRUSTED and name not in self.unknown:
+            case ast.Call(func=ast.Name(id=name)) if name in _DECIDING and name not in self.unknown:
                 self._visit_arguments(node)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=attr)) if (
-                attr in _ATTRIBUTES["math"]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=attribute)) if (
+                attribute in _MODULE_ATTRIBUTES["math"]
             ):
                 self._visit_arguments(node)
             case ast.Call() | ast.Name() | ast.Attribute() | ast.Subscript():
-                return self._atom(node)
+                return self._replace_by_atom(node)
             case _:
                 raise _Unsplittable
         return node
 
     def _visit_arguments(self, node: ast.Call) -> None:
-        is_sum_of_lists = (
-            isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) > 1
-        )  # quadratic
-        if is_sum_of_lists or any(isinstance(argument, ast.Starred) for argument in node.args):
+        # sum(lists, []) takes quadratic time.
+        has_start = isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) > 1
+        if has_start or _has_star(node.args):
             raise _Unsplittable
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
 
-    def _atom(self, node: ast.expr) -> ast.expr:
+    def _replace_by_atom(self, node: ast.expr) -> ast.expr:
+        # A comparison in the candidate's process would be the candidate's to decide. Inside a lambda it is an
+        # argument of the candidate's function, as in `f(lambda x: x > 1, [1, 2])`.
         decisions = (ast.Compare, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
         if any(isinstance(inner, decisions) for inner in _walk_outside_lambdas(node)):
-            raise _Unsplittable  # a comparison beside the candidate would be the candidate's to decide
+            raise _Unsplittable
         self.atoms.append(ast.unparse(node))
         return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
+
+
+def _has_star(nodes: list[ast.expr]) -> bool:
+    return any(isinstance(node, ast.Starred) for node in nodes)
 
 
 def _walk_outside_lambdas(node: ast.AST):
@@ -220,15 +185,15 @@ def _walk_outside_lambdas(node: ast.AST):
 
 
 def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
-    """Whether the trusted side can evaluate this without the candidate."""
+    """Return whether the trusted side can evaluate this without the candidate."""
     for inner in ast.walk(node):
         if not isinstance(inner, _SAFE_NODES):
             return False
         match inner:
             case ast.Name(id=name) if name not in SAFE_NAMES or name in unknown:
                 return False
-            case ast.Attribute(value=ast.Name(id=name), attr=attr):
-                if attr not in _ATTRIBUTES.get(name, ()):
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+                if attribute not in _MODULE_ATTRIBUTES.get(name, ()):
                     return False
             case ast.Attribute():
                 return False
@@ -238,6 +203,10 @@ def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
 
 
 def _refuse_costly(node: ast.AST) -> None:
+    """Raise _Unsplittable for a power, shift or range that is too large to evaluate on the trusted side.
+
+    The trusted side has no time or memory limit.
+    """
     for inner in ast.walk(node):
         match inner:
             case ast.BinOp(op=ast.Pow() | ast.LShift(), right=ast.Constant(value=int(size))) if (
@@ -254,5 +223,5 @@ def _refuse_costly(node: ast.AST) -> None:
                     raise _Unsplittable
 
 
-def _compiled(expression: ast.expr) -> CodeType:
+def _compile(expression: ast.expr) -> CodeType:
     return compile(ast.fix_missing_locations(ast.Expression(expression)), "<test>", "eval")

@@ -1,8 +1,8 @@
-"""From what came out of a sandbox to verdicts: nothing counts as passed without positive evidence.
+"""Verdicts from the evidence that came out of a sandbox. No test counts as passed without positive evidence.
 
-The candidate may have written anything into its evidence, so every line is checked, the first that is
-malformed or out of order ends the reading, and what a value means is decided here. The judge's evidence comes
-from a process of ours.
+The candidate may have written anything into its evidence. So every line is checked, reading ends at the first
+line that is malformed or out of order, and what a value is worth is decided here. The judge's evidence comes
+from a process that the candidate cannot reach.
 """
 
 import json
@@ -26,22 +26,30 @@ _STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 
 @dataclass(frozen=True)
 class Answer:
-    """What the zygote says about one job."""
+    """The zygote's answer to one job. `wire.AnswerHeader` describes the fields that the two share."""
 
     end: bytes
-    is_spent: bool  # the sandbox cannot be cleaned for another program
+    is_spent: bool
     wait_status: int
     duration_s: float
     cpu_s: float
     peak_mb: float
-    candidate: bytes
-    judge: bytes
+    candidate: bytes  # evidence from the candidate's process
+    judge: bytes  # evidence from the judge
 
 
 def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> ExecutionResult:
-    """Turn an answer into one verdict per test."""
-    cause = _cause(answer, limits)
-    rows = _lines(answer.candidate)
+    """Return one verdict per test.
+
+    Args:
+        plans: How each test was judged, in the order of the job.
+        answer: The zygote's answer.
+        limits: Limits that the program ran under.
+        isolation: Name of the isolation level, for the result.
+
+    """
+    cause = _cause_of_end(answer, limits)
+    rows = _parsed_lines(answer.candidate)
     loaded = next(rows, None)
     if loaded != "loaded":
         if isinstance(loaded, list) and len(loaded) == 3 and loaded[0] == "program":
@@ -49,23 +57,25 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         return ExecutionResult(
             (cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message
         )
-    judged = {row[0]: row for row in _lines(answer.judge) if _is_row(row)}
+    judge_rows = {row[0]: row for row in _parsed_lines(answer.judge) if _is_row(row)}
     verdicts: list[Verdict] = []
     for number, plan in enumerate(plans):
         row = next(rows, None)
         if isinstance(plan, Judged):
-            # The judge's word stands even where the candidate's process ended right after.
-            row = judged.get(number) if row is None or _is_row(row) else None
+            # The candidate's row only says that the test is over. It may be missing: if the candidate's
+            # process ended after the judge had decided, the judge's row stands. It may not be malformed.
+            row = judge_rows.get(number) if row is None or _is_row(row) else None
         if not _is_row(row) or row[0] != number:
+            # This test left no evidence, so the end of the process is its verdict. The rest never ran.
             verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - number - 1)
             break
         verdicts.append(_verdict(plan, row[1], row[2]))
     return ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s)
 
 
-def _lines(evidence: bytes) -> Iterator[Any]:
-    """The whole lines of JSON, up to the first that is none."""
-    for line in evidence.split(b"\n")[:-1]:
+def _parsed_lines(evidence: bytes) -> Iterator[Any]:
+    """Yield the parsed lines, up to the first that is not JSON."""
+    for line in evidence.split(b"\n")[:-1]:  # what follows the last line break was cut off
         try:
             yield json.loads(line)
         except (ValueError, RecursionError):
@@ -76,7 +86,7 @@ def _is_row(row: Any) -> TypeGuard[list]:
     return (
         isinstance(row, list)
         and len(row) == 3
-        and type(row[0]) is int
+        and type(row[0]) is int  # not isinstance: True would pass as the number 1
         and type(row[1]) is float
         and isinstance(row[2], list)
     )
@@ -91,28 +101,33 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
     return _error(outcome[1:], duration_s, in_child=isinstance(plan, InChild))
 
 
-def _error(described: list, duration_s: float, in_child: bool = False) -> Verdict:
-    if len(described) != 2 or not all(isinstance(part, str) for part in described):
-        described = ["MalformedEvidence", "the process sent no well-formed outcome"]
-    error_type, message = (part[:REPR_CHARS] for part in described)
+def _error(description: list, duration_s: float, in_child: bool = False) -> Verdict:
+    """Return the verdict for [error type, message], or for whatever was sent in its place."""
+    if len(description) != 2 or not all(isinstance(part, str) for part in description):
+        description = ["MalformedEvidence", "the process sent no well-formed outcome"]
+    error_type, message = (part[:REPR_CHARS] for part in description)
     return Verdict(
         _STATUS.get(error_type, Status.ERROR), error_type, message, duration_s=duration_s, in_child=in_child
     )
 
 
 class _CandidateRaised(Exception):
-    """The atom that a condition needs raised, beside the candidate."""
+    """An atom that the condition needs raised in the candidate's process."""
 
 
 class _Atoms(dict):
-    """The decoded atoms by name; one that raised, or is malformed, raises where the condition needs it."""
+    """Values of the atoms by name, decoded when the condition reads them.
+
+    So an atom that raised or is malformed matters only if it is needed: `f(1) == 2 or f(None) == 3` passes if
+    the first comparison is true.
+    """
 
     def __init__(self, outcomes: list) -> None:
         self.outcomes = outcomes
 
     def __missing__(self, name: str) -> object:
         if not name.startswith("_"):
-            raise KeyError(name)
+            raise KeyError(name)  # a name such as `len`, which `eval` then looks up in the globals
         outcome = self.outcomes[int(name[1:])]
         if not isinstance(outcome, list) or len(outcome) < 2:
             raise codec.CodecError("no well-formed value")
@@ -122,6 +137,7 @@ class _Atoms(dict):
 
 
 def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
+    """Evaluate the condition of a split test on the atoms that came back."""
     if len(outcomes) != len(plan.atoms):
         return _error([], duration_s)
     names = {"__builtins__": {}, **SAFE_NAMES}
@@ -130,30 +146,31 @@ def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
             return Verdict(Status.PASSED, duration_s=duration_s)
     except _CandidateRaised as error:
         return _error(list(error.args), duration_s)
-    except (
-        Exception
-    ) as error:  # what a condition raises on a strange value is the candidate's fault, whatever it is
+    # A condition can raise anything on a strange value: the error is the candidate's, not the executor's.
+    except Exception as error:
         return _error([type(error).__name__, str(error)], duration_s)
-    expected, actual = (_shown(side, names, outcomes) for side in (plan.expected, plan.actual))
+    expected, actual = (_repr_of_side(side, names, outcomes) for side in (plan.expected, plan.actual))
     message = f"expected {expected}, got {actual}" if plan.expected else "the assertion is false"
     return Verdict(Status.FAILED, "AssertionError", message, expected, actual, duration_s)
 
 
-def _shown(side: CodeType | None, names: dict, outcomes: list) -> str | None:
+def _repr_of_side(side: CodeType | None, names: dict, outcomes: list) -> str | None:
     try:
         return repr(eval(side, names, _Atoms(outcomes)))[:REPR_CHARS] if side else None
     except ValueError:  # an integer of more digits than Python prints
         return "<too long to show>"
 
 
-def _cause(answer: Answer, limits: Limits) -> Verdict:
-    """Why the process ended, as the verdict on the test that left no evidence."""
+def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:
+    """Return the verdict on the test during which the process ended."""
     if answer.end == TIMED_OUT:
         return Verdict(Status.TIMEOUT, "WallLimit", f"more than {limits.wall_s:g} s on the clock")
     if answer.end == FLOODED:
         return Verdict(Status.ERROR, "OutputLimit", f"more than {limits.output_kb} KiB came back")
     if not WIFSIGNALED(answer.wait_status):
         return Verdict(Status.ERROR, "ProcessExit", "the process ended before the test did")
+    # The kernel sends SIGXCPU at the soft limit of processor time, SIGKILL at the hard limit, and SIGKILL too
+    # when memory runs out. What the process had used tells the last two apart.
     number = WTERMSIG(answer.wait_status)
     if number == signal.SIGXCPU or answer.cpu_s >= limits.cpu_s:
         return Verdict(Status.TIMEOUT, "CpuLimit", f"more than {limits.cpu_s} s of processor time")

@@ -1,52 +1,51 @@
-"""How each test is judged, decided from the test alone: the candidate has no say in it.
+"""Plans: how each test is judged, decided from the test alone. The candidate has no influence on it.
 
-`Split`: one assert whose candidate's parts ("atoms") can be told apart (`splitting.py`). The candidate's
-process evaluates the atoms and sends plain values; the trusted process evaluates what is demanded of them.
-`Judged`: several statements, run in a process that the candidate cannot reach and that calls the candidate's
-functions through a pipe (`inside/judge.py`). `InChild`: neither is possible; the test runs beside the
-candidate, and its evidence could in principle be forged.
+`Split`     a single assert. The candidate's process evaluates the parts that need the candidate and sends
+            plain values; the trusted process evaluates what is demanded of them (`assert_split.py`).
+`Judged`    several statements. They run in a process that the candidate cannot reach and that calls the
+            candidate's functions through a socket (`inside/judge.py`).
+`InChild`   neither is possible. The test runs in the candidate's process, which could forge the evidence.
 """
 
 import ast
 import builtins
 import symtable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cocos.executor.judging.assert_messages import explained
+from cocos.executor.judging.assert_messages import add_assert_messages
 from cocos.executor.judging.assert_split import Split, split_assert
 from cocos.syntax import parse
 
-# Modules that the tests of benchmarks use without importing them; taken from the test's side, never from the
-# candidate's.
+# Modules that the tests of benchmarks use without importing them. The judge imports them itself: a module of
+# the candidate's namespace could have been patched.
 STANDARD_MODULES = frozenset(
-    [
-        "bisect",
-        "cmath",
-        "collections",
-        "copy",
-        "datetime",
-        "decimal",
-        "fractions",
-        "functools",
-        "heapq",
-        "itertools",
-        "json",
-        "math",
-        "operator",
-        "random",
-        "re",
-        "statistics",
-        "string",
-        "sys",
-    ]
+    (
+        *("bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq"),
+        *("itertools", "json", "math", "operator", "random", "re", "statistics", "string", "sys"),
+    )
 )
 _BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Statements that a judge process runs after `imports`; calls of `remote` names go to the candidate."""
+    """Plan for statements that a judge process runs.
+
+    Example:
+        def check(c):
+            assert c(1) == 2
+        check(f)
+
+    Here `f` is remote: in the judge's process it is a stub that calls the candidate's `f`.
+
+    Attributes:
+        source: The statements.
+        imports: Import statements to run before them.
+        remote: Names that the judge replaces by stubs for the candidate's functions.
+
+    """
 
     source: str
     imports: str
@@ -55,7 +54,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class InChild:
-    """Statements that run beside the candidate, and why."""
+    """Plan for statements that run in the candidate's process.
+
+    Attributes:
+        source: The statements.
+        reason: Why nothing better is possible.
+
+    """
 
     source: str
     reason: str
@@ -66,40 +71,42 @@ Plan = Split | Judged | InChild
 
 @lru_cache(maxsize=1 << 16)
 def plan_test(test: str, setup: str = "") -> Plan:
-    """Decide how to judge one test of a program; one that does not parse is left to fail in the child."""
+    """Decide how to judge one test.
+
+    Args:
+        test: Source of the test. One that does not parse gets an InChild plan, and fails when it is run.
+        setup: Source that the problem runs before its tests, in the candidate's process.
+
+    """
     try:
         tree, setup_tree = parse(test), parse(setup)
         symbols = symtable.symtable(test, "<test>", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return InChild(test, "does not parse")
     imports = [node for node in ast.walk(setup_tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    imported = _bound_by(imports)
-    set_up = _bound_by(ast.walk(setup_tree)) - imported
-    helpers = {n.name for n in ast.walk(setup_tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    imported = _bound_names(imports)
+    setup_names = _bound_names(ast.walk(setup_tree)) - imported
     match tree.body:
         case [ast.Assert(test=condition)]:
-            not_safe = helpers | (imported - {"math", "sys"})
-            if plan := split_assert(condition, not_safe, of_candidate=set_up):
+            definitions = (ast.FunctionDef, ast.ClassDef)
+            helpers = {node.name for node in ast.walk(setup_tree) if isinstance(node, definitions)}
+            # In the candidate's process these names could be redefined. `math` and `sys` cannot: the trusted
+            # side evaluates them itself.
+            unsafe = helpers | (imported - {"math", "sys"})
+            if plan := split_assert(condition, unsafe, candidate_names=setup_names):
                 return plan
     free = _free_names(symbols) - _BUILTINS - imported
-    modules = (
-        free
-        & STANDARD_MODULES
-        & {
-            node.value.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-        }
-    )
+    modules = free & STANDARD_MODULES & _names_with_attributes(tree)
     remote = free - modules
-    if reason := _why_not_judged(tree, remote, set_up):
-        return InChild(explained(test, tree), reason)
+    source = add_assert_messages(test, tree)
+    if reason := _why_not_judged(tree, remote, setup_names):
+        return InChild(source, reason)
     lines = [f"import {name}" for name in sorted(modules)] + [ast.unparse(node) for node in imports]
-    return Judged(explained(test, tree), "\n".join(lines), tuple(sorted(remote)))
+    return Judged(source, "\n".join(lines), tuple(sorted(remote)))
 
 
-def _bound_by(nodes) -> set[str]:
-    """Names that these statements bind at whatever level."""
+def _bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that these nodes themselves bind."""
     names: set[str] = set()
     for node in nodes:
         match node:
@@ -112,55 +119,77 @@ def _bound_by(nodes) -> set[str]:
     return names
 
 
+def _names_with_attributes(tree: ast.Module) -> set[str]:
+    """Return the names of which the test reads an attribute, as in `math.pi`."""
+    return {
+        node.value.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+
+
 def _free_names(table: symtable.SymbolTable) -> set[str]:
-    """Names that the test reads from outside itself."""
-    own = {
+    """Return the names that the test reads but does not bind at its top level."""
+    bound = {
         symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()
     }
 
-    def read(scope: symtable.SymbolTable) -> set[str]:
-        at_top = scope.get_type() == "module"
-        names = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (at_top or s.is_global())}
-        return names.union(*map(read, scope.get_children()))
+    def names_read(scope: symtable.SymbolTable) -> set[str]:
+        is_top = scope.get_type() == "module"
+        names = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (is_top or s.is_global())}
+        return names.union(*map(names_read, scope.get_children()))
 
-    return read(table) - own
+    return names_read(table) - bound
 
 
-def _why_not_judged(tree: ast.Module, remote: set[str], set_up: set[str]) -> str | None:
-    """Why the judge, who can only call the candidate's functions with plain values, cannot have a test."""
+def _why_not_judged(tree: ast.Module, remote: set[str], setup_names: set[str]) -> str | None:
+    """Return why the judge cannot run a test, or None if it can.
+
+    The judge can only call the candidate's functions with plain values and read the plain values returned.
+    """
     nodes = list(ast.walk(tree))
     if any(isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.Global)) for node in nodes):
         return "asynchronous, or rebinds globals"
-    if any(
-        isinstance(node, ast.Attribute) and node.attr in ("redirect_stdout", "stdout") for node in nodes
-    ) or any(isinstance(node, ast.Name) and node.id == "redirect_stdout" for node in nodes):
+    if any(_reads_stdout(node) for node in nodes):
         return "reads what the candidate prints"
     if not remote:
         return "the function under test cannot be told apart"
-    if remote & set_up:
-        return f"uses {', '.join(sorted(remote & set_up))} of the setup"
+    if remote & setup_names:
+        return f"uses {', '.join(sorted(remote & setup_names))} of the setup"
     if classes := {name for name in remote if name[:1].isupper() and "_" not in name}:
         return f"uses the candidate's class {', '.join(sorted(classes))}"
     calls = [node for node in nodes if isinstance(node, ast.Call)]
+    # A stub can be called, or passed on as in `check(f)`. It has no attributes and cannot be compared.
     uses = {id(call.func) for call in calls} | {id(argument) for call in calls for argument in call.args}
     if any(isinstance(node, ast.Name) and node.id in remote and id(node) not in uses for node in nodes):
         return "uses the candidate's functions other than by calling them or handing them on"
     own_functions = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    proxies = remote | {node.arg for node in nodes if isinstance(node, ast.arg)}
+    # Any parameter may stand for a function of the candidate's, as `c` does in `def check(c)`.
+    maybe_stubs = remote | {node.arg for node in nodes if isinstance(node, ast.arg)}
     for call in calls:
-        if isinstance(call.func, ast.Name) and call.func.id in proxies:
-            parts = [part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)]
-            handed = {part.id for part in parts if isinstance(part, ast.Name)} - {
-                part.func.id
-                for part in parts
-                if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
-            }
-            if any(isinstance(part, ast.Lambda) for part in parts) or handed & (own_functions | remote):
-                return "hands the candidate something that is not a plain value"
-        if isinstance(call.func, ast.Attribute) and _is_call_of(call.func.value, proxies):
+        if _is_call_of_name(call, maybe_stubs) and _passes_function(call, own_functions | remote):
+            return "hands the candidate something that is not a plain value"
+        if isinstance(call.func, ast.Attribute) and _is_call_of_name(call.func.value, maybe_stubs):
             return "calls a method of what the candidate returned"
     return None
 
 
-def _is_call_of(node: ast.expr, names: set[str]) -> bool:
+def _reads_stdout(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr="redirect_stdout" | "stdout") | ast.Name(id="redirect_stdout"):
+            return True
+    return False
+
+
+def _is_call_of_name(node: ast.expr, names: set[str]) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def _passes_function(call: ast.Call, functions: set[str]) -> bool:
+    """Return whether an argument contains a lambda, or one of these names other than as what is called."""
+    parts = [part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)]
+    called = {
+        part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    }
+    passed = {part.id for part in parts if isinstance(part, ast.Name)} - called
+    return any(isinstance(part, ast.Lambda) for part in parts) or bool(passed & functions)
