@@ -37,8 +37,10 @@ def missing_reason() -> str | None:
         return "bubblewrap is not installed (Debian, Ubuntu, Fedora: package bubblewrap)"
     try:
         sandbox = _start(["-c", "print('works')"])
-        output, _ = sandbox.process.communicate(timeout=30)
-        sandbox.kill()
+        try:
+            output, _ = sandbox.process.communicate(timeout=30)
+        finally:
+            sandbox.kill()
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work here ({error})"
     if output != b"works\n":
