@@ -172,7 +172,6 @@ def _options(args: argparse.Namespace) -> PreparationOptions:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options for one data set."""
-    droppable = [kind for kind in FINDING_KINDS if kind != "test_left_out"]  # it is about a test, not a row
     result = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -201,29 +200,9 @@ def parser() -> argparse.ArgumentParser:
             {"choices": TEST_FORMS, "default": "list"},
         ),
         ("--licence", "licence of your set, for its card", {}),
-        (
-            "--splits",
-            "shares of train, validation and test, for a set without standard splits (default: 0.8 0.1 0.1)",
-            {"type": float, "nargs": 3, "default": list(PreparationOptions.splits), "metavar": "SHARE"},
-        ),
-        (
-            "--seed",
-            "seed of the splits and of the choice of hidden tests (default: 0)",
-            {"type": int, "default": PreparationOptions.seed},
-        ),
-        (
-            "--hide_tests",
-            "tests per problem that are scored and never shown: a number, or a share if below 1; one test "
-            "always stays visible (default: 0)",
-            {"type": float, "default": PreparationOptions.hide_tests, "metavar": "N"},
-        ),
-        (
-            "--drop",
-            f"drop rows with these findings: {', '.join(droppable)}",
-            {"nargs": "+", "choices": droppable, "default": [], "metavar": "KIND"},
-        ),
     ):
         result.add_argument(flag, help=help_, **more)
+    _add_output_options(result)
     return _add_check_options(result)
 
 
@@ -256,6 +235,36 @@ def public_parser() -> argparse.ArgumentParser:
     )
     result.set_defaults(checks=[])
     return result
+
+
+def _add_output_options(to: argparse.ArgumentParser) -> None:
+    droppable = [
+        kind for kind in FINDING_KINDS if kind != "test_left_out"
+    ]  # a finding about a test, not a row
+    for flag, help_, more in (
+        (
+            "--splits",
+            "shares of train, validation and test, for a set without standard splits (default: 0.8 0.1 0.1)",
+            {"type": float, "nargs": 3, "default": list(PreparationOptions.splits), "metavar": "SHARE"},
+        ),
+        (
+            "--seed",
+            "seed of the splits and of the choice of hidden tests (default: 0)",
+            {"type": int, "default": PreparationOptions.seed},
+        ),
+        (
+            "--hide_tests",
+            "tests per problem that are scored and never shown: a number, or a share if below 1; one test "
+            "always stays visible (default: 0)",
+            {"type": float, "default": PreparationOptions.hide_tests, "metavar": "N"},
+        ),
+        (
+            "--drop",
+            f"drop rows with these findings: {', '.join(droppable)}",
+            {"nargs": "+", "choices": droppable, "default": [], "metavar": "KIND"},
+        ),
+    ):
+        to.add_argument(flag, help=help_, **more)
 
 
 def _add_check_options(to: argparse.ArgumentParser) -> argparse.ArgumentParser:

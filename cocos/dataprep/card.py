@@ -48,15 +48,13 @@ def save_card(
         source: The data set.
         options: Options of the preparation.
         inputs: Files that were read; none if the hub was read.
-        revision: Revision on the hub that was asked for.
+        revision: Requested revision on the hub; None for the newest.
 
     """
     files = {
         path.name: {"sha256": sha256(path), "problems": report.counts.get(path.stem)}
         for path in sorted(report.folder.glob("*.jsonl"))
     }
-    recorded = asdict(options) | {"against": [Path(name).name for name in options.against]}
-    del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
     hub = None
     if source.hub and not inputs:
         hub = {"id": source.hub[0], "configuration": source.hub[1], "revision": revision}
@@ -66,20 +64,28 @@ def save_card(
         "url": source.url,
         "licence": source.licence,
         "hub": hub,
-        "input": [
-            {"file": path.name, "sha256": sha256(path), "bytes": path.stat().st_size} for path in inputs
-        ],
+        "input": [_describe_file(path) for path in inputs],
         "output": files,
         "rows_in": report.rows_in,
         "rows_out": report.counts.total(),
         "dropped": dict(sorted(report.dropped.items())),
         "findings": dict(sorted(report.findings.items())),
         "isolation": report.isolation,
-        "options": dict(sorted(recorded.items())),
+        "options": _recorded_options(options),
         "python": sys.version.split()[0],
     }
     save_json(manifest, report.folder / "manifest.json")
     (report.folder / "dataset_card.md").write_text(_card(report, source, options, files), encoding="utf-8")
+
+
+def _describe_file(path: Path) -> dict[str, object]:
+    return {"file": path.name, "sha256": sha256(path), "bytes": path.stat().st_size}
+
+
+def _recorded_options(options: PreparationOptions) -> dict[str, object]:
+    recorded = asdict(options) | {"against": [Path(name).name for name in options.against]}
+    del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
+    return dict(sorted(recorded.items()))
 
 
 def _card(report: PreparationReport, source: Source, options: PreparationOptions, files: dict) -> str:

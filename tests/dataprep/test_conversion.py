@@ -1,4 +1,4 @@
-"""Converters: what a row needs to run is kept, what it does is unchanged, each test stands by itself."""
+"""Converters: they keep what a row needs to run, do not change what it does, and make independent tests."""
 
 import ast
 import contextlib

@@ -99,7 +99,7 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     Args:
         row: Values as JSON, CSV or Parquet contains them; in CSV a list is a cell of JSON text.
         place: Position of the row, for messages.
-        columns: MBPP field -> column. A field that is not in it is read from the column of its own name.
+        columns: MBPP field -> column. A field that is missing here is read from the column of the same name.
         form: Format of `test_list`: `list` of tests, `lines` (a program of asserts), `check` (HumanEval) or
             `pytest` (a test file).
 
