@@ -1,21 +1,37 @@
-"""CoCoS: teach a small code model to keep what is right and repair what is wrong (arXiv 2505.23060).
+"""CoCoS: train small code models to keep right programs and repair wrong ones (arXiv 2505.23060).
 
-The way through the package, in the order in which data take it:
+The method, in reading order; standard library only:
 
-    problems    MBPP-format rows -> Problem
-    prompts     Problem -> the words the model sees; completion -> code
-    generation  prompt token ids -> completion token ids (transformers, scripted)
-    executor    untrusted code + tests -> one verdict per test
-    rollout     the one turn loop: problems + generator + executor -> trajectories
-    rewards     verdicts -> r_t -> returns -> leave-one-out advantages (the paper's equations)
-    metrics     trajectories -> acc@t, delta, i->c, c->i, pass@k, intervals
-    records     a trajectory as a row of samples.jsonl, a run as run.json
-    report      trajectories + metrics -> terminal table, plots, report.html
-    config      the options of boost_train.py, train.py and test.py; cli reads them, console shows progress
-    planning    what a run would do and need, on paper: memory, updates, seconds, processors
-    trainer     CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and per-turn credit
+    problems.py      Problem, and MBPP-format rows in and out
+    prompts.py       every word that the model sees, feedback included; code extraction
+    trajectories.py  Turn, Trajectory, and the rules between turns
+    rollout.py       the turn loop: problems + generator + executor -> trajectories
+    rewards.py       verdicts -> rewards -> returns -> advantages: the paper's equations
+    metrics.py       trajectories -> acc@t, delta, i->c, c->i, pass@k, fix rates
+    estimates.py     confidence intervals and paired tests
 
-Everything above `config` but the torch generators imports nothing outside the standard library.
+What the method calls:
+
+    executor/        untrusted code + tests -> one verdict per test; judging, sandboxes
+    generation/      prompt ids -> completions: transformers, vLLM, TRL's engines, endpoints, scripted
+
+What uses the method:
+
+    training/        CoCoSTrainer on TRL's RLOOTrainer, callbacks, checkpoints, logged metrics
+    evaluation/      a run of test.py: samples.jsonl and its schema, resuming, given answers
+    report/          tables, charts, report.html, comparison of runs
+    planning/        memory, time and warnings of a run before it starts
+    dataprep/        public sets and own files -> checked MBPP-format problems
+    config/          the options of every command
+
+What all share:
+
+    entry_point.py   user errors -> one line and an exit status
+    distributed.py   ranks: their number, their share of problems and processors, sharded weights
+    files/           JSON lines, durable writes, run.json, Markdown tables
+    syntax.py        thread-safe parsing of Python source
+
+`pyproject.toml` states which of these may import which (import-linter).
 """
 
 __version__ = "0.1.0"

@@ -5,8 +5,8 @@ Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the train
 advantages (`leave_one_out`) -> the weight of every row in the loss (`row_advantages`).
 
 Notation: T turns, K trained turns, G trajectories (a *group*) per prompt, P prompts, B = P * G trajectories;
-r_t is the reward of turn t and r_0 = 0. Nested lists carry their axes as a suffix: `rewards_P_G_T`. None
-means "no reward": the executor failed. It is never 0; whatever depends on it stays out of baselines and training.
+r_t is the reward of turn t and r_0 = 0. Nested lists carry their axes as a suffix: `rewards_P_G_T`. None is
+"no reward": the executor failed. It is never 0, and what depends on it stays out of baselines and training.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Credit = Literal["turn", "trajectory", "last"]
 
 @dataclass(frozen=True)
 class Objective:
-    """What training maximises: which turns are trained, and with which return.
+    """Training objective: which turns are trained, and with which return.
 
     Attributes:
         num_turns: T.

@@ -68,7 +68,7 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Rules:
-    """What happens between turns. The defaults are the paper's: no feedback, and every turn is played.
+    """Rules between turns. The defaults are the paper's: no feedback, and every turn is played.
 
     Attributes:
         feedback: What the prompt says about the previous program: nothing, its verdict, or its error.

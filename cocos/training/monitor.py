@@ -1,4 +1,4 @@
-"""What a training run reports: metrics of a batch, the completions table, seconds per phase, and warnings.
+"""Reports of a training run: metrics of a batch, the completions table, seconds per phase, and warnings.
 
 Reads trajectories and returns plain numbers under the names that docs/cocos.md explains. Does not know
 tensors, models or loggers.
