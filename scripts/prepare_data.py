@@ -238,9 +238,8 @@ def public_parser() -> argparse.ArgumentParser:
 
 
 def _add_output_options(to: argparse.ArgumentParser) -> None:
-    droppable = [
-        kind for kind in FINDING_KINDS if kind != "test_left_out"
-    ]  # a finding about a test, not a row
+    # test_left_out is a finding about a test, not about the row.
+    droppable = [kind for kind in FINDING_KINDS if kind != "test_left_out"]
     for flag, help_, more in (
         (
             "--splits",

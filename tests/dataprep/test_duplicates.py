@@ -48,7 +48,7 @@ def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_on
     ]
 
 
-def test_a_row_of_a_benchmark_and_of_another_split_is_told_of_both():
+def test_a_row_that_repeats_a_benchmark_and_another_split_has_both_findings():
     problems = [("train", replace(GOOD, task_id="1")), ("test", replace(GOOD, task_id="2"))]
     results = find_duplicates(problems, [("b", replace(GOOD, task_id="3"))], 0.8)
     assert {(f.kind, f.task_id, f.other) for f in results} == {
@@ -58,7 +58,7 @@ def test_a_row_of_a_benchmark_and_of_another_split_is_told_of_both():
 
 @settings(max_examples=40, deadline=None, database=None)
 @given(st.sets(st.integers(0, len(WORDS) - 1), max_size=3))
-def test_near_copies_are_found_exactly_where_their_likeness_says_so(changed):
+def test_near_duplicates_are_found_exactly_from_the_threshold_on(changed):
     text = " ".join("else" if i in changed else word for i, word in enumerate(WORDS))
     one, other = (
         {tuple(t.split()[i : i + 3]) for i in range(len(WORDS) - 2)} for t in (" ".join(WORDS), text)
@@ -79,7 +79,7 @@ def test_near_copies_are_found_exactly_where_their_likeness_says_so(changed):
         assert results == []
 
 
-def test_two_programs_mean_the_same_whatever_their_layout_and_docstrings():
+def test_normalized_code_ignores_layout_comments_and_docstrings():
     assert normalize_code("def f(x):\n  return x+1") == normalize_code(
         '"""Doc."""\ndef f(x):\n    "More."\n    return (x + 1)  # one'
     )

@@ -1,4 +1,4 @@
-"""scripts/prepare_data.py: what it writes, what it refuses, and that nothing half done ever looks whole."""
+"""scripts/prepare_data.py: what it writes and refuses; an interrupted run leaves nothing behind."""
 
 import csv
 import gzip
@@ -158,7 +158,7 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
     assert not (tmp_path / "out").exists() and contents(tmp_path / "full") == {"note": b"mine"}
 
 
-def test_bom_crlf_line_ends_gzip_csv_and_parquet_say_what_plain_lines_say(prepare, tmp_path):
+def test_bom_crlf_gzip_csv_and_parquet_give_the_same_rows_as_plain_lines(prepare, tmp_path):
     plain = written(tmp_path / "plain.jsonl", *rows(3))
     (tmp_path / "bom.jsonl").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b"\n", b"\r\n"))
     (tmp_path / "zip.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))

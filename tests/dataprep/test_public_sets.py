@@ -38,7 +38,7 @@ def mbpp(prepare, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_a_set_comes_out_in_its_standard_splits_and_comes_out_the_same_again(prepare, tmp_path, name):
+def test_a_set_is_in_its_standard_splits_and_preparing_it_again_gives_the_same_bytes(prepare, tmp_path, name):
     once = prepared(prepare, name, tmp_path, "--checks")
     files = {
         path.stem: len(load_problems(path)) for path in once.glob("*.jsonl") if path.stem in SPLITS["mbpp"]
@@ -77,7 +77,7 @@ def test_every_reference_of_mbpp_passes_and_its_leaks_are_named(mbpp):
 @pytest.mark.parametrize(
     ("name", "failing"), [("mbpp-sanitized", 0), ("humaneval", 0), ("humanevalfix", 0), ("kodcode", 4)]
 )
-def test_every_reference_passes_that_passes_at_the_source(executor, name, failing):
+def test_the_references_that_pass_at_the_source_pass_here(executor, name, failing):
     problems = [problem for _, problem in converted(name)]
     results = executor.run([as_program(problem, problem.code) for problem in problems])
     failed = [p.task_id for p, result in zip(problems, results, strict=True) if not result.all_passed]

@@ -16,10 +16,10 @@ GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def
 
 def found(executor: Executor, *problems: Problem, slow_s: float = 5.0) -> list[tuple[str, str]]:
     stream = (("train", problem) for problem in problems)
-    return [(one.kind, one.task_id) for one in check_references(stream, executor, num_seeds=4, slow_s=slow_s)]
+    return [(f.kind, f.task_id) for f in check_references(stream, executor, num_seeds=4, slow_s=slow_s)]
 
 
-def test_each_fault_of_a_reference_is_found_and_a_good_one_is_left_alone(executor):
+def test_each_fault_of_a_reference_is_found_and_a_good_one_has_no_finding(executor):
     assert found(
         executor,
         GOOD,
@@ -35,14 +35,14 @@ def test_each_fault_of_a_reference_is_found_and_a_good_one_is_left_alone(executo
     assert found(executor, GOOD, slow, slow_s=0.5) == [("slow", "slow")]
 
 
-def test_a_reference_answers_for_hidden_and_challenge_tests_and_for_the_setup_after_its_code(executor):
+def test_a_reference_must_pass_hidden_and_challenge_tests_and_runs_before_the_setup_code(executor):
     setup = replace(GOOD, test_list=("assert f(n) == 4",), test_setup_code="n = f(1)")
     assert found(executor, setup) == [("constant", "good")]
     for field in ("hidden_test_list", "challenge_test_list"):
         assert found(executor, replace(GOOD, **{field: ("assert f(3) == 7",)})) == [("failing", "good")]
 
 
-def test_only_constants_that_the_tests_leave_open_are_tried():
+def test_only_constants_that_the_tests_allow_are_tried():
     values = lambda *tests: [value for value, _ in constant_programs(replace(GOOD, test_list=tests))]  # noqa: E731
     assert values("assert f(1) == 2", "assert f(2) == 4") == []
     assert values("assert f(1) == [1, 2]", "assert f(2) == [1,2]") == ["[1, 2]"]
@@ -51,7 +51,7 @@ def test_only_constants_that_the_tests_leave_open_are_tried():
     assert "None" in values("assert len(f(1)) < 3")
 
 
-def test_check_reports_what_it_finds_and_says_so_by_its_status(prepare, tmp_path, capsys):
+def test_check_reports_its_findings_and_exits_with_status_1(prepare, tmp_path, capsys):
     save_problems([GOOD], tmp_path / "good.jsonl")
     assert prepare("check", tmp_path / "good.jsonl") == 0
     assert "nothing found" in capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_preparing_imports_no_torch():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_failure_of_the_executor_is_an_error_and_no_finding(seed):
+def test_a_failure_of_the_executor_is_an_error_not_a_finding(seed):
     executor = Executor(1, sandbox="rlimits")
     executor.close()
     with pytest.raises(RuntimeError, match="closed"):
