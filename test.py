@@ -1,14 +1,14 @@
-"""Evaluation: play every problem over N turns and report accuracy per turn, and what changed between turns.
+"""Evaluation of a model: play every problem over N turns and report the accuracy per turn and what changed.
 
     python test.py --model_name_or_path MODEL --test_data problems.jsonl --num_turns 2 --output_dir OUT
     python test.py ... --num_samples 16 --temperature 0.8 0.2     pass@k; a temperature per turn
-    python test.py ... --feedback error --early_stop              what failed is told; reported apart
-    python test.py ... --resume                                   continue a run that was interrupted
-    python test.py ... --answers buggy                            the model repairs given programs
-    accelerate launch --num_processes 4 test.py ...               problems spread over processes
+    python test.py ... --feedback error --early_stop              prompts quote the failed test
+    python test.py ... --resume                                   resume an interrupted run
+    python test.py ... --answers buggy                            the model repairs the programs of a data set
+    accelerate launch --num_processes 4 test.py ...               problems distributed over processes
 
 Writes samples.jsonl (a row per trajectory, on the disk as soon as its batch is played), metrics.json,
-run.json and the report, and prints the table. docs/evaluation.md says more.
+run.json and the report, and prints the table. docs/evaluation.md explains the details.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ from cocos.report import load_runs, print_tables, save_report
 
 
 def main() -> None:
-    """The story of an evaluation."""
+    """Play the problems, write the metrics and the report, and print the table."""
     args = parse_options(EvalConfig, __doc__)
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
@@ -37,16 +37,14 @@ def main() -> None:
         if evaluation.missing:
             evaluate(evaluation, open_generator(args), protocol)
         metrics = merge_and_summarize(evaluation)
-    if metrics is None:  # rank 0 reports
+    if metrics is None:  # only rank 0 reports
         return
     output_dir = Path(args.output_dir)
     save_json(metrics, output_dir / "metrics.json")
     runs = load_runs([output_dir])
     save_report(runs, output_dir)
     print_tables(runs)
-    print(
-        f"written to {output_dir}: samples.jsonl metrics.json run.json, and to be read: report.html report.md"
-    )
+    print(f"written to {output_dir}: samples.jsonl metrics.json run.json report.html report.md")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A run of test.py: select problems, find out which trajectories are missing, play them, and merge the rows.
+"""A run of test.py: select problems, find the missing trajectories, play them, and merge the rows.
 
 Batches are cut from the whole list of problems and played whole, because the last digits of a model's logits
 depend on what else is in the batch. A run that was interrupted, or spread over processes, therefore ends with
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,7 +34,7 @@ from cocos.trajectories import InfraFailures, Key, Trajectory, begin, check_infr
 
 def join_ranks() -> PartialState:
     """Join the processes that accelerate or torchrun started; without a launcher there is one rank."""
-    # Ranks finish at different times. The one that is done first waits for the others at the next barrier.
+    # The first rank that finishes waits for the others in `gather_object`, which must not time out.
     return PartialState(cpu=not torch.accelerator.is_available(), timeout=timedelta(days=30))
 
 
@@ -83,7 +82,7 @@ def _select_problems(args: EvalConfig) -> list[Problem]:
 
 @dataclass(frozen=True)
 class EvaluationRun:
-    """A run in progress, from the point of view of one rank.
+    """A run in progress, as one of its ranks sees it.
 
     Attributes:
         args: Options of the run.
@@ -124,7 +123,7 @@ def start_or_resume(
     missing = set(keys)
     with closing(FolderLock(folder)) as lock:
         if state.is_main_process:
-            lock.lock_exclusive()
+            lock.lock_exclusive()  # no rank of another run may be writing while the files are merged
             record = evaluation_record(args, executor)
             if sample_paths(folder):
                 record["changes"] = configuration_changes(args, record)
@@ -158,9 +157,8 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
             if args.generator == "api":  # the answers of an endpoint do not depend on the rest of the batch
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
-            for _, samples in groupby(batch, key=lambda trajectory: trajectory.problem.task_id):
-                new = [trajectory for trajectory in samples if trajectory.key in run.missing]
-                append_rows(run.file, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
+            new = [trajectory for trajectory in batch if trajectory.key in run.missing]
+            append_rows(run.file, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
             failures.add(batch)
             accuracy.add(batch)
             progress.update(len(batch))

@@ -49,6 +49,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert path.read_text() == "old"
 
 
+@pytest.mark.processes
 def test_a_process_killed_while_it_replaces_a_file_leaves_a_complete_one(tmp_path):
     path = tmp_path / "a.txt"
     script = (
