@@ -83,6 +83,7 @@ class TranscriptCache:
         """
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
         width = max(map(len, prompts))
+        # Padding is on the left, so that all rows end in the same column and one column appends to all.
         columns = torch.arange(width + max_new_ids, device=device) - (width - lengths[:, None])  # (B, W + C)
         matches = self._match_prefixes(prompts)
         num_new = max(len(prompt) - length for prompt, (_, length) in zip(prompts, matches, strict=True))
