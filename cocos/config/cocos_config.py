@@ -39,9 +39,9 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
     credit: Literal["turn", "trajectory", "last"] = HfArg(
         default="trajectory",
         help="Turns that are trained, and the return of each. `trajectory`: all turns, each with the "
-        "discounted sum of all improvements r_t - r_(t-1). `turn`: all turns, each with the discounted sum of "
-        "the rewards from this turn on. `last`: the last turn alone, after turns that a group shares (as in the "
-        "released code; --gamma has no effect).",
+        "discounted sum of all improvements r_t - r_(t-1). `turn`: all turns, each with the discounted sum "
+        "of the rewards from this turn on. `last`: the last turn alone, after turns that a group shares (as "
+        "in the released code; --gamma has no effect).",
     )
     gamma: float = HfArg(default=0.5, aliases=["--weight"], help="Discount between turns, in [0, 1].")
     improvement_bonus: float = HfArg(
