@@ -1,23 +1,23 @@
 """Preparation of MBPP-format problems from public data sets and the user's own files.
 
-    preparation.py       convert, check, drop rows, report
-    sources.py           the public sets: converter, standard splits, licence
-    raw_files.py         raw files of the public sets, downloaded or copied from a folder
-    readers.py           rows of JSON, CSV and Parquet files and of the hub, streamed
-    formats/             converters, one per format of rows or tests
-        conversion.py    a source's row -> a Problem
-        humaneval.py     HumanEval's check() -> independent tests
-        pytest_files.py  a pytest file -> independent tests
-        pytest_idioms.py pytest's calls -> the standard library
-        indentation.py   tabs -> spaces
-        source_edits.py  edits of program text at the positions of its syntax tree
-    splits.py            assignment to train, validation and test
-    hidden_tests.py      tests that are scored but not shown
-    findings.py          the kinds of findings about a row
-    reference_checks.py  references that fail, are flaky or slow; tests that a constant passes
-    duplicates.py        exact and near duplicates within the set and with benchmarks
-    output_folder.py     the output folder: complete or absent
-    card.py              manifest.json and dataset_card.md
+    preparation.py            convert, check, drop rows, report
+    sources.py                the public sets: converter, standard splits, licence
+    raw_files.py              raw files of the public sets, downloaded or copied from a folder
+    readers.py                rows of JSON, CSV and Parquet files and of the hub, streamed
+    formats/                  converters, one per format of rows or tests
+        conversion.py         a source's row -> a Problem
+        humaneval.py          HumanEval's check() -> independent tests
+        pytest_files.py       a pytest file -> independent tests
+        pytest_idioms.py      pytest's calls -> the standard library
+        indentation.py        tabs -> spaces
+        source_edits.py       edits of program text at the positions of its syntax tree
+    splits.py                 assignment to train, validation and test
+    hidden_tests.py           tests that are scored but not shown
+    findings.py               the kinds of findings about a row
+    reference_checks.py       references that fail, are flaky or slow; tests that a constant passes
+    duplicates.py             exact and near duplicates within the set and with benchmarks
+    output_folder.py          the output folder: complete or absent
+    card.py                   manifest.json and dataset_card.md
 
 Used by scripts/prepare_data.py. Does not import torch.
 """

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+import cocos.dataprep
 from cocos.problems import load_problems
 from tests.support.data import contents, lines
 from tests.support.paths import ROOT
@@ -35,6 +37,11 @@ def written(path: Path, *rows: object) -> Path:
 
 def rows(count: int) -> list[dict]:
     return [ROW | {"task_id": i, "text": f"Task {i}."} for i in range(count)]
+
+
+def test_the_map_of_the_package_names_every_module():
+    modules = {path.name for path in (ROOT / "cocos/dataprep").rglob("*.py")} - {"__init__.py"}
+    assert set(re.findall(r"^ +(\w+\.py) ", cocos.dataprep.__doc__, re.MULTILINE)) == modules
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_split(prepare, tmp_path):
