@@ -10,7 +10,7 @@ from cocos.syntax import parse
 PROGRAM = "x = [" + ", ".join(f"f({i})" for i in range(300)) + "]\n"
 
 
-def test_threads_may_parse_while_the_collector_runs_code_of_its_own(monkeypatch):
+def test_threads_may_parse_while_the_garbage_collector_runs_callbacks(monkeypatch):
     def switch_threads(phase, info):
         time.sleep(0.0001)
 
@@ -20,7 +20,7 @@ def test_threads_may_parse_while_the_collector_runs_code_of_its_own(monkeypatch)
         try:
             for _ in range(40):
                 parse(PROGRAM)
-        except SystemError as error:  # what ast.parse itself ends with here, now and then, on CPython 3.11
+        except SystemError as error:  # what ast.parse sometimes raises here on CPython 3.11
             failures.append(str(error))
 
     threshold = gc.get_threshold()
@@ -38,6 +38,6 @@ def test_threads_may_parse_while_the_collector_runs_code_of_its_own(monkeypatch)
     assert failures == []
 
 
-def test_the_tree_is_the_usual_one_and_odd_literals_warn_nobody(recwarn):
+def test_the_tree_is_that_of_ast_parse_and_invalid_escapes_give_no_warning(recwarn):
     assert ast.dump(parse("x = '\\d'")) == ast.dump(ast.parse("x = '\\\\d'"))
     assert not recwarn.list
