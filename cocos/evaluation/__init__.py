@@ -1,1 +1,1 @@
-"""Evaluation runs: play problems, keep their rows, resume."""
+"""Evaluation runs: play problems, store their rows, resume interrupted runs."""

@@ -1,4 +1,4 @@
-"""The rows of a run on disk: cut anywhere, spread over files, doubled, locked."""
+"""The files of a run: cut off anywhere, spread over ranks, with duplicate rows, and locked."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def written(folder, rows, rank=0):
 
 
 @pytest.mark.processes
-def test_a_file_cut_at_any_byte_loses_the_row_in_flight_and_nothing_else(tmp_path, capsys):
+def test_a_file_cut_at_any_byte_loses_its_incomplete_last_row_and_nothing_else(tmp_path, capsys):
     rows = [row(task_id, sample) for task_id, sample in KEYS]
     data = written(tmp_path, rows)
     path = tmp_path / "samples.jsonl"
@@ -74,20 +74,20 @@ def test_a_row_of_another_run_is_refused(tmp_path):
         merge_files(tmp_path, KEYS)
 
 
-def test_what_the_ranks_wrote_becomes_one_file_in_the_order_of_the_problems(tmp_path):
+def test_the_files_of_all_ranks_become_one_in_the_order_of_the_problems(tmp_path):
     rows = {key: row(*key) for key in KEYS}
     written(tmp_path, [rows["2", 0], rows["0", 1]])
     written(tmp_path, [rows["3", 1], rows["0", 0]], rank=1)
     written(tmp_path, [rows["1", 0]], rank=12)
-    there = merge_files(tmp_path, KEYS)
-    assert list(there) == [("0", 0), ("0", 1), ("1", 0), ("2", 0), ("3", 1)]
+    merged = merge_files(tmp_path, KEYS)
+    assert list(merged) == [("0", 0), ("0", 1), ("1", 0), ("2", 0), ("3", 1)]
     assert [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().split("\n")[:-1]] == list(
-        there.values()
+        merged.values()
     )
     assert [path.name for path in tmp_path.glob("samples*")] == ["samples.jsonl"]
 
 
-def test_of_the_rows_of_one_sample_the_scored_one_stands_else_the_last(tmp_path):
+def test_of_several_rows_of_one_sample_the_scored_one_is_kept_otherwise_the_last(tmp_path):
     failed, failed_again, scored = row("0", infra_error="a"), row("0", infra_error="b"), row("0")
     assert has_infra_failure(failed) and not has_infra_failure(scored)
     written(tmp_path, [failed, failed_again])
@@ -98,20 +98,20 @@ def test_of_the_rows_of_one_sample_the_scored_one_stands_else_the_last(tmp_path)
     assert (tmp_path / "samples.jsonl").read_text().count("\n") == 1
 
 
-def test_text_that_utf_8_does_not_have_comes_back(tmp_path):
+def test_text_that_utf_8_cannot_encode_is_read_back_unchanged(tmp_path):
     odd = row("0", answer="\ud800 and \\ud800")
     written(tmp_path, [odd])
     assert merge_files(tmp_path, KEYS) == {("0", 0): odd}
 
 
-def test_a_folder_is_held_until_its_holder_dies(tmp_path):
+def test_a_folder_is_locked_until_the_process_dies(tmp_path):
     script = (
         "import sys, time; from pathlib import Path; from cocos.evaluation.sample_files import FolderLock\n"
-        f"lock = FolderLock(Path({str(tmp_path)!r})); lock.lock_exclusive(); print('held', flush=True)\n"
+        f"lock = FolderLock(Path({str(tmp_path)!r})); lock.lock_exclusive(); print('exclusive', flush=True)\n"
         "lock.lock_shared(); print('shared', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert holder.stdout.readline() == "held\n" and holder.stdout.readline() == "shared\n"
+    assert holder.stdout.readline() == "exclusive\n" and holder.stdout.readline() == "shared\n"
     mine, rank = FolderLock(tmp_path), FolderLock(tmp_path)
     with pytest.raises(DataError, match="another run is writing there"):
         mine.lock_exclusive()

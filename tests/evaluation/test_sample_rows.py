@@ -47,7 +47,7 @@ def trajectory(problem):
     return Trajectory(problem, sample=2, turns=tuple(turns))
 
 
-def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(problem):
+def test_a_row_has_every_turns_completion_reward_verdicts_tokens_and_times(problem):
     row = json.loads(json.dumps(trajectory_to_row(trajectory(problem)), allow_nan=False))
     wrong = {
         "status": "failed",
@@ -81,7 +81,7 @@ def test_a_row_carries_every_turns_answer_reward_verdicts_tokens_and_time(proble
     assert (row["task_id"], row["sample"], row["text"]) == ("1", 2, "Write a function to double a number.")
 
 
-def test_a_row_carries_the_tests_that_its_verdicts_are_about_the_hidden_ones_last(problem):
+def test_a_row_has_the_tests_of_its_verdicts_the_hidden_ones_last(problem):
     hidden = replace(
         trajectory(problem).problem, test_list=problem.test_list[:2], hidden_test_list=problem.test_list[2:]
     )
@@ -90,7 +90,7 @@ def test_a_row_carries_the_tests_that_its_verdicts_are_about_the_hidden_ones_las
     assert row["num_visible_tests"] == 2 and len(row["turns"][0]["verdicts"]) == 3
 
 
-def test_a_failure_of_the_executor_is_null_and_not_0(problem):
+def test_the_reward_is_null_and_not_0_after_a_failure_of_the_executor(problem):
     turns = trajectory_to_row(trajectory(problem))["turns"]
     assert [turn["reward"] for turn in turns] == [1 / 3, None, 1.0]
     assert [turn["is_right"] for turn in turns] == [False, False, True]
