@@ -61,6 +61,7 @@ def test_the_page_shows_the_table_of_the_committed_numbers():
         assert (study.PAGE.parent / target).exists(), target
 
 
+@pytest.mark.processes
 def test_the_figures_are_drawn_from_the_numbers_alone(tmp_path):
     for drawn in range(2):
         study.plot_bars(RESULTS, tmp_path / f"bars{drawn}")

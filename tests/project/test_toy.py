@@ -64,6 +64,7 @@ def test_held_out_problems_use_no_operation_that_training_lacks(problems):
     assert words["test"] | words["dev"] <= words["train"]
 
 
+@pytest.mark.processes
 def test_three_asserts_tell_a_reference_from_every_wrong_program(problems):
     by_code = {tuple(op.code for op in composition): composition for composition in toy.compositions()}
     for problem in problems["test"] + problems["dev"] + problems["boost"]:

@@ -12,6 +12,8 @@ from cocos.prompts import protocol
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
 
+pytestmark = pytest.mark.processes
+
 TOY = str(ROOT / "data/toy/base")
 WORDS = protocol("cocos")
 

@@ -169,6 +169,7 @@ def test_one_turn_has_the_advantages_of_trl_rloo(make_trainer):
         assert trl.abs().sum() > 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("num_turns", [3, 4])
 def test_more_turns_make_a_row_each(make_trainer, num_turns):
     trainer = make_trainer(num_turns=num_turns)
@@ -221,6 +222,7 @@ def test_the_kl_penalty_is_subtracted_from_the_return(make_trainer):
     assert trainer.advantages([Score([1.0], [2.0]), Score([0.0], [1.0])]) == [[0.5], [-0.5]]
 
 
+@pytest.mark.processes
 def test_training_raises_the_sampled_reward(make_trainer):
     """Real learning: over 10 updates the mean reward rises by more than a tenth."""
     trainer = make_trainer(
@@ -237,6 +239,7 @@ def test_training_raises_the_sampled_reward(make_trainer):
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.1
 
 
+@pytest.mark.processes
 def test_dev_evaluation_chooses_the_checkpoint_and_the_last_step_is_evaluated(make_trainer, tmp_path):
     dev = load_problems(ROOT / "data/toy/dev.jsonl")[:12]
     trainer = make_trainer(
@@ -270,6 +273,7 @@ def test_dev_evaluation_gives_what_test_py_computes(make_trainer, executor):
     assert trainer.evaluate() == {f"eval_{name}": e.value for name, e in expected.items()}
 
 
+@pytest.mark.processes
 def test_counters_and_per_turn_metrics_are_right(make_trainer):
     trainer = make_trainer(num_problems=8, max_steps=2)
     seen = []
@@ -334,6 +338,7 @@ def test_the_completions_table_shows_every_turn_with_raw_reward_and_advantage(ma
         assert row == "\n".join(turn.completion.text for turn in trajectory.turns)
 
 
+@pytest.mark.processes
 def test_a_run_and_its_resumption_keep_counting(make_trainer, tmp_path):
     first = make_trainer(max_steps=2, save_strategy="steps", save_steps=1)
     first.train()
@@ -356,6 +361,7 @@ def test_a_weight_per_turn_and_a_kl_coefficient_per_turn_reach_the_advantages(ma
     assert found[0] == pytest.approx([-1.04, -0.54]) and found[1] == pytest.approx([1.04, 0.54])
 
 
+@pytest.mark.processes
 def test_continuous_batching_trains(make_trainer):
     trainer = make_trainer(
         max_steps=1,
@@ -367,6 +373,7 @@ def test_continuous_batching_trains(make_trainer):
     assert not torch.equal(before, trainer.model.model.norm.weight)
 
 
+@pytest.mark.processes
 def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_trainer, tmp_path, monkeypatch):
     """Real loggers, no network: events are read back with TensorBoard's reader, wandb's from its own file."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
