@@ -17,7 +17,7 @@ MARSHAL_VERSION = 2  # every Python reads and writes the types of a job alike in
 MESSAGE_CHARS = 300  # of an exception's message, as evidence
 
 # How a job ended, one byte each.
-EXITED = b"E"  # the candidate's process ended before the wall limit
+EXITED = b"E"  # the candidate's process, and the judge's, ended before the wall limit
 TIMED_OUT = b"T"  # the wall limit was reached
 FLOODED = b"F"  # there was more evidence than `output_kb` allows; none is sent
 NEVER_STARTED = b"N"  # a child could not be confined, so that no foreign code ran in it
