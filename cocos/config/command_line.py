@@ -16,7 +16,12 @@ Options = TypeVar("Options")
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Formatter that keeps the line breaks of the description and adds the default to every option."""
+    """Formatter that keeps the line breaks of the description and adds the options' defaults."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        # Without a default value, the help itself says what happens by default; "None" would add nothing.
+        is_plain = action.nargs == 0 or action.default in (None, "", [])
+        return action.help if is_plain else super()._get_help_string(action)
 
 
 class OptionParser(TrlParser):
@@ -34,6 +39,9 @@ class OptionParser(TrlParser):
             if option.init:
                 option.type = types[option.name]
                 self._parse_dataclass_field(ours if option.name in own_names else inherited, option)
+        for action in self._actions:
+            if isinstance(action, argparse._StoreFalseAction):  # --no_OPTION has the help of --OPTION
+                action.help = f"Set --{action.dest} to false."
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see --help")

@@ -1,4 +1,4 @@
-"""Boost rows: their file formats, and the spans that are trained, read back as text."""
+"""Boost rows: file formats, and the trained spans, decoded back to text."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def encode(tokenizer):
 
 
 class MergingGenerator(ScriptedGenerator):
-    """Words, runs of blanks, and brackets with the line ends after them are one token each, as in real vocabularies.
+    """Generator whose tokens are words, runs of spaces, and brackets with the newlines after them.
 
     A text in one piece thus has other ids than the same text cut after [DONE].
     """
@@ -57,7 +57,7 @@ class MergingGenerator(ScriptedGenerator):
 
 
 class TokenizerGenerator(MergingGenerator):
-    """The same with a tokenizer of the kind that models have."""
+    """MergingGenerator with the tokenizer of a model."""
 
     def __init__(self, script, tokenizer):
         super().__init__(script)
@@ -78,7 +78,7 @@ def prompt_ids(features) -> list[int]:
     return [i for i, label in zip(features["input_ids"], features["labels"], strict=True) if label == -100]
 
 
-def test_the_two_rows_of_a_problem_are_its_two_turns(problem):
+def test_the_rows_of_a_problem_are_its_two_turns(problem):
     first, second = make_rows(problem, WRONG, RIGHT, COCOS)
     assert first == BoostRow(COCOS.first_turn(problem), f"{WRONG}\n[DONE]")
     assert second == BoostRow(
@@ -87,7 +87,7 @@ def test_the_two_rows_of_a_problem_are_its_two_turns(problem):
     assert second.prompt.endswith("\n\n[CORRECT]\n")
 
 
-def test_saved_rows_are_read_back_unchanged(problem, tmp_path):
+def test_saved_rows_are_loaded_unchanged(problem, tmp_path):
     rows = make_rows(replace(problem, text="Verdopple \u2028 größer"), WRONG, RIGHT, COCOS)
     save_rows(rows, tmp_path / "rows.jsonl")
     assert load_rows(tmp_path / "rows.jsonl") == rows
@@ -104,7 +104,7 @@ def test_the_readme_format_and_json_lines_give_the_same_ids(problem, tmp_path, e
     assert [tokenize(row, encode) for row in readme] == [tokenize(row, encode) for row in lines]
 
 
-def test_exactly_the_completion_is_trained_and_nothing_else(problem, tokenizer, encode):
+def test_exactly_the_completion_is_trained(problem, tokenizer, encode):
     for row in make_rows(problem, WRONG, RIGHT, COCOS):
         features = tokenize(row, encode)
         assert tokenizer.decode(trained_ids(features)) == row.completion
@@ -121,7 +121,7 @@ def test_a_marker_inside_the_completion_moves_no_label(problem, tokenizer, encod
 
 
 def play(problem, generator, executor, prompts, num_turns=2):
-    """Turns in which the scripted answers are wrong at first and right afterwards."""
+    """Play turns whose first answer is wrong and whose later answers are right."""
     [trajectory] = rollout(begin([problem]), generator, executor, prompts, num_turns)
     return trajectory.turns
 
@@ -131,7 +131,7 @@ def script(prompt: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["cocos", "cocos-fewshot"])
-def test_a_row_has_the_very_ids_that_the_turn_loop_builds(problem, executor, name):
+def test_a_row_has_the_same_ids_as_the_turn_loop(problem, executor, name):
     prompts = protocol(name, [problem, problem] if name == "cocos-fewshot" else [])
     generator = MergingGenerator(script)
     turns = play(problem, generator, executor, prompts)
@@ -141,10 +141,10 @@ def test_a_row_has_the_very_ids_that_the_turn_loop_builds(problem, executor, nam
         assert trained_ids(features) == list(turn.completion.token_ids)
         assert features["input_ids"].count(BOS) == 1 and features["input_ids"][0] == BOS
     whole = generator.encode(generator.decode(turns[1].prompt_ids), is_start=True)
-    assert whole != list(turns[1].prompt_ids)  # else this test would prove nothing
+    assert whole != list(turns[1].prompt_ids)  # otherwise this test would prove nothing
 
 
-def test_a_row_has_the_very_ids_of_the_turn_loop_with_a_real_tokenizer(problem, executor, tokenizer, encode):
+def test_a_row_has_the_same_ids_as_the_turn_loop_with_a_real_tokenizer(problem, executor, tokenizer, encode):
     turns = play(problem, TokenizerGenerator(script, tokenizer), executor, COCOS)
     for row, turn in zip(make_rows(problem, WRONG, RIGHT, COCOS), turns, strict=True):
         features = tokenize(row, encode)
@@ -152,7 +152,7 @@ def test_a_row_has_the_very_ids_of_the_turn_loop_with_a_real_tokenizer(problem, 
         assert trained_ids(features) == list(turn.completion.token_ids)
 
 
-def test_a_row_of_three_turns_has_the_ids_of_the_turn_loop_too(problem, executor):
+def test_a_row_of_three_turns_has_the_same_ids_as_the_turn_loop(problem, executor):
     generator = MergingGenerator(script)
     turns = play(problem, generator, executor, COCOS, num_turns=3)
     transcript = (
@@ -162,13 +162,13 @@ def test_a_row_of_three_turns_has_the_ids_of_the_turn_loop_too(problem, executor
     assert prompt_ids(features) == list(turns[2].prompt_ids)
 
 
-def test_a_row_in_which_nothing_is_trained_is_refused(problem):
+def test_a_row_without_trained_tokens_is_an_error(problem):
     row = BoostRow(COCOS.first_turn(problem), "\ufeff")
     with pytest.raises(DataError, match="no trained token"):
         tokenize(row, lambda text, is_start: list(map(ord, text.replace("\ufeff", ""))))
 
 
-def test_a_row_that_is_too_long_is_refused_and_never_cut(encode):
+def test_a_row_that_is_too_long_is_an_error_and_never_truncated(encode):
     row = BoostRow("a [BEGIN]\n", "b\n[DONE]")
     length = len(tokenize(row, encode)["input_ids"])
     assert len(tokenize(row, encode, max_length=length)["input_ids"]) == length
@@ -201,7 +201,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "words"), [bad[1:] for bad in BAD_ROWS], ids=[bad[0] for bad in BAD_ROWS])
-def test_a_malformed_row_is_refused_by_file_line_and_remedy(tmp_path, row, words):
+def test_the_error_of_a_malformed_row_names_file_line_and_reason(tmp_path, row, words):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"prompt": "p", "completion": "c"}) + "\n" + json.dumps(row))
     with pytest.raises(DataError) as caught:
@@ -209,7 +209,7 @@ def test_a_malformed_row_is_refused_by_file_line_and_remedy(tmp_path, row, words
     assert str(caught.value).startswith(f"{path}:2: ") and words in str(caught.value)
 
 
-def test_a_file_without_rows_or_without_json_is_refused(tmp_path):
+def test_a_file_without_rows_or_without_json_is_an_error(tmp_path):
     for content, words in [("[]", "no rows in it; make some with"), ('[{"prompt":', "not valid JSON")]:
         path = tmp_path / "rows.json"
         path.write_text(content)

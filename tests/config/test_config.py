@@ -1,4 +1,4 @@
-"""Options: names old and new, files and flags, and what is refused in which words."""
+"""Options of every command: names and aliases, defaults, config files and flags, and error messages."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def options(config_type, *argv, **needed):
     return parse_options(config_type, "description", [*flags, *map(str, argv)])
 
 
-def refusal(config_type, *argv) -> str:
+def error_of(config_type, *argv) -> str:
     with pytest.raises(ValueError) as caught:
         options(config_type, *argv)
     message = str(caught.value)
@@ -33,7 +33,7 @@ def refusal(config_type, *argv) -> str:
     return message
 
 
-def written(tmp_path, text: str) -> Path:
+def write_config(tmp_path, text: str) -> Path:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     return path
@@ -74,19 +74,28 @@ def test_the_defaults_are_the_papers():
     assert (cocos.credit, cocos.gamma, cocos.num_turns, cocos.num_generations) == ("trajectory", 0.5, 2, 2)
     assert (cocos.learning_rate, cocos.lr_scheduler_type, cocos.max_steps) == (1e-5, "cosine", 1500)
     assert (cocos.temperature, cocos.beta, cocos.epsilon, cocos.reward) == (0.9, 0.01, 0.2, "fraction")
-    # 128 trajectories an update: 4 per device, accumulated 32 times
+    # 128 trajectories per update: 4 per device, accumulated 32 times
     assert cocos.per_device_train_batch_size * cocos.gradient_accumulation_steps == 128
     assert (boost.learning_rate, boost.lr_scheduler_type, boost.max_steps) == (2e-5, "cosine", 1000)
     assert (evaluation.temperature, evaluation.max_completion_length, evaluation.num_turns) == ([0.0], 512, 2)
 
 
-def test_dev_data_makes_the_best_checkpoint_that_of_the_last_turns_accuracy():
+def test_with_dev_data_the_best_checkpoint_has_the_best_accuracy_of_the_last_turn():
     args = options(CoCoSConfig, "--dev_data", "dev.jsonl", "--num_turns", 3)
     assert (
         args.metric_for_best_model == "eval_acc_t3" and args.greater_is_better and args.load_best_model_at_end
     )
     assert args.eval_strategy == args.save_strategy == "steps" and args.eval_steps == args.save_steps
     assert options(CoCoSConfig).eval_strategy == "no"
+
+
+def test_model_options_reach_from_pretrained_unless_model_init_kwargs_overrides_them():
+    args = options(CoCoSConfig, "--dtype", "bfloat16", "--model_revision", "v2")
+    expected = {"revision": "v2", "attn_implementation": None, "dtype": "bfloat16"}
+    assert args.model_init_kwargs == expected
+    words = ("--dtype", "bfloat16", "--model_init_kwargs", '{"dtype": "float16", "use_kernels": true}')
+    merged = options(BoostConfig, *words).model_init_kwargs
+    assert merged == expected | {"revision": "main", "dtype": "float16", "use_kernels": True}
 
 
 def test_the_few_shot_protocol_reads_its_problems(tmp_path):
@@ -98,31 +107,31 @@ def test_the_few_shot_protocol_reads_its_problems(tmp_path):
     assert prompt_protocol(options(EvalConfig)).prefix == ""
 
 
-# -- files --
+# -- config files --
 
 
-def test_a_file_sets_and_flags_override(tmp_path):
-    path = written(tmp_path, "gamma: 0.25\nnum_turns: 3\nlearning_rate: 1e-6\nbeta: 0\n")
+def test_flags_override_the_config_file(tmp_path):
+    path = write_config(tmp_path, "gamma: 0.25\nnum_turns: 3\nlearning_rate: 1e-6\nbeta: 0\n")
     args = options(CoCoSConfig, "--config", path, "--num_turns", 4)
     assert (args.gamma, args.num_turns, args.learning_rate, args.beta) == (0.25, 4, 1e-6, 0.0)
     assert options(CoCoSConfig, f"--config={path}").num_turns == 3
 
 
-def test_a_file_may_use_the_aliases_too(tmp_path):
+def test_a_config_file_may_use_the_aliases(tmp_path):
     args = options(
-        CoCoSConfig, "--config", written(tmp_path, "weight: 0.25\nrloo_k: 4\nwandb_run_name: first\n")
+        CoCoSConfig, "--config", write_config(tmp_path, "weight: 0.25\nrloo_k: 4\nwandb_run_name: first\n")
     )
     assert (args.gamma, args.num_generations, args.run_name) == (0.25, 4, "first")
     assert options(CoCoSConfig, "--config", tmp_path / "config.yaml", "--gamma", 1).gamma == 1.0
 
 
-def test_needed_options_may_come_from_the_file(tmp_path):
-    path = written(tmp_path, "model_name_or_path: m\ntest_data: t.jsonl\noutput_dir: out\n")
+def test_required_options_may_come_from_the_config_file(tmp_path):
+    path = write_config(tmp_path, "model_name_or_path: m\ntest_data: t.jsonl\noutput_dir: out\n")
     args = parse_options(EvalConfig, "description", ["--config", str(path)])
     assert (args.model_name_or_path, args.test_data, args.output_dir) == ("m", "t.jsonl", "out")
 
 
-# -- refusals: one line each, with what is wrong and what to do --
+# -- errors: one line each, with what is wrong and what to do --
 
 
 @pytest.mark.parametrize(
@@ -181,8 +190,8 @@ def test_needed_options_may_come_from_the_file(tmp_path):
         ),
     ],
 )
-def test_a_command_line_that_cannot_be_meant_is_refused(config_type, argv, words):
-    message = refusal(config_type, *argv)
+def test_a_wrong_command_line_raises_one_line_that_names_the_option(config_type, argv, words):
+    message = error_of(config_type, *argv)
     assert all(word in message for word in words), message
 
 
@@ -202,23 +211,23 @@ def test_a_command_line_that_cannot_be_meant_is_refused(config_type, argv, words
         ("", ["config.yaml", "must contain a YAML mapping"]),
     ],
 )
-def test_a_file_is_held_to_the_same_rules_as_flags(tmp_path, text, words):
-    message = refusal(CoCoSConfig, "--config", written(tmp_path, text))
+def test_a_config_file_is_checked_like_flags(tmp_path, text, words):
+    message = error_of(CoCoSConfig, "--config", write_config(tmp_path, text))
     assert all(word in message for word in words), message
 
 
-def test_vllm_is_told_to_stop_at_done():
+def test_vllm_stops_at_done():
     sampling = options(
         CoCoSConfig, "--use_vllm", "true", "--generation_kwargs", '{"seed": 7}'
     ).generation_kwargs
     assert sampling == {"seed": 7, "stop": ["[DONE]"], "include_stop_str_in_output": True}
 
 
-def test_a_kl_coefficient_per_turn_makes_the_parent_keep_a_reference():
+def test_a_kl_coefficient_per_turn_keeps_the_reference_model():
     assert options(CoCoSConfig, "--beta", 0, "--turn_betas", 0.25, 0.01).beta == 0.25
 
 
-# -- the files that we ship --
+# -- the files in configs/ --
 
 SHIPPED = sorted((ROOT / "configs").glob("*.yaml")) + sorted((ROOT / "configs" / "toy").glob("*.yaml"))
 SHIPPED.remove(ROOT / "configs" / "toy" / "study.yaml")  # scripts/study.py reads it, see test_study.py
@@ -232,7 +241,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
-def test_every_shipped_file_is_read_by_its_entry_point_and_takes_effect(path):
+def test_every_shipped_file_is_read_by_its_command_and_takes_effect(path):
     content = yaml.safe_load(path.read_text())
     config_type = next(reader for name, reader in READERS.items() if path.stem.startswith(name))
     needed = {name: value for name, value in NEEDED[config_type].items() if name not in content}
@@ -244,19 +253,19 @@ def test_every_shipped_file_is_read_by_its_entry_point_and_takes_effect(path):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
-def test_every_shipped_file_opens_with_what_it_is_and_how_long_it_takes(path):
+def test_every_shipped_file_starts_with_two_comment_lines(path):
     first, second, third = path.read_text().splitlines()[:3]
     assert first.startswith("# ") and second.startswith("# ") and not third.startswith("#")
 
 
-def test_what_the_laboratory_reads_is_there():
+def test_the_files_that_the_laboratory_reads_exist():
     for path in (ROOT / "configs" / "toy").glob("*.yaml"):
         for name, value in yaml.safe_load(path.read_text()).items():
             if name.endswith("_data") or name == "model_name_or_path":
                 assert (ROOT / value).exists(), f"{path}: {name}"
 
 
-def test_programs_wait_half_as_long_as_the_ranks_do_and_without_limit_where_there_is_one(monkeypatch):
+def test_programs_wait_for_half_of_the_ranks_timeout_and_without_limit_on_one_rank(monkeypatch):
     args = CoCoSConfig(output_dir="out", train_data="problems.jsonl", ddp_timeout=600)
     assert args.max_executor_wait_s is None
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -1,4 +1,4 @@
-"""--dry_run: what it prints, what it warns of, and that it neither loads weights nor writes anything."""
+"""--dry_run: its report and warnings; it neither loads weights nor writes files."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def problems_file(tmp_path_factory):
 
 
 def report(model, data, *flags) -> str:
-    """The report on a run with these flags, in this process."""
+    """Return the report of a dry run with these flags, made in this process."""
     needed = ["--model_name_or_path", str(model), "--train_data", str(data), "--output_dir", "nowhere"]
     args = parse_options(CoCoSConfig, "", [*needed, *FEW, "--report_to", "none", *flags])
     return dry_run(args, load_training_inputs(args))
@@ -53,7 +53,7 @@ def warnings_of(text: str) -> list[str]:
 
 
 @pytest.mark.processes
-def test_a_dry_run_needs_no_weights_and_leaves_nothing_behind(bare_base, problems_file, tmp_path):
+def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file, tmp_path):
     done = command(
         *(
             sys.executable,
@@ -84,7 +84,7 @@ def test_a_dry_run_needs_no_weights_and_leaves_nothing_behind(bare_base, problem
 def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
     [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "README.md").read_text(), re.M)
     done = command(
-        *(sys.executable, *shlex.split(line)),  # what cannot be fetched or made here is replaced
+        *(sys.executable, *shlex.split(line)),  # model and data that a test does not have are replaced
         *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),
         *("--output_dir", tmp_path / "out"),
     )
@@ -96,7 +96,7 @@ def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
 
 
 @pytest.mark.processes
-def test_under_deepspeed_one_rank_speaks_for_all(bare_base, problems_file, tmp_path):
+def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tmp_path):
     done = command(
         *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),
         *("--deepspeed", "configs/deepspeed/zero3.json", "--model_name_or_path", bare_base),
@@ -107,12 +107,12 @@ def test_under_deepspeed_one_rank_speaks_for_all(bare_base, problems_file, tmp_p
     assert (
         done.stdout.count("2 process(es), ZeRO stage 3 or FSDP; bytes per trained parameter: weights 2") == 1
     )
-    assert "930,816 parameters" in done.stdout  # whole, though ZeRO-3 would have cut them up
+    assert "930,816 parameters" in done.stdout  # all of them, although ZeRO-3 would have divided the model
     assert "updates of 16 trajectories (4 problems x 4)" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
-def test_boost_shows_the_first_row_of_each_turn_and_what_of_it_is_trained(bare_base, tmp_path):
+def test_the_boost_report_shows_the_first_row_of_each_turn_and_its_trained_part(bare_base, tmp_path):
     rows = [
         {"prompt": "double\n\n[BEGIN]", "completion": "def f(x):\n    return x\n[DONE]"},
         {"prompt": "double\n\n[BEGIN]\nWRONG\n[DONE]\n\n[CORRECT]", "completion": "RIGHT\n[DONE]"},
@@ -135,17 +135,17 @@ def test_boost_shows_the_first_row_of_each_turn_and_what_of_it_is_trained(bare_b
     assert "beyond the model's context of 1024" in warnings_of(text)[0]
 
 
-def test_a_model_or_data_that_are_not_there_stop_it(bare_base, problems_file):
+def test_a_missing_model_or_data_file_is_an_error(bare_base, problems_file):
     with pytest.raises(ValueError, match=r"\./nowhere: no such checkpoint directory"):
         report("./nowhere", problems_file, "--global_batch_size", "16")
     with pytest.raises(ValueError, match=r"nowhere\.jsonl: no such file"):
         report(bare_base, "nowhere.jsonl", "--global_batch_size", "16")
 
 
-def test_what_would_fail_is_said(bare_base, problems_file, tmp_path):
+def test_options_that_would_fail_are_warned_about(bare_base, problems_file, tmp_path):
     fine = ("--global_batch_size", "16")
     assert warnings_of(report(bare_base, problems_file, *fine)) == []
-    # 24 problems of 4 trajectories each are more than the 20 that there are
+    # 96 trajectories are 24 problems x 4, but there are only 20 problems
     [batch] = warnings_of(report(bare_base, problems_file, "--global_batch_size", "96"))
     assert "20 problems are fewer than the 24 that are sampled together" in batch
     [context] = warnings_of(report(bare_base, problems_file, *fine, "--num_turns", "40"))

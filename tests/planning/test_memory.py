@@ -1,4 +1,4 @@
-"""The paper estimate of memory: against the ZeRO paper, DeepSpeed's own, and real tensors."""
+"""Memory estimate, compared with the ZeRO paper, with DeepSpeed's estimator and with real tensors."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ BASE = ROOT / "data/toy/base"
 
 
 def bare(parameters: int) -> ModelShape:
-    """So many parameters and no module that is ever whole."""
+    """Return a shape with parameters but without a module that stage 3 would gather."""
     return ModelShape(parameters, 0, 1, 0, 0, 1, 1, 0, 0, 1)
 
 
@@ -44,13 +44,13 @@ def states(shape, layout):
 @pytest.mark.parametrize(
     ("stage", "num_gpus", "gb"), [(0, 1, 120), (1, 64, 31.4), (2, 64, 16.6), (3, 64, 1.9)]
 )
-def test_states_are_those_of_the_zero_paper(stage, num_gpus, gb):
+def test_states_equal_those_of_the_zero_paper(stage, num_gpus, gb):
     layout = Layout(ZERO_BF16, stage, num_gpus)
     assert states(bare(7_500_000_000), layout) / 1e9 == pytest.approx(gb, abs=0.05)
 
 
 @pytest.mark.parametrize("num_gpus", [1, 2, 8])
-def test_the_optimizers_step_needs_what_deepspeed_says(num_gpus):
+def test_the_optimizers_step_equals_deepspeeds_estimate(num_gpus):
     shape = bare(1_543_714_304)
     workload = Workload(0, 0, 0, 0, 0)
     two = phases(shape, Layout(ZERO_BF16, 2, num_gpus, has_reference=False), workload)["step"]
@@ -67,7 +67,7 @@ def test_the_optimizers_step_needs_what_deepspeed_says(num_gpus):
     assert sum(three) == pytest.approx(theirs + 2 * shape.parameters / num_gpus, abs=2)
 
 
-def test_the_laboratorys_model_takes_what_the_estimate_says():
+def test_the_states_of_a_real_model_equal_the_estimate():
     model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
     shape = model_shape(AutoConfig.from_pretrained(BASE))
     optimizer = torch.optim.AdamW(model.parameters())
@@ -82,7 +82,7 @@ def test_the_laboratorys_model_takes_what_the_estimate_says():
     assert shape.layer_parameters == sum(p.numel() for p in model.model.layers[0].parameters())
 
 
-def test_a_layers_parameters_and_adapters_are_counted_as_peft_makes_them(tiny_model):
+def test_adapter_parameters_equal_those_that_peft_creates(tiny_model):
     adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     shape = model_shape(AutoConfig.from_pretrained(tiny_model), adapter)
     model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.bfloat16), adapter)
@@ -92,7 +92,7 @@ def test_a_layers_parameters_and_adapters_are_counted_as_peft_makes_them(tiny_mo
     assert weight_bytes(shape, Layout(FLOAT32, base_weights=2)) == sum(p.nbytes for p in model.parameters())
 
 
-def test_the_cache_takes_what_a_real_one_does():
+def test_the_cache_estimate_equals_a_real_cache():
     model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
     cache = DynamicCache(config=model.config)
     model(input_ids=torch.ones(3, 7, dtype=torch.long), past_key_values=cache)
@@ -101,7 +101,7 @@ def test_the_cache_takes_what_a_real_one_does():
 
 
 def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoints: bool) -> int:
-    """Memory that the decoder keeps for its backward pass, parameters aside."""
+    """Return the bytes that the decoder keeps for its backward pass, without parameters."""
     model = AutoModelForCausalLM.from_config(config, dtype=dtype).train()
     if checkpoints:
         model.gradient_checkpointing_enable()
@@ -111,7 +111,7 @@ def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoint
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         place = tensor.untyped_storage().data_ptr()
         if place not in parameters:
-            kept[place] = tensor  # holding it, so that its place is not given to another
+            kept[place] = tensor  # the reference keeps its memory from being reused
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -121,7 +121,7 @@ def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoint
 
 
 @pytest.mark.parametrize(("dtype", "element"), [(torch.bfloat16, 2), (torch.float32, 4)])
-def test_activations_are_those_that_autograd_keeps(dtype, element):
+def test_activations_equal_those_that_autograd_keeps(dtype, element):
     def config(layers: int) -> LlamaConfig:
         return LlamaConfig(
             vocab_size=64, hidden_size=64, intermediate_size=160, num_hidden_layers=layers,
@@ -143,9 +143,9 @@ QWEN = ModelShape(1_543_714_304, 46_797_824, 28, 1536, 8960, 12, 2, 128, 151_936
 
 def test_one_phase_by_hand():
     layout = Layout(ZERO_BF16, zero_stage=2, num_gpus=8)
-    found = phases(QWEN, layout, Workload(16, 32, 8, prompt=900, answer=512))
+    memory = phases(QWEN, layout, Workload(16, 32, 8, prompt=900, answer=512))
     p = 1_543_714_304
-    update = found["update"]
+    update = memory["update"]
     assert update.weights == update.reference == 2 * p
     assert update.optimizer == 12 * p / 8 and update.gradients == 2 * p / 8 and update.cache == 0
     # bfloat16: a layer keeps 4 h + 2 * 1536 + 2 * 256 + 4 * 8960 numbers and 2 h in float32
@@ -153,10 +153,10 @@ def test_one_phase_by_hand():
     assert update.activations == 8 * 1412 * (28 * 1536 * 2 + 2 * layer)
     # 4,096 answer tokens: two tiles of 4,096 x 32,768 in bfloat16, hidden and head gradients in float32
     assert update.logits == 2 * 4096 * 32768 * 2 + 4096 * 1536 * 4 + 151_936 * 1536 * 4
-    assert found["rollout"].cache == 16 * 1412 * 28_672
-    assert found["rollout"].logits == 16 * 151_936 * 12
-    assert found["step"].gradients == (2 + 4) * p / 8
-    assert peak(found) == max(sum(phase) for phase in found.values()) + OVERHEAD
+    assert memory["rollout"].cache == 16 * 1412 * 28_672
+    assert memory["rollout"].logits == 16 * 151_936 * 12
+    assert memory["step"].gradients == (2 + 4) * p / 8
+    assert peak(memory) == max(sum(phase) for phase in memory.values()) + OVERHEAD
 
 
 def test_sampling_under_stage_3_gathers_the_weights():
@@ -167,7 +167,7 @@ def test_sampling_under_stage_3_gathers_the_weights():
     assert reference_bytes(QWEN, layout) == 2 * QWEN.parameters / 8
 
 
-def test_without_zero_every_gpu_pays_for_all_and_for_the_buckets():
+def test_without_zero_every_gpu_holds_everything_and_the_buckets():
     one, two = Layout(AUTOCAST), Layout(AUTOCAST, num_gpus=2)
     assert gradient_bytes(bare(10), two) == 2 * gradient_bytes(bare(10), one) == 80
     assert optimizer_bytes(bare(10), two) == optimizer_bytes(bare(10), one) == 80
@@ -184,5 +184,5 @@ def test_an_adapter_needs_no_reference_and_a_quantized_base_half_a_byte():
     assert head_bytes(shape, layout, 100) < head_bytes(QWEN, layout, 100)  # its head has no gradients
 
 
-def test_a_run_fits_only_below_what_the_allocator_can_fill():
+def test_a_run_fits_only_below_the_usable_share_of_the_card():
     assert fits(22.7 * GIB, 24) and not fits(22.9 * GIB, 24)

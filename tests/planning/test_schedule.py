@@ -1,4 +1,4 @@
-"""Updates, tokens, seconds and processors, by hand; and the page and recipes that quote them."""
+"""Updates, tokens, seconds and processors, calculated by hand; and the page and recipes that quote them."""
 
 import importlib.util
 import sys
@@ -34,11 +34,11 @@ SCHEDULE = Schedule(
 )
 
 
-def test_a_transcript_grows_by_answer_and_instruction():
+def test_each_turn_adds_an_answer_and_an_instruction():
     assert prompt_lengths(first=100, answer=50, instruction=10, turns=3) == [100, 160, 220]
 
 
-def test_what_an_update_is_made_of():
+def test_rows_and_programs_of_an_update():
     assert (SCHEDULE.rows, SCHEDULE.programs) == (256, 256)
     assert replace(SCHEDULE, turns=3, trained_turns=1).rows == 128  # credit `last`
     assert replace(SCHEDULE, turns=3, trained_turns=1).programs == 384
@@ -47,7 +47,7 @@ def test_what_an_update_is_made_of():
 @pytest.mark.parametrize(
     ("problems", "rollout", "updates_per_rollout"), [(374, 64, 1), (374, 128, 2), (63, 64, 1), (128, 64, 3)]
 )
-def test_a_pass_is_as_long_as_trls_sampler_makes_it(problems, rollout, updates_per_rollout):
+def test_a_pass_has_as_many_updates_as_trls_sampler_yields(problems, rollout, updates_per_rollout):
     group = 2
     schedule = replace(
         SCHEDULE,
@@ -64,19 +64,19 @@ TINY = ModelShape(10**6, 0, 2, 0, 0, 1, 1, 0, 0, 1)
 
 
 def test_seconds_by_hand():
-    card = Card("slow", 1, tflops=1e-3 / UTILISATION, tb_s=1.0)  # 1e9 operations a second
+    card = Card("slow", 1, tflops=1e-3 / UTILISATION, tb_s=1.0)  # 1e9 operations per second
     layout = Layout(num_gpus=2)
     seconds = seconds_per_update(TINY, layout, SCHEDULE, card, [100, 160], answer=50, rollout_rows=16)
-    # 64 trajectories a GPU: 4 batches of 50 steps of two layers' launches a turn, and 2e6 operations a token
+    # 64 trajectories per GPU: 4 batches of 50 steps with two layers' launches per turn, and 2e6 operations per token
     assert seconds.rollout == pytest.approx(2 * 4 * 50 * 2 * LAUNCH_S + 64 * 260 * 2e6 / 1e9)
     tokens = 64 * 2 * (160 + 50)
     assert seconds.scoring == pytest.approx(tokens * 2 * 2e6 / 1e9)  # policy and reference
-    assert seconds.update == pytest.approx(tokens * 8e6 / 1e9)  # forward, again, backward
+    assert seconds.update == pytest.approx(tokens * 8e6 / 1e9)  # forward, repeated forward, backward
     assert seconds.total == pytest.approx(sum(seconds))
 
 
-def test_sampling_takes_as_long_as_reading_the_weights_where_that_is_longer():
-    card = Card("narrow", 1, tflops=1e6, tb_s=1e-6)  # a megabyte a second: 2 MB of weights take two
+def test_a_step_takes_as_long_as_reading_the_weights_if_that_is_longer():
+    card = Card("narrow", 1, tflops=1e6, tb_s=1e-6)  # 1 MB per second, so 2 MB of weights take two seconds
     seconds = seconds_per_update(TINY, Layout(), SCHEDULE, card, [1], answer=10, rollout_rows=128)
     assert seconds.rollout == pytest.approx(10 * 2.0, rel=1e-3)
 
@@ -97,7 +97,7 @@ def test_what_is_not_computed_takes_no_time():
     assert scoring[0] == pytest.approx(2 * scoring[1])
 
 
-def test_operations_per_token_are_those_that_torch_counts():
+def test_operations_per_token_equal_those_that_torch_counts():
     model = AutoModelForCausalLM.from_pretrained(ROOT / "data/toy/base", dtype=torch.float32)
     with FlopCounterMode(display=False) as counter:
         model(input_ids=torch.ones(4, 64, dtype=torch.long)).logits.sum().backward()
@@ -105,14 +105,14 @@ def test_operations_per_token_are_those_that_torch_counts():
     assert counter.get_total_flops() == pytest.approx(6 * parameters * 4 * 64, rel=0.15)
 
 
-def test_programs_that_time_out_decide_about_the_processors():
+def test_programs_that_time_out_determine_the_number_of_workers():
     assert executor_cores(64, seconds=14, timeout_s=10) == 1  # 12.9 processor seconds
     assert executor_cores(64, seconds=5, timeout_s=10) == 3
     assert executor_cores(64, seconds=5, timeout_s=10, timeout_share=0) == 1  # 0.1 processor seconds
     assert executor_cores(4, seconds=0.001, timeout_s=10) == 4  # more workers than programs would idle
 
 
-# Totals as the checkpoints' pages on the hub give them.
+# The totals on the checkpoints' pages on the hub.
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
@@ -127,12 +127,12 @@ def test_the_recipes_models_have_their_published_size(name, parameters):
 
 
 @pytest.mark.parametrize("table", scaling.TABLES, ids=lambda table: table.__name__)
-def test_the_pages_tables_are_what_the_code_reckons(table):
+def test_the_tables_of_the_page_equal_the_estimates(table):
     assert table() in PAGE
 
 
 @pytest.mark.parametrize("name", scaling.CONFIGS)
-def test_the_recipes_head_says_the_hours_that_the_code_reckons(name):
+def test_the_hours_in_the_recipes_equal_the_estimates(name):
     boost = (ROOT / f"configs/boost_{name}.yaml").read_text().splitlines()[1]
     cocos = (ROOT / f"configs/cocos_{name}.yaml").read_text().splitlines()[1]
     assert f"One GPU with 80 GB and ZeRO-2: {scaling.boost_hours(name, scaling.A100, 1):.1f} hours" in boost
