@@ -1,0 +1,32 @@
+"""Attempts: rejection sampling of corrections, and the verdict on hidden tests."""
+
+from dataclasses import replace
+
+from boost.attempts import Attempt, sample_attempts
+from cocos.generation.scripted import ScriptedGenerator
+from cocos.prompts import answer, protocol
+
+RIGHT, WRONG = "def double(x):\n    return 2 * x", "def double(x):\n    return x * x"
+COCOS = protocol("cocos")
+
+
+def sample(problems, script, executor, **numbers):
+    return sample_attempts(
+        problems, ScriptedGenerator(script), executor, COCOS, temperature=1.0, max_infra_share=0.0, **numbers
+    )
+
+
+def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(problem, executor):
+    easy = replace(problem, task_id="easy", text="Easy: double a number.")
+
+    def script(prompt: str) -> str:
+        return answer(RIGHT if "Easy" in prompt or "There might be an error" in prompt else WRONG)
+
+    made = sample([problem, easy], script, executor, num_samples=2, num_corrections=3)
+    assert made == [Attempt("1", WRONG, False, (RIGHT,))] * 2 + [Attempt("easy", RIGHT, True)] * 2
+
+
+def test_an_attempt_that_fails_a_hidden_test_is_wrong(problem, executor):
+    hiding = replace(problem, test_list=problem.test_list[:1], hidden_test_list=problem.test_list[1:])
+    [made] = sample([hiding], lambda _: answer(WRONG), executor, num_samples=1, num_corrections=0)
+    assert made.is_right is False  # 2 * 2 == 2 ** 2, so the visible test alone would pass

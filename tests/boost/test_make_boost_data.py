@@ -1,0 +1,42 @@
+"""scripts/make_boost_data.py as a command: interrupted and continued, and with contradictory options."""
+
+import json
+
+import pytest
+
+from tests.support.commands import complaint, succeed
+from tests.support.paths import TOY
+
+
+def make(problems, output, *words):
+    return (
+        *("python", "scripts/make_boost_data.py", "--model_name_or_path", TOY / "base"),
+        *("--train_data", problems),
+        *("--output", output, "--max_completion_length", 48, "--temperature", 1.0, *words),
+    )
+
+
+@pytest.mark.processes
+def test_a_continued_run_writes_what_an_uninterrupted_run_writes(problems_file, tmp_path):
+    words = ("--batch_size", 2, "--corrections", "any", "--num_corrections", 2, "--pairs_per_problem", 1)
+    done = succeed(*make(problems_file, tmp_path / "rows.json", *words))
+    assert "tokens per row: median" in done.stdout and "keep a right attempt" in done.stdout
+    whole, log = (tmp_path / "rows.json").read_bytes(), tmp_path / "rows.json.attempts.jsonl"
+    attempts = log.read_bytes()
+    rows = json.loads(whole)
+    # In the README's format, prompts end with the marker.
+    assert {row["prompt"].rsplit("\n", 1)[-1] for row in rows} == {"[BEGIN]", "[CORRECT]"}
+    # An interrupted log: the header, the first of three batches, and a torn line.
+    log.write_bytes(b"\n".join(attempts.split(b"\n")[:2]) + b"\n[{")
+    (tmp_path / "rows.json").unlink()
+    succeed(*make(problems_file, tmp_path / "rows.json", *words))
+    assert (tmp_path / "rows.json").read_bytes() == whole and log.read_bytes() == attempts
+
+
+@pytest.mark.processes
+def test_options_without_effect_or_out_of_range_are_errors(problems_file, tmp_path):
+    line = complaint(
+        *make(problems_file, tmp_path / "r", "--corrections", "reference", "--num_corrections", 1)
+    )
+    assert "--num_corrections has no effect with --corrections reference" in line
+    assert "it must lie in [0, 1]" in complaint(*make(problems_file, tmp_path / "r", "--keep_share", 1.5))
