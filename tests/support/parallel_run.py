@@ -62,8 +62,8 @@ class Recorded:
 
 class SeededTrainer(Recorded, CoCoSTrainer):
     @contextmanager
-    def _generator(self, temperature):
-        with super()._generator(temperature) as generator:
+    def generator(self):
+        with super().generator() as generator:
             yield SeededGenerator(generator)
 
 
