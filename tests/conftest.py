@@ -121,6 +121,7 @@ def make_trainer(tmp_path, executor):
     ):
         options = {
             "output_dir": str(tmp_path / "out"),
+            "model_name_or_path": "data/toy/base",
             "train_data": "data/toy/train.jsonl",
             "credit": "turn",
             "num_generations": 4,

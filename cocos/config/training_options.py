@@ -50,8 +50,9 @@ class TrainingOptions(ModelConfig):
             ValueError: An option is missing or two options contradict each other.
 
         """
-        if not self.train_data:
-            raise ValueError("--train_data is missing; see --help")
+        for name in ("model_name_or_path", "train_data"):
+            if not getattr(self, name):
+                raise ValueError(f"--{name} is missing; see --help")
         if self.enable_jit_checkpoint:
             raise ValueError(
                 "--enable_jit_checkpoint is not needed: SIGTERM always ends a run with a checkpoint after "

@@ -178,6 +178,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
         (CoCoSConfig, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
         (CoCoSConfig, ["--train_data", ""], ["--train_data is missing; see --help"]),
+        (CoCoSConfig, ["--model_name_or_path", ""], ["--model_name_or_path is missing; see --help"]),
         (BoostConfig, ["--train_data", ""], ["--train_data is missing; see --help"]),
         (EvalConfig, ["--test_data", ""], ["--test_data is missing; see --help"]),
         (EvalConfig, ["--batch_size", "0"], ["--batch_size is 0; give 1 or more"]),
@@ -266,7 +267,7 @@ def test_the_files_that_the_laboratory_reads_exist():
 
 
 def test_programs_wait_for_half_of_the_ranks_timeout_and_without_limit_on_one_rank(monkeypatch):
-    args = CoCoSConfig(output_dir="out", train_data="problems.jsonl", ddp_timeout=600)
+    args = options(CoCoSConfig, "--ddp_timeout", 600)
     assert args.max_executor_wait_s is None
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert args.max_executor_wait_s == 300

@@ -43,7 +43,14 @@ def test_every_trained_arm_has_a_curve_of_thirty_updates():
 def test_every_arm_is_made_of_options_that_exist(name):
     arm = ARMS["arms"][name]
     for stage in arm.get("stages", []):
-        words = ["--config", str(ROOT / "configs/toy/cocos.yaml"), "--output_dir", "x"]
+        words = [
+            "--config",
+            str(ROOT / "configs/toy/cocos.yaml"),
+            "--output_dir",
+            "x",
+            "--model_name_or_path",
+            "m",
+        ]
         for option, value in stage.items():
             words += [f"--{option}", *map(str, value if isinstance(value, list) else [value])]
         args = parse_options(CoCoSConfig, "", words)

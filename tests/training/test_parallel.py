@@ -248,4 +248,9 @@ def test_the_ranks_of_a_machine_share_its_processors(monkeypatch, variable):
 def test_deepspeed_without_its_launcher_is_refused(monkeypatch):
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     with pytest.raises(ValueError, match="--deepspeed needs its launcher"):
-        CoCoSConfig(output_dir="out", train_data="t.jsonl", deepspeed="configs/deepspeed/zero2.json")
+        CoCoSConfig(
+            output_dir="out",
+            model_name_or_path="m",
+            train_data="t.jsonl",
+            deepspeed="configs/deepspeed/zero2.json",
+        )
