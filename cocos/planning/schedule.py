@@ -40,7 +40,7 @@ A100 = Card("A100, 80 GB", 80, 312, 2.0)
 
 @dataclass(frozen=True)
 class Schedule:
-    """What one update consists of, over all GPUs.
+    """Contents of one update, over all GPUs.
 
     Attributes:
         problems: Problems in the training file.
