@@ -12,26 +12,26 @@ The method, in reading order; standard library only:
 
 What the method calls:
 
-    executor/        untrusted code + tests -> one verdict per test; judging, sandboxes
+    executor/        untrusted programs and tests -> one verdict per test; judging, sandboxes
     generation/      prompt ids -> completions: transformers, vLLM, TRL's engines, endpoints, scripted
 
 What uses the method:
 
-    training/        CoCoSTrainer on TRL's RLOOTrainer, callbacks, checkpoints, logged metrics
+    training/        CoCoSTrainer (a subclass of TRL's RLOOTrainer), callbacks, checkpoints, logged metrics
     evaluation/      a run of test.py: samples.jsonl and its schema, resuming, given answers
     report/          tables, charts, report.html, comparison of runs
-    planning/        memory, time and warnings of a run before it starts
+    planning/        estimated memory and time of a run, and warnings before it starts
     dataprep/        public sets and own files -> checked MBPP-format problems
     config/          the options of every command
 
-What all share:
+What all of them share:
 
-    entry_point.py   user errors -> one line and an exit status
-    distributed.py   ranks: their number, their share of problems and processors, sharded weights
+    entry_point.py   print user errors as one line, and exit with a status
+    distributed.py   the number of ranks, a rank's share of problems and processors, sharded weights
     files/           JSON lines, durable writes, run.json, Markdown tables
     syntax.py        thread-safe parsing of Python source
 
-`pyproject.toml` states which of these may import which (import-linter).
+import-linter checks which of these may import which; the contracts are in `pyproject.toml`.
 """
 
 __version__ = "0.1.0"

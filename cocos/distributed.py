@@ -1,4 +1,4 @@
-"""Division of a run among its ranks: batch, problems, processors and weights.
+"""Ranks of a distributed run: their number, their share of problems and processors, and sharded weights.
 
 Reads the environment that launchers (torchrun, accelerate, deepspeed) set. Does not know problems, prompts or
 rewards.
@@ -39,13 +39,13 @@ def num_processors() -> int:
 
 
 def connect_deepspeed(deepspeed: object, use_cpu: bool) -> None:
-    """Initialise DeepSpeed's communication where transformers does not: on processors.
+    """Initialise DeepSpeed's communication on CPUs, where transformers does not.
 
     Call it before the model is loaded, because ZeRO-3 divides the weights among the ranks while they are
     loaded.
 
     Args:
-        deepspeed: The value of --deepspeed; without one, nothing is done.
+        deepspeed: The value of --deepspeed. If it is empty, the call has no effect.
         use_cpu: True if the run uses no accelerator. On accelerators, accelerate connects DeepSpeed.
 
     """
@@ -56,11 +56,11 @@ def connect_deepspeed(deepspeed: object, use_cpu: bool) -> None:
 
 
 def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
-    """Return one rank's consecutive items, equally many for every rank.
+    """Return one rank's consecutive items; every rank gets the same number.
 
-    If the items run out, they start again with the first. Under ZeRO-3 and FSDP, ranks wait for each other at
-    every forward pass, so none may have fewer items than the others. The shares of all ranks, concatenated,
-    are the items followed by the repeated ones.
+    Under ZeRO-3 and FSDP the ranks wait for each other at every forward pass, so no rank may have fewer items
+    than another. The last ranks therefore repeat items from the start of the list. The shares of all ranks,
+    concatenated, are the whole list followed by the repeated items.
 
     Example: rank 1 of 2 gets items 3, 4, 0 of the items 0 to 4.
     """
@@ -72,7 +72,7 @@ def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
 def whole_weights(model: nn.Module, accelerator: Accelerator) -> Iterator[None]:
     """Keep the weights of an FSDP2 model gathered between the forward passes inside the context.
 
-    Otherwise sampling would gather them again for every token. Other models are not changed.
+    Without this, sampling gathers them again for every token. Models that are not sharded are not changed.
     """
     shards = [module for module in model.modules() if isinstance(module, FSDPModule)]
     for shard in shards:

@@ -1,6 +1,6 @@
-"""The frame of every command: user errors become one line and an exit status.
+"""Runner of every command: prints user errors as one line and sets the exit status.
 
-Imports neither torch nor the configuration, so that light commands can use it.
+Imports neither torch nor the configuration, so that commands without a model start fast.
 """
 
 import os
@@ -15,11 +15,11 @@ USER_ERRORS = (ValueError, OSError, ImportError, ExecutorError)
 
 
 def run_command(main: Callable[[], int | None]) -> NoReturn:
-    """Call a command's main function and exit with its status.
+    """Call a command's main function and exit the process.
 
     The exit status is 0 if `main` returns None, otherwise the number that it returns; 2 after an error that
     the user can fix, which is printed as one line; 130 after Ctrl-C. With COCOS_TRACEBACK=1 in the
-    environment, an error keeps its traceback.
+    environment, a user error is raised with its traceback.
     """
     try:
         status = main()

@@ -1,8 +1,8 @@
 """Confidence intervals of shares and differences, and paired tests between two evaluations.
 
-Pure functions of outcomes per problem. Sources: Wilson, JASA 22 (1927); Kish, Survey Sampling (1965),
-for several samples per problem; McNemar, Psychometrika 12 (1947), in its exact form; the percentile bootstrap
-of Efron & Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+Pure functions of outcomes per problem. Sources: Wilson, JASA 22 (1927); Kish, Survey Sampling (1965), for
+several samples per problem; McNemar, Psychometrika 12 (1947), in its exact form; Efron & Tibshirani, An
+Introduction to the Bootstrap (1993), chapter 13, for the percentile bootstrap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,12 +41,12 @@ def wilson(successes: float, n: float) -> Estimate:
 def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
     """Return the share of True among the samples of all problems, with a Wilson interval.
 
-    Samples of one problem are correlated, so n is the effective sample size p (1 - p) / variance of the mean
-    (Kish 1965), at least the number of problems and at most the number of samples. Example: two samples each
-    of 100 problems, always equal, count as 100.
+    Samples of one problem are correlated, so the interval uses the effective sample size (Kish 1965):
+    p (1 - p) divided by the variance of the mean, at least the number of problems and at most the number of
+    samples. Example: 100 problems with two samples each that always agree count as 100 samples, not 200.
 
     Args:
-        outcomes_P_K: The samples of each problem.
+        outcomes_P_K: Whether each sample of each problem is right.
 
     """
     num_samples = sum(map(len, outcomes_P_K))
@@ -59,13 +59,13 @@ def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
 
 
 def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
-    """Return the mean of 1 (gained), -1 (lost) and 0 over all samples, with its Wald interval.
+    """Return the mean of the changes 1 (gained), -1 (lost) and 0 over all samples, with its Wald interval.
 
     With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
     lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
 
     Args:
-        changes_P_K: The samples of each problem.
+        changes_P_K: The change of each sample of each problem.
 
     """
     delta, variance = _mean_and_variance(changes_P_K)
@@ -82,7 +82,7 @@ def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Comparison:
-    """Difference between a run and its baseline over the problems that both have scored.
+    """Difference between a run and its baseline over the problems scored in both.
 
     Attributes:
         num_problems: Number of common problems.

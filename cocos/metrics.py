@@ -1,7 +1,7 @@
 """Metrics of self-correction: accuracy per turn, changes between turns, pass@k, error types, fix rates.
 
 Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
-exactly. A trajectory in which the executor or endpoint failed has no score; it is excluded and counted.
+exactly. A trajectory in which the executor or the endpoint failed is not scored, but counted separately.
 Intervals come from `cocos.estimates`.
 """
 
@@ -14,7 +14,7 @@ from cocos.estimates import Estimate, change, share
 from cocos.executor import ExecutionResult, Status
 from cocos.trajectories import Trajectory
 
-NOTHING_SCORED = "no scored trajectories: every one met an executor failure"
+NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -75,8 +75,8 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return pass@k of each turn, averaged over problems.
 
-    k is 1, 2, 4, ... up to the smallest number of scored samples of a problem: beyond it the estimator is not
-    defined for every problem.
+    k is 1, 2, 4, ... up to the smallest number of scored samples of any problem. For a larger k the estimator
+    is not defined for every problem.
 
     Raises:
         ValueError: No trajectory is scored.
@@ -110,7 +110,7 @@ def error_type(result: ExecutionResult) -> str | None:
 
 
 class FixRate(NamedTuple):
-    """Programs with one error type.
+    """Number of programs with one error type, and how many of them were fixed.
 
     Attributes:
         failed: Number of programs with this error at a turn.
@@ -123,7 +123,7 @@ class FixRate(NamedTuple):
 
 
 def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate]]:
-    """Return error type -> FixRate, most frequent first, for each pair of neighbouring turns (`t1_t2`)."""
+    """Return the FixRate of each error type, most frequent first, per pair of turns (`t1_t2`)."""
     rates: dict[str, dict[str, FixRate]] = {}
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(

@@ -1,6 +1,6 @@
 """Programming problems in MBPP format: reading, checking and writing rows.
 
-Does not know file encodings (`cocos.files.json_lines`), how code is run or how a problem becomes a prompt.
+Does not know file encodings (`cocos.files.json_lines`), the executor or prompts.
 """
 
 import json
@@ -20,9 +20,9 @@ class Problem:
     """One programming task with unit tests (MBPP, arXiv 2108.07732).
 
     Attributes:
-        task_id: Unique within its file; the row number (from 1) where the row has none.
+        task_id: Unique within its file. A row without one gets its row number, from 1.
         text: Description of what the program should do.
-        test_list: Visible tests, at least one. Each is one statement or more and gets its own verdict.
+        test_list: Visible tests, at least one. A test is one or more statements and gets its own verdict.
         code: Reference solution, or "".
         test_setup_code: Code that runs after the candidate's code and before the tests; it may use what the
             candidate defines.
@@ -31,7 +31,7 @@ class Problem:
             results exclude them.
         hidden_test_list: Tests that are scored but never shown to the model, so that it cannot fit its
             program to them.
-        entry_point: Name of the function under test, or "" if the source does not name it.
+        entry_point: Name of the function under test, or "" if it is unknown.
         buggy_code: Program to repair (HumanEvalFix), or "".
 
     """
@@ -75,7 +75,7 @@ def load_problems(path: str | Path) -> list[Problem]:
             raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
         problems[problem.task_id] = problem
     if not problems:
-        raise DataError(f"{path}: no problems in it; expected one MBPP-format row or more")
+        raise DataError(f"{path}: contains no problems; expected one MBPP-format row or more")
     return list(problems.values())
 
 
@@ -107,11 +107,11 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
 
 
 def problem_from_row(row: object, place: Place) -> Problem:
-    """Validate a row field by field and return its problem.
+    """Return the problem in a row after validating every field.
 
     Args:
         row: The parsed JSON value.
-        place: Named in error messages; its number is the task_id of a row without one.
+        place: File and number of the row, for error messages. The number is the task_id of a row without one.
 
     Raises:
         DataError: A field is missing, has the wrong type, or has an unusable value.
@@ -164,7 +164,7 @@ def _string(row: dict, field: str, place: Place, required: bool = False) -> str:
     if not isinstance(value, str):
         raise DataError(f"{place}: field {field!r} is {type(value).__name__}; expected a string")
     if required and not value.strip():
-        raise DataError(f"{place}: field 'text' is missing or empty; say in words what the program should do")
+        raise DataError(f"{place}: field 'text' is missing or empty; describe what the program should do")
     return _clean(value, field, place)
 
 

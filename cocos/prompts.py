@@ -1,7 +1,7 @@
-"""Every word the model sees, and the extraction of a program from a completion.
+"""All text that the model sees, and the extraction of a program from a completion.
 
 The wording is an interface: the released CoCoS checkpoints were trained on exactly these characters, and
-golden tests pin them. Does not know tokens, transcripts or how programs are run.
+golden tests compare them. Does not know tokens or how programs are run.
 """
 
 import re
@@ -41,7 +41,7 @@ class PromptProtocol:
 
     Attributes:
         name: One of `PROTOCOLS`.
-        first_ending: End of turn 1's message: the marker that opens the answer, or the requested format.
+        first_ending: End of turn 1's message: the marker before the completion, or a request for a format.
         later_ending: End of the messages of turns 2..T.
         instruction: Request of turns 2..T.
         prefix: Solved problems before turn 1 (few-shot examples), or "".
@@ -64,16 +64,16 @@ class PromptProtocol:
         return f"{self.prefix}{task}{request}\n\n{self.first_ending}"
 
     def answer(self, code: str) -> str:
-        """Return a program in the format in which the model should write it."""
+        """Return a program in the format that the protocol expects of a completion."""
         return f"```python\n{code.strip(chr(10))}\n```" if self.is_chat else answer(code)
 
     def later_turn(self, is_closed: bool = True, feedback: str = "") -> str:
-        """Return the message of turns 2..T. A plain transcript is extended by exactly this text.
+        """Return the message of turns 2..T. In a plain transcript it follows the completion directly.
 
         Args:
-            is_closed: The previous answer ended with [DONE]. If it was truncated, a plain transcript gets the
-                missing marker, so that every answer in it looks finished.
-            feedback: Text about the previous answer that goes before the instruction, or "".
+            is_closed: The previous completion contains [DONE]. If not, a plain transcript gets the missing
+                marker, so that all completions in it end in the same way.
+            feedback: Text about the previous program, placed before the instruction; "" for none.
 
         """
         feedback = f"{feedback}\n\n" if feedback else ""
@@ -121,7 +121,7 @@ def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
 
 
 def answer(code: str) -> str:
-    """Return a program as an answer: the code, then [DONE] on the next line."""
+    """Return the completion of a plain transcript: the code, then [DONE] on the next line."""
     return f"{code.strip(chr(10))}\n{DONE}"
 
 
@@ -133,12 +133,12 @@ def passes_visible_tests(problem: Problem, result: ExecutionResult) -> bool:
 
 
 def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, max_chars: int) -> str:
-    """Return the text that tells the model how its program did on the visible tests, or "" for none.
+    """Return the text that reports the previous program's results on the visible tests, or "" for none.
 
     Args:
         mode: `verdict` says how many visible tests pass. `error` also quotes the first one that fails, with
             the expected and the actual value, or the exception's last line.
-        max_chars: Longest quotation of the test, and of the error, in characters.
+        max_chars: Maximum length of the quoted test, and of the quoted error, in characters.
 
     Example:
         "The program above passes 1 of the 3 tests. This one fails:\\n\\nassert f(2) == 4\\n\\nExpected 4,
@@ -208,7 +208,7 @@ def extract_code(completion: str) -> str:
 
 
 def _after_echo(text: str) -> str:
-    """Drop an echoed opening marker, or everything after a marker that follows the program."""
+    """Return the text after an echoed opening marker, or the text before a marker that follows a program."""
     for marker in (BEGIN, CORRECT):
         before, found, after = text.partition(marker)
         if found:

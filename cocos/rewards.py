@@ -4,9 +4,12 @@
 Read from top to bottom: verdicts -> r_t (`turn_reward`) -> returns of the trained turns (`turn_returns`) ->
 advantages (`leave_one_out`) -> the weight of every row in the loss (`row_advantages`).
 
-Notation: T turns, K trained turns, G trajectories (a *group*) per prompt, P prompts, B = P * G trajectories;
-r_t is the reward of turn t and r_0 = 0. Nested lists carry their axes as a suffix: `rewards_P_G_T`. None is
-"no reward": the executor failed. It is never 0, and what depends on it stays out of baselines and training.
+Notation: T turns, K trained turns, P prompts, G trajectories per prompt, B = P * G trajectories. The G
+trajectories of a prompt are a *group*, and *siblings* of each other. r_t is the reward of turn t, r_0 = 0.
+G_t is the return of turn t, G_i that of trajectory i. Nested lists are named by their axes: `rewards_P_G_T`.
+
+None means that the executor failed, so there is no reward. It is never treated as 0: a return that depends on
+it is None too, is excluded from the siblings' baselines, and gets advantage 0.
 """
 
 from collections.abc import Sequence
@@ -55,7 +58,7 @@ class Score(NamedTuple):
 
     Attributes:
         rewards_T: r_t of every turn.
-        kl_K: k1 estimate of the KL to the reference of each trained turn, summed over its tokens.
+        kl_K: KL to the reference of each trained turn, as the sum of log(pi / pi_ref) over its tokens (k1).
 
     """
 
@@ -88,7 +91,7 @@ def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float
 def accumulated_reward(rewards_T: Sequence[float], gamma: float) -> float:
     """Return R = sum_{t=1..T} gamma^(T-t) * (r_t - r_{t-1}), the accumulated reward of CoCoS.
 
-    Example: r = (0.2, 1.0), gamma = 0.5: 0.5 * 0.2 + (1.0 - 0.2) = 0.9.
+    Example: r = (0.2, 1.0), gamma = 0.5 -> 0.5 * (0.2 - 0) + (1.0 - 0.2) = 0.9.
     """
     num_turns = len(rewards_T)
     steps = zip([0.0, *rewards_T], rewards_T, strict=False)
@@ -104,18 +107,18 @@ def return_to_go(
 ) -> float:
     """Return G_t = sum_{s>=t} gamma^(s-t) * w_s * r_s, plus bonus * (r_t - r_{t-1}) for turns t >= 2.
 
-    G_t never falls when r_t rises, so no turn is paid for a worse attempt. (The accumulated reward of a
-    trajectory does pay for one: for T = 2 it is r_2 - (1 - gamma) * r_1.)
-    Example: r = (0.2, 1.0), gamma = 0.5, bonus = 1:
-        G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) = 1.8.
-    SCoRe's stage I (arXiv 2409.12917, sec. 5.1) rewards turn 2 alone, gamma = 1 and w = (0, 1):
-        r = (0.2, 1.0) gives G_1 = G_2 = 1.0. Its stage II (sec. 5.2) adds alpha as the bonus, gamma = 1,
-        w = (1, 1), alpha = 10: G_1 = 1.2, G_2 = 1.0 + 10 * 0.8 = 9.0.
+    G_t never falls when r_t rises, so a turn is never rewarded for a worse attempt. With the accumulated
+    reward it can be: for T = 2 that is r_2 - (1 - gamma) * r_1, which falls as r_1 rises if gamma < 1.
+
+    Examples, all with r = (0.2, 1.0):
+        gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) = 1.8.
+        SCoRe's stage I (arXiv 2409.12917, sec. 5.1), gamma = 1, w = (0, 1): G_1 = G_2 = 1.0.
+        SCoRe's stage II (sec. 5.2), gamma = 1, bonus = alpha = 10: G_1 = 1.2; G_2 = 1.0 + 10 * 0.8 = 9.0.
 
     Args:
         turn: t, from 1 to T.
         bonus: SCoRe's alpha, 0 or more.
-        weights_T: w_1..w_T, 0 or more; all 1 where None.
+        weights_T: w_1..w_T, 0 or more; None: all 1.
 
     """
     weights_T = [1.0] * len(rewards_T) if weights_T is None else weights_T
@@ -140,8 +143,9 @@ def turn_returns(
 ) -> list[float | None]:
     """Return the return of each trained turn of one trajectory, minus its KL penalty.
 
-    `last`, `trajectory`: R for every trained turn, minus the sum of all penalties. `turn`: the return-to-go
-    G_t, minus the penalties from turn t on, discounted like the rewards. For T = 1 all three are TRL's RLOO.
+    `last`, `trajectory`: R for every trained turn, minus the sum of all penalties.
+    `turn`: the return-to-go G_t, minus the penalties from turn t on, discounted like the rewards.
+    For T = 1 all three equal the return of TRL's RLOO.
 
     Args:
         rewards_T: r_1..r_T.
@@ -157,6 +161,7 @@ def turn_returns(
     penalties_K = [0.0] * len(turns) if penalties_K is None else penalties_K
     if credit == "turn":
         weights_T = [1.0] * len(rewards_T) if weights_T is None else weights_T
+        # None is replaced by 0 for the sum only. The return is None if it needs that reward.
         known = [0.0 if reward is None else reward for reward in rewards_T]
         returns: list[float | None] = []
         for turn in turns:
@@ -170,7 +175,7 @@ def turn_returns(
     if bonus or weights_T is not None:
         raise ValueError(
             "an improvement bonus and turn weights need credit 'turn'; "
-            "the accumulated reward weighs the turns by itself"
+            "the accumulated reward has fixed weights"
         )
     if any(reward is None for reward in rewards_T):
         return [None] * len(turns)
@@ -181,7 +186,7 @@ def turn_returns(
 def kl_penalties(kl_K: Sequence[float], betas_K: Sequence[float]) -> list[float]:
     """Return beta_t * KL_t of each trained turn.
 
-    RLOO has one beta for all turns (arXiv 2402.14740, eq. 1), SCoRe one per turn.
+    RLOO has one beta for all turns (arXiv 2402.14740), SCoRe one per turn (arXiv 2409.12917).
 
     Example: KL = (2, 4), betas = (0.25, 0.01) -> (0.5, 0.04).
     """
@@ -192,7 +197,7 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
     """Return the returns of all trajectories, group by group. Shape (P, G, K).
 
     Args:
-        scores_B: Scores of the trajectories; the G siblings of a prompt are neighbours.
+        scores_B: Scores of the trajectories. Siblings are consecutive.
         objective: Which turns are trained, and with which return.
 
     """
@@ -213,7 +218,7 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
 
 
 def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
-    """Return A_i = G_i - mean_{j != i} G_j over the siblings that have a return (RLOO, eq. 7).
+    """Return A_i = G_i - mean_{j != i} G_j over the siblings that have a return (RLOO).
 
     A trajectory without a return, or without a sibling that has one, gets advantage 0. The advantages of a
     group always sum to 0, so their mean says nothing about learning.
@@ -247,7 +252,7 @@ def row_advantages(advantages_B_K: Sequence[Sequence[float]]) -> list[float]:
 def zero_spread(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[float]:
     """Return, for each trained turn, the share of groups whose returns are all equal. Shape (K,).
 
-    All advantages of such a group are 0: it teaches nothing.
+    All advantages of such a group are 0, so it contributes no gradient.
 
     Example: returns (1, 1) and (1.5, 0.5) of two groups at a turn -> 0.5.
     """

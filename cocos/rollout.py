@@ -2,7 +2,7 @@
 
 Transcripts are token-exact: the prompt of turn t+1 is the prompt of turn t, the sampled ids, and the ids of
 the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Programs run
-while the model generates the next turn. Knows nothing of rewards, models or files.
+while the model generates the next turn. Does not know rewards, models or files.
 """
 
 import hashlib
@@ -36,17 +36,17 @@ def rollout(
     """Play every trajectory up to `num_turns` turns.
 
     Args:
-        trajectories: Empty ones from `begin`, or ones with turns already played; all of equal length.
+        trajectories: Trajectories from `begin`, or partly played ones; all have the same number of turns.
         generator: Samples the completions.
         executor: Runs the programs.
-        protocol: Words of each turn's message.
-        num_turns: T, counted from the start of the trajectory.
+        protocol: Wording of each turn's message.
+        num_turns: T, including turns already played.
         rules: Feedback, early stopping, temperatures and seed.
 
     Returns:
-        The trajectories in the same order, each with `num_turns` turns and every program executed. A
-        trajectory whose completion could not be obtained (`Completion.error`) ends at that turn, with a
-        result that is an infrastructure failure.
+        The trajectories in the same order, each with `num_turns` turns and every program executed. If the
+        generator fails to return a completion (`Completion.error`), the trajectory ends at that turn, whose
+        result is an infrastructure failure.
 
     """
     if not trajectories:
@@ -54,11 +54,10 @@ def rollout(
     num_played = len(trajectories[0].turns)
     assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
     plays = [_Play(trajectory, rules) for trajectory in trajectories]
-    submitted: dict[
-        Program, Future[ExecutionResult]
-    ] = {}  # siblings often write equal programs: run them once
-    # A batch plays all its turns before the next one begins, so that the generator still has the keys and
-    # values of its transcripts. The programs of earlier batches keep running meanwhile.
+    # Trajectories of one problem often contain equal programs; each is executed once.
+    submitted: dict[Program, Future[ExecutionResult]] = {}
+    # A batch plays all its turns before the next batch starts, so that the generator still has the KV cache
+    # of its transcripts. Programs of earlier batches keep running meanwhile.
     batch_size = generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
         batch = plays[start : start + batch_size]
@@ -78,7 +77,7 @@ class _Prompt:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The completion of the next turn, and how it came about."""
+    """The completion of the next turn, and whether it was given or resampled."""
 
     completion: Completion
     is_given: bool = False
@@ -99,7 +98,7 @@ class _RunningTurn:
 
     @property
     def result(self) -> ExecutionResult:
-        """Result of the program; waits for it."""
+        """Result of the program. Blocks until it has run."""
         return self.future.result()
 
     def finish(self) -> Turn:
@@ -149,18 +148,19 @@ class _Play:
         return "\n\n".join(filter(None, parts))
 
     def given_answer(self, generator: Generator) -> _Answer | None:
-        """Return the supplied answer of the next turn; None where it has to be sampled."""
+        """Return the given completion of the next turn; None if the turn has to be sampled."""
         given = self.trajectory.given[len(self.turns) :]
         return _Answer(generator.quote(given[0]), is_given=True) if given else None
 
     def repeats(self, completion: Completion) -> bool:
-        """Return whether a completion contains the program of the last turn again."""
+        """Return whether a completion contains the same program as the last turn."""
         if completion.error is not None or not self.turns:
             return False
         return extract_code(completion.text) == self.turns[-1].code
 
     def seed(self, is_resampled: bool) -> int:
         """Return the seed of the next completion, in [0, 2^31)."""
+        # Derived from the trajectory's key, so that a sample does not depend on its batch.
         parts = (self.rules.seed, self.problem.task_id, self.trajectory.sample, len(self.turns), is_resampled)
         return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
 
@@ -174,6 +174,7 @@ class _Play:
         """Append a turn and have its program executed."""
         code = extract_code(answer.completion.text)
         if answer.completion.error is not None:
+            # There is no program to run: the result is the generator's failure.
             future: Future[ExecutionResult] = Future()
             future.set_result(ExecutionResult((), answer.completion.error, executor.isolation))
         else:
@@ -194,7 +195,7 @@ class _Play:
         )
 
     def finish(self, num_turns: int) -> Trajectory:
-        """Return the trajectory; after an early stop the last answer fills the remaining turns."""
+        """Return the trajectory. After an early stop, the remaining turns repeat the last completion."""
         turns = [turn if isinstance(turn, Turn) else turn.finish() for turn in self.turns]
         last = turns[-1]
         if last.completion.error is None:
@@ -217,12 +218,12 @@ def _play_turn(
     rules: Rules,
     submitted: dict[Program, Future[ExecutionResult]],
 ) -> None:
-    """Play one turn of trajectories that have played equally many."""
+    """Play the next turn of trajectories that all have the same number of turns."""
     prompts = [play.next_prompt(generator, protocol) for play in plays]
     answers = {i: answer for i, play in enumerate(plays) if (answer := play.given_answer(generator))}
 
     def sample(rows: Sequence[int], is_resampled: bool = False) -> None:
-        """Sample the answers of these rows."""
+        """Sample completions for the plays with these indices."""
         if not rows:
             return
         completions = generator.generate(

@@ -1,7 +1,7 @@
-"""Turns, trajectories, their keys, and the rules between turns.
+"""Turns, trajectories and their keys, the rules between turns, and the limit on infrastructure failures.
 
-Plain frozen data. Does not know how a completion is generated (`cocos.generation`), how a trajectory is
-played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`).
+Turns and trajectories are frozen data. Does not know how a completion is generated (`cocos.generation`), how
+a trajectory is played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,13 +23,13 @@ class Turn:
 
     Attributes:
         prompt_ids: Token ids of the whole transcript before the completion.
-        completion: The model's answer.
+        completion: What the model generated.
         code: The program extracted from the completion; "" if it contains none.
         result: One verdict per test of the problem.
-        told: Feedback that stood in this turn's prompt; "" for none.
-        is_given: The completion was supplied (`Trajectory.given`), not sampled.
+        told: Feedback text in this turn's prompt; "" for none.
+        is_given: The completion was given (`Trajectory.given`), not sampled.
         is_resampled: The first completion repeated the previous program, so a second one was sampled.
-        is_carried: The trajectory had already ended. This turn repeats the last answer; nothing was sampled.
+        is_carried: The trajectory had already ended. This turn repeats its last completion.
 
     """
 
@@ -71,16 +71,16 @@ class Rules:
     """Rules between turns. The defaults are the paper's: no feedback, and every turn is played.
 
     Attributes:
-        feedback: What the prompt says about the previous program: nothing, its verdict, or its error.
-        feedback_chars: Longest quotation of a test, and of an error, in the feedback, in characters.
-        early_stop: End a trajectory once its program passes the visible tests; its last answer is carried
-            through the remaining turns.
-        on_repeat: What to do with a program that equals the previous one: `keep` it, `resample` the turn
-            once, or `tell` the model so in its next prompt.
-        temperatures: Sampling temperature of turns 1, 2, ...; the last one also holds for later turns. 0
+        feedback: Feedback on the previous program in the prompt: none, its verdict, or its error.
+        feedback_chars: Maximum length of a quoted test, and of a quoted error, in characters.
+        early_stop: End a trajectory once its program passes the visible tests. The remaining turns repeat its
+            last completion.
+        on_repeat: Treatment of a program that equals the previous one: `keep` it, `resample` the turn once,
+            or `tell` the model in the next prompt.
+        temperatures: Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0
             decodes greedily.
-        seed: Together with problem, sample and turn it determines every sampled completion. None: draw from
-            the process's random state.
+        seed: Seed of every sampled completion, together with problem, sample and turn. None: use the random
+            state of the process.
 
     """
 
@@ -97,7 +97,7 @@ class Rules:
 
 
 def begin(problems: Iterable[Problem], num_samples: int = 1) -> list[Trajectory]:
-    """Return empty trajectories, `num_samples` consecutive ones per problem."""
+    """Return trajectories without turns, `num_samples` consecutive ones per problem."""
     return [Trajectory(problem, sample) for problem in problems for sample in range(num_samples)]
 
 
@@ -107,21 +107,21 @@ def as_program(problem: Problem, code: str) -> Program:
 
 
 def check_infra_failures(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
-    """Raise an error if too many answers failed for reasons that are not the model's.
+    """Raise an error if too many completions have no verdict because of an infrastructure failure.
 
     Args:
         trajectories: Played trajectories.
         max_infra_share: Largest tolerated share of turns without a verdict, in [0, 1].
 
     Raises:
-        ExecutorError: More turns than that met a failure of the executor or the endpoint.
+        ExecutorError: The executor or the endpoint failed in a larger share of the turns.
 
     """
     InfraFailures(max_infra_share).add(trajectories)
 
 
 class InfraFailures:
-    """Running count of turns without a verdict, for trajectories that arrive batch by batch.
+    """Running count of turns without a verdict, checked against a limit after every batch.
 
     Args:
         max_share: Largest tolerated share of such turns, in [0, 1].
@@ -137,8 +137,7 @@ class InfraFailures:
         """Count the turns of further trajectories.
 
         Raises:
-            ExecutorError: More than `max_share` of all turns so far met a failure of the executor or the
-                endpoint.
+            ExecutorError: The executor or the endpoint failed in more than `max_share` of all turns so far.
 
         """
         results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
@@ -149,6 +148,6 @@ class InfraFailures:
             self._first_error = failed[0].infra_error
         if self._num_failed > self._max_share * self._num_turns:
             raise ExecutorError(
-                f"{self._num_failed} of {self._num_turns} answers met a failure of the executor or the "
+                f"{self._num_failed} of {self._num_turns} completions met a failure of the executor or the "
                 f"endpoint, more than --max_infra_share {self._max_share}; the first: {self._first_error}"
             )

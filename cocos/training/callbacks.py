@@ -1,4 +1,4 @@
-"""Callbacks of a training run: the last step, update times, counters that a checkpoint must hold, SIGTERM."""
+"""Callbacks of a training run: the last step, update times, counters for checkpoints, and SIGTERM."""
 
 import signal
 import sys
@@ -19,7 +19,7 @@ EXIT_SIGTERM = 128 + signal.SIGTERM  # the exit status that a shell reports for 
 
 
 class LastStep(TrainerCallback):
-    """Evaluation and checkpoint at the last step too, so that the best checkpoint is chosen among all."""
+    """Evaluation and checkpoint at the last step, so that the last weights can be the best checkpoint."""
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         if state.global_step >= state.max_steps:
@@ -29,7 +29,7 @@ class LastStep(TrainerCallback):
 
 
 class UpdateTime(TrainerCallback):
-    """Log of an update's seconds outside rollout and log-probabilities: forward, backward, optimizer."""
+    """Logger of the seconds that an update spends on the loss, the backward pass and the optimizer."""
 
     def __init__(self, timer: PhaseTimer, record: Callable[[dict[str, float]], None]):
         self.timer = timer
@@ -43,7 +43,7 @@ class UpdateTime(TrainerCallback):
 
 
 class RunCounters(TrainerCallback, ExportableState):
-    """Counters that transformers does not save: micro-steps, the warnings' state, the executor's statistics.
+    """State that transformers does not save: micro-steps, the warnings' state, the executor's statistics.
 
     transformers writes `state()` of an ExportableState to trainer_state.json and reads it back on resume.
     """
@@ -60,14 +60,14 @@ class RunCounters(TrainerCallback, ExportableState):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         counters = state.stateful_callbacks[type(self).__name__]["attributes"]
         self.run_warnings.load_state_dict(counters["warnings"])
-        if state.is_world_process_zero:  # the checkpoint holds the statistics of the main process's executor
+        if state.is_world_process_zero:  # the checkpoint contains the statistics of this rank's executor only
             vars(self.executor.stats).update(counters["executor"])
-        # TRL generates at every n-th micro-step and would count from the step at which it was resumed.
+        # TRL generates at every n-th micro-step, but its own counter starts at 0 in a resumed run.
         self.trainer._step = state.global_step * args.gradient_accumulation_steps
 
 
 class StopOnSigterm(TrainerCallback):
-    """A checkpoint and exit status 143 on SIGTERM to any rank, after the current update."""
+    """Handler of SIGTERM: after the current update, all ranks save a checkpoint and exit with status 143."""
 
     def __init__(self) -> None:
         self._is_signalled = False
@@ -81,7 +81,7 @@ class StopOnSigterm(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        # Signals reach the ranks at different times; all must stop after the same update.
+        # Signals reach the ranks at different times, but all ranks must stop after the same update.
         if any(gather_object([self._is_signalled])) and state.global_step < state.max_steps:
             self._is_stopping = control.should_save = control.should_training_stop = True
 

@@ -1,7 +1,7 @@
-"""Checkpoints: which one a run resumes from, when one is complete, and a trainer that resumes exactly.
+"""Selection and validation of checkpoints, and a trainer whose runs can be resumed exactly.
 
-A checkpoint is complete once it contains trainer_state.json: transformers writes that file last, and
-`ResumableTrainer` makes every other rank finish writing before it. Does not know what is trained.
+A checkpoint is complete once it contains trainer_state.json. transformers writes that file last, and
+`ResumableTrainer` waits for all ranks before it is written. Does not know what is trained.
 """
 
 import json
@@ -30,7 +30,7 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
         output_dir: Output folder of the run.
 
     Raises:
-        ValueError: There is no checkpoint, or the named one is incomplete.
+        ValueError: There is no complete checkpoint, or the named one is incomplete or damaged.
 
     """
     if requested is None or requested.lower() == "false":
@@ -39,6 +39,7 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
         if fault := _fault(Path(requested)):
             raise ValueError(f"--resume_from_checkpoint {requested}: {fault}; name another one, or `last`")
         return requested
+    # path.name[11:] is the step after "checkpoint-".
     checkpoints = [path for path in Path(output_dir).glob("checkpoint-*") if path.name[11:].isdigit()]
     skipped = []
     for checkpoint in sorted(checkpoints, key=lambda path: int(path.name[11:]), reverse=True):
@@ -64,7 +65,8 @@ def _fault(checkpoint: Path) -> str | None:
     except ValueError:
         return f"{TRAINER_STATE_NAME} is damaged"
     if not any(path.name.startswith(("optimizer", "global_step")) for path in checkpoint.iterdir()):
-        return "it holds weights without the optimizer's state (--save_only_model?)"
+        return "it contains weights without the optimizer's state (--save_only_model?)"
+    # torch.save writes a zip archive, whose index is at the end: a truncated file has none.
     for path in sorted(checkpoint.rglob("*")):
         if path.suffix in (".pt", ".pth", ".bin") and not zipfile.is_zipfile(path):
             return f"{path.relative_to(checkpoint)} is damaged"
@@ -78,10 +80,10 @@ def _fault(checkpoint: Path) -> str | None:
 
 
 class ResumableTrainer(Trainer):
-    """A Trainer with crash-safe checkpoints that does nothing when a finished run is resumed."""
+    """Trainer with crash-safe checkpoints. A finished run that is resumed makes no further update."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Save a checkpoint; files of an incomplete one of the same step must not survive in it."""
+        """Save a checkpoint, after deleting an incomplete one of the same step so that no file mixes in."""
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial)) / f"checkpoint-{self.state.global_step}"
             shutil.rmtree(folder, ignore_errors=True)
@@ -91,8 +93,8 @@ class ResumableTrainer(Trainer):
     def _save_rng_state(self, output_dir: str) -> None:
         """Save the random state, then wait for all ranks.
 
-        This is the last file that every rank writes. The main process writes trainer_state.json next: it must
-        not exist before all other files do.
+        It is the last file that every rank writes. The main process writes trainer_state.json next, and that
+        file must not exist before all others are complete.
         """
         super()._save_rng_state(output_dir)
         self.accelerator.wait_for_everyone()
@@ -104,7 +106,10 @@ class ResumableTrainer(Trainer):
 
 
 class EpochSampler(Sampler):
-    """A RepeatSampler that shuffles epoch e with seed + e. TRL's own repeats its first order when resumed."""
+    """RepeatSampler that shuffles epoch e with seed + e.
+
+    TRL's sampler starts with the order of the first epoch again when a run is resumed.
+    """
 
     def __init__(self, sampler: RepeatSampler, epoch: Callable[[], int]) -> None:
         self.sampler = sampler

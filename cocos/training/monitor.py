@@ -1,7 +1,7 @@
-"""Reports of a training run: metrics of a batch, the completions table, seconds per phase, and warnings.
+"""Measurements of a training run: batch metrics, the completions table, seconds per phase, and warnings.
 
-Reads trajectories and returns plain numbers under the names that docs/cocos.md explains. Does not know
-tensors, models or loggers.
+Reads trajectories and returns plain numbers, whose names docs/cocos.md explains. Does not know tensors,
+models or loggers.
 """
 
 import logging
@@ -22,18 +22,18 @@ from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
 
-GAP_GROWTH = 0.05  # warn if the visible/hidden gap exceeds the first one by this much
+GAP_GROWTH = 0.05  # warn if the visible/hidden gap has grown by this much since the first evaluation
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, or NaN for no values: loggers leave NaN out."""
+    """Return the mean, or NaN if there are no values. Loggers skip NaN."""
     return sum(values) / len(values) if values else float("nan")
 
 
 def batch_metrics(
     trajectories: Sequence[Trajectory], scores: Sequence[Score], turns: Sequence[int]
 ) -> dict[str, float]:
-    """Return reward, accuracy and its changes, length, truncation and KL of each turn, and failures.
+    """Return reward, accuracy, length, truncation and KL of each turn, changes between turns, and failures.
 
     Args:
         trajectories: One generation batch of all ranks.
@@ -109,8 +109,8 @@ def verdicts_text(result: ExecutionResult) -> str:
 def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
     """Return the share whose last program passes every visible test and fails a hidden one.
 
-    Returns None if no problem has hidden tests. A growing gap says that the model fits the visible tests
-    instead of solving the task.
+    Only problems with hidden tests count; None if there are none. A growing gap says that the model fits the
+    visible tests instead of solving the task.
     """
     with_hidden = [t for t in scored(trajectories) if t.problem.hidden_test_list]
     if not with_hidden:
@@ -124,10 +124,10 @@ def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
 
 
 class RunWarnings:
-    """Warnings about faults that show only over many batches.
+    """Warnings about faults that become visible only over many batches.
 
     Args:
-        dead_batches: Warn after this many batches in a row in which no group's returns differ.
+        dead_batches: Warn after this many consecutive batches in which all returns of every group are equal.
 
     """
 
@@ -137,7 +137,7 @@ class RunWarnings:
         self._first_gap: float | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold, as plain values."""
+        """Return the state to save in a checkpoint, as plain values."""
         return {"num_dead": self._num_dead, "first_gap": self._first_gap}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -145,12 +145,13 @@ class RunWarnings:
         self._num_dead, self._first_gap = state["num_dead"], state["first_gap"]
 
     def check_spread(self, zero_spread_K: Sequence[float]) -> None:
-        """Count a batch as dead if no group's returns differ at any turn; warn if many follow each other."""
+        """Warn after `dead_batches` consecutive batches in which all returns of every group are equal."""
         self._num_dead = self._num_dead + 1 if min(zero_spread_K) == 1.0 else 0
         if self._num_dead and self._num_dead % self.dead_batches == 0:
             logger.warning(
-                f"{self._num_dead} batches in a row without a group whose returns differ: nothing is learnt; "
-                f"raise --temperature or --num_generations, or choose problems of another difficulty"
+                f"all returns of every group were equal in {self._num_dead} batches in a row, so the model "
+                f"learns nothing; raise --temperature or --num_generations, or choose easier or "
+                f"harder problems"
             )
 
     def check_gap(self, gap: float) -> None:
@@ -159,8 +160,8 @@ class RunWarnings:
             self._first_gap = gap
         elif gap > self._first_gap + GAP_GROWTH:
             logger.warning(
-                f"{gap:.1%} of the dev answers pass the visible tests and fail hidden ones, "
-                f"{self._first_gap:.1%} at the first evaluation: the model learns the visible tests; "
+                f"{gap:.1%} of the dev completions pass the visible tests and fail hidden ones "
+                f"({self._first_gap:.1%} at the first evaluation): the model fits the visible tests; "
                 f"hide more tests of the training problems, or stop earlier"
             )
 
@@ -169,7 +170,7 @@ class PhaseTimer:
     """Seconds, tokens and programs per phase of an update, on this process.
 
     Args:
-        executor: Its counters are read, never reset.
+        executor: Executor whose counters are read.
 
     """
 
@@ -181,7 +182,7 @@ class PhaseTimer:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds and the executed programs of the body to a phase."""
+        """Add the seconds and the executed programs of the `with` block to a phase."""
         start, num_programs = time.perf_counter(), self._executor.stats.programs
         yield
         self._seconds[name] += time.perf_counter() - start
@@ -194,8 +195,7 @@ class PhaseTimer:
     def metrics(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
         """Return times and rates of the generation batch that this process has just played.
 
-        Generation and execution overlap: `time/execution_s` is only the time that the model waited for
-        verdicts.
+        Programs run while the model samples. `time/execution_s` is only the time spent waiting for verdicts.
         """
         completions = [turn.completion for trajectory in trajectories for turn in trajectory.turns]
         rollout_s = self._seconds["rollout"]

@@ -1,9 +1,8 @@
 """CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and a return per turn.
 
-TRL keeps the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. Three things change: a batch of
-problems becomes trajectories of T turns; every trained turn becomes one row (prompt ids, sampled ids,
-advantage) of the batch for TRL's loss; and evaluation plays greedy trajectories on dev problems, as test.py
-does.
+TRL provides the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. CoCoSTrainer changes three
+things: it plays trajectories of T turns for a batch of problems; it makes every trained turn one row (prompt
+ids, sampled ids, advantage) for TRL's loss; and it evaluates by playing dev problems greedily.
 
 Axes: B trajectories on this process, G per problem, T turns, K trained turns, R = B * K rows, P and C prompt
 and completion tokens.
@@ -67,10 +66,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         model: Checkpoint directory, hub id, or a loaded causal language model.
         args: Options of the run.
         problems: Training problems; their reference solutions are not used.
-        dev_problems: Problems that `evaluate` plays greedily; may be empty if args evaluate nothing.
+        dev_problems: Problems that `evaluate` plays greedily; may be empty if `args` requests no evaluation.
         executor: Runs the programs. The caller closes it.
         protocol: Prompt protocol of training and evaluation.
-        tokenizer: Has a pad token and pads on the left.
+        tokenizer: A tokenizer with a pad token that pads on the left.
         **trainer_kwargs: Passed on to TRL (peft_config, quantization_config, callbacks, optimizers).
 
     Raises:
@@ -123,10 +122,11 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         show_lines(self)
         if args.credit == "last":
             logger.warning(
-                "credit 'last': gamma has no effect, the shared earlier turns cancel in the baseline"
+                "credit 'last': gamma has no effect, because siblings share the earlier turns, which cancel "
+                "in the baseline"
             )
 
-    # -- methods of TRL that change --
+    # -- overridden methods of TRL --
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
@@ -136,7 +136,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         with self.timer.phase("logprobs"):
             old_logps, kl_R = self.old_logps_and_kl(rows)
         kl_B_K = kl_R.view(len(trajectories), -1).tolist()
-        # One exchange between the ranks: every rank then computes all rewards and advantages itself.
+        # Every rank computes the rewards and advantages of all ranks, so one exchange is enough.
         gathered = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
         all_trajectories = [trajectory for trajectory, _ in gathered]
         scores = [Score(self.rewards(trajectory), kl_K) for trajectory, kl_K in gathered]
@@ -150,7 +150,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         return rows
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
-        """Return TRL's sampler with an order that depends on the epoch's number: a resumed run repeats it."""
+        """Return TRL's sampler in an order that depends only on seed and epoch, so resumed runs repeat it."""
         return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def evaluate(
@@ -158,7 +158,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     ) -> dict[str, float]:
         """Play the dev problems greedily, one trajectory each; log acc_t, delta, i2c, c2i under `eval_`."""
         self.model.eval()
-        # Equally many problems per rank: sharded weights make the ranks wait for each other's forward passes.
+        # Equally many problems per rank, because with sharded weights every forward pass needs all ranks.
         rank, num_ranks = self.accelerator.process_index, self.accelerator.num_processes
         share = begin(equal_share(self.dev_problems, rank, num_ranks))
         with self.generator() as generator:
@@ -179,7 +179,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     # -- steps of a batch --
 
     def sample_trajectories(self, problems: list[Problem]) -> list[Trajectory]:
-        """Sample one trajectory of T turns per entry; with credit `last`, a group shares turns 1..T-1."""
+        """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1."""
         num_turns, group_size = self.args.num_turns, self.args.num_generations
         rules = Rules(temperatures=(self.args.temperature,))
         trajectories = [Trajectory(problem, i % group_size) for i, problem in enumerate(problems)]
@@ -203,6 +203,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         The policy is unwrapped from DDP, ZeRO or FSDP, or its weights are copied to vLLM.
         """
         if self.use_vllm:
+            # TRL's own counter: vLLM needs new weights once per update, not once per generation.
             if self.state.global_step != self._last_loaded_step:
                 self.vllm_generation.sync_weights()
                 self._last_loaded_step = self.state.global_step
@@ -280,10 +281,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         return [turn_reward(turn.result, self.args.reward) for turn in trajectory.turns]
 
     def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
-        """Return the advantages of all ranks' trajectories and log how many groups have none. Shape (B, K).
+        """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.
 
         Args:
-            scores: Of all ranks, the siblings of a group next to each other.
+            scores: Scores of all ranks' trajectories. Siblings are consecutive.
 
         """
         returns_P_G_K = grouped_returns(scores, self.objective)
@@ -298,12 +299,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     # -- logging --
 
     def record(self, metrics: dict[str, float]) -> None:
-        """Add values to TRL's metrics; it logs their mean over the logging interval."""
+        """Add values to the metrics whose mean TRL logs over the logging interval."""
         for name, value in metrics.items():
             self._metrics["train"][name].append(value)
 
     def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
-        """Update the run's totals: tokens of all transcripts, and trajectories played."""
+        """Update the totals of the run: tokens of all transcripts, and number of trajectories."""
+        # The last turn's prompt contains all earlier turns.
         last = [trajectory.turns[-1] for trajectory in trajectories]
         self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
         updates_per_generation = (
@@ -337,15 +339,15 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         truncated = [turn.completion.is_truncated for t in trajectories for turn in t.turns]
         if sum(truncated) > self.args.max_truncated_share * len(truncated):
             raise ValueError(
-                f"{sum(truncated)} of {len(truncated)} completions were cut off at "
+                f"{sum(truncated)} of {len(truncated)} completions were truncated at "
                 f"{self.args.max_completion_length} tokens, more than --max_truncated_share "
-                f"{self.args.max_truncated_share}: raise --max_completion_length, or train a Boost model "
-                f"first, so that answers end with [DONE]"
+                f"{self.args.max_truncated_share}; raise --max_completion_length, or train a Boost model "
+                f"first, so that completions end with [DONE]"
             )
 
 
 def _index(problems: Sequence[Problem]) -> Dataset:
-    """Return a data set of problem numbers: TRL batches rows of a data set, and ours only name problems."""
+    """Return a data set of the problems' indices. TRL makes batches of its rows."""
     return Dataset.from_dict({"index": range(len(problems))})
 
 

@@ -116,7 +116,9 @@ def test_executor_failures_are_left_out_of_every_share_and_counted():
 
 @pytest.mark.parametrize("compute", [summary, correction_metrics, pass_at_k_metrics])
 def test_nothing_but_executor_failures_is_an_error_that_says_so(compute):
-    with pytest.raises(ValueError, match="no scored trajectories: every one met an executor failure"):
+    with pytest.raises(
+        ValueError, match="no scored trajectories: the executor or the endpoint failed in every one"
+    ):
         compute([trajectory(INFRA_FAILURE, INFRA_FAILURE)])
 
 

@@ -93,8 +93,8 @@ def test_setup_is_the_imports_and_then_the_setup_code():
 BAD_ROWS = [
     ("an array", [1], "expected a JSON object, found list"),
     ("a number", 3, "expected a JSON object, found int"),
-    ("no text", {"test_list": ["assert True"]}, "field 'text' is missing or empty; say in words"),
-    ("blank text", {**ROW, "text": " \n"}, "field 'text' is missing or empty; say in words"),
+    ("no text", {"test_list": ["assert True"]}, "field 'text' is missing or empty; describe what"),
+    ("blank text", {**ROW, "text": " \n"}, "field 'text' is missing or empty; describe what"),
     ("text a number", {**ROW, "text": 3}, "field 'text' is int; expected a string"),
     ("code a list", {**ROW, "code": ["def f(): 1"]}, "field 'code' is list; expected a string"),
     ("code null", {**ROW, "code": None}, "field 'code' is NoneType; expected a string"),
@@ -159,9 +159,9 @@ def test_an_id_that_occurs_twice_is_refused_even_as_number_and_string(tmp_path):
 LIST = json.dumps([ROW, {**ROW, "task_id": 8}], indent=1).encode()
 LINES = (json.dumps(ROW) + "\n" + json.dumps({**ROW, "task_id": 8})).encode()
 BAD_FILES = [
-    ("empty", b"", "no problems in it; expected one MBPP-format row or more"),
-    ("blank lines only", b"\n\n", "no problems in it; expected one MBPP-format row or more"),
-    ("an empty list", b"[]", "no problems in it; expected one MBPP-format row or more"),
+    ("empty", b"", "contains no problems; expected one MBPP-format row or more"),
+    ("blank lines only", b"\n\n", "contains no problems; expected one MBPP-format row or more"),
+    ("an empty list", b"[]", "contains no problems; expected one MBPP-format row or more"),
     ("a list cut off in its last line", LIST[:-8], "not valid JSON"),
     ("lines cut off in line 2", LINES[:-8], ":2: not valid JSON"),
     ("no JSON at all", b"task_id,text\n1,Write f.", ":1: not valid JSON"),

@@ -147,9 +147,7 @@ def test_an_end_of_sequence_id_after_done_leaves_the_one_done(problem, executor)
 
 def test_a_token_that_reaches_beyond_done_does_not_earn_a_second_done(problem, executor):
     class Overlong(ScriptedGenerator):
-        def generate(
-            self, prompts, temperature, seeds=None
-        ):  # as with a token "])" that completes [DONE]
+        def generate(self, prompts, temperature, seeds=None):  # as with a token "])" that completes [DONE]
             return [
                 Completion((*c.token_ids, ord(")")), c.text + ")", c.is_truncated)
                 for c in super().generate(prompts, temperature)
@@ -283,7 +281,7 @@ def test_more_executor_failures_than_allowed_stop_the_run(problem):
     with pytest.raises(ExecutorError) as caught:
         check_infra_failures(played(problem, 2, 10), max_infra_share=0.1)
     assert str(caught.value) == (
-        "2 of 10 answers met a failure of the executor or the endpoint, more than --max_infra_share 0.1; "
+        "2 of 10 completions met a failure of the executor or the endpoint, more than --max_infra_share 0.1; "
         "the first: the worker died"
     )
 

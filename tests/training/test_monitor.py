@@ -78,7 +78,7 @@ def test_a_growing_gap_is_warned_about_and_a_steady_one_is_not(caplog):
         assert caplog.text == ""
         warnings.check_gap(0.16)
     assert (
-        "16.0% of the dev answers pass the visible tests" in caplog.text
+        "16.0% of the dev completions pass the visible tests" in caplog.text
         and "10.0% at the first" in caplog.text
     )
 

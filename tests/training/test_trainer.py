@@ -316,7 +316,7 @@ def test_dead_batches_are_warned_about(make_trainer, caplog):
 def test_a_run_whose_answers_are_all_cut_off_stops_and_says_what_to_do(make_trainer):
     trainer = make_trainer(max_completion_length=2)
     with pytest.raises(
-        ValueError, match=r"32 of 32 completions were cut off at 2 tokens.*raise --max_completion_length"
+        ValueError, match=r"32 of 32 completions were truncated at 2 tokens.*raise --max_completion_length"
     ):
         trainer.train()
 
