@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install chromium and its driver for the tests of report.html, if this is root on Debian. Always exits with status 0 and
-# prints whether the tests will run in a browser.
+# Install chromium and its driver for the tests of report.html, if run as root on Debian. Prints whether these tests will run in
+# a browser. Always exits with status 0.
 set -u
 log=${CI_BROWSER_LOG:-/var/log/cocos-ci-browser.log}
 : >"$log" 2>/dev/null || log=$(mktemp)

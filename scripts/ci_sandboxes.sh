@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prepares the executor's isolation levels "namespaces" and "docker" for a test run; run it as root on Debian.
+# Prepare the executor's isolation levels "namespaces" and "docker" for a test run; run it as root on Debian.
 # Installs bubblewrap. If no docker engine answers, installs docker.io and debootstrap, starts the daemon and builds the
-# image. Prints one line per level: whether the tests will exercise it. Always exits 0, because the tests skip what is missing.
+# image. Prints for each level whether the tests will run at it. Always exits with status 0: the tests skip what is missing.
 set -u
 here=$(dirname "$0")
 docker=${DOCKER_BIN:-docker}

@@ -1,4 +1,4 @@
-"""Make checked problems in MBPP format from a public data set or from your own file.
+"""Convert a public data set or your own file to problems in MBPP format, and check them.
 
     python scripts/prepare_data.py mbpp --input mbpp.jsonl --output_dir data/mbpp
     python scripts/prepare_data.py csv --input mine.csv --columns text=question --output_dir data/mine
@@ -8,7 +8,7 @@
 SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, humanevalfix-docs or kodcode; jsonl, csv or parquet
 for your own file; or OWNER/NAME for a data set on the hub. The command writes train.jsonl, validation.jsonl,
 test.jsonl, dataset_card.md, manifest.json and, if there is something to report, findings.jsonl and
-dropped.jsonl. It writes the whole folder or nothing.
+dropped.jsonl. If it fails, it leaves no folder behind.
 
 `check` checks finished files, and `public` prepares the public sets. Each has its own --help.
 """
@@ -71,7 +71,7 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
 
 def check(args: argparse.Namespace, options: PreparationOptions) -> int:
     """Run the checks on finished data sets; return 1 if there are findings."""
-    # The first pass validates every row, before a check takes its time.
+    # The first pass validates every row, so that a malformed one is reported before the slow checks start.
     counts = Counter(split for split, _ in read_prepared(args.paths))
     print(_describe(counts))
     report = PreparationReport(Path(), counts=counts)
@@ -143,7 +143,7 @@ def _source(args: argparse.Namespace) -> Source:
     if args.source in PUBLIC_SOURCES:
         if columns or args.tests != "list" or args.licence:
             raise ValueError(
-                f"--columns, --tests and --licence describe your own set; {args.source} is known without them"
+                f"--columns, --tests and --licence describe your own set; leave them out for {args.source}"
             )
         return PUBLIC_SOURCES[args.source]
     if args.source not in FILE_SOURCES and "/" not in args.source:
@@ -166,7 +166,7 @@ def _options(args: argparse.Namespace) -> PreparationOptions:
     if min(options.splits) < 0 or not any(options.splits):
         raise ValueError("--splits: give three shares of 0 or more, not all 0")
     if options.num_seeds < 1 or options.slow_s <= 0 or not 0 < options.similarity <= 1:
-        raise ValueError("--num_seeds is 1 or more, --slow_s above 0, --similarity above 0 and at most 1")
+        raise ValueError("--num_seeds must be 1 or more, --slow_s above 0, --similarity in (0, 1]")
     return options
 
 
@@ -253,8 +253,8 @@ def _add_output_options(to: argparse.ArgumentParser) -> None:
         ),
         (
             "--hide_tests",
-            "tests per problem that are scored and never shown: a number, or a share if below 1; one test "
-            "always stays visible (default: 0)",
+            "tests per problem that are scored and never shown: a number, or a share if below 1; at least "
+            "one test stays visible (default: 0)",
             {"type": float, "default": PreparationOptions.hide_tests, "metavar": "N"},
         ),
         (
@@ -270,12 +270,12 @@ def _add_check_options(to: argparse.ArgumentParser) -> argparse.ArgumentParser:
     for flag, help_, more in (
         (
             "--checks",
-            "checks to run besides the format; no value: none (default: both)",
+            "checks to run after the conversion; without a value: none (default: both)",
             {"nargs": "*", "choices": CHECKS, "default": list(CHECKS)},
         ),
         (
             "--against",
-            "benchmarks that the set must not overlap: humaneval=HumanEval.jsonl.gz, or an MBPP-format file",
+            "benchmarks to compare the rows with: humaneval=HumanEval.jsonl.gz, or an MBPP-format file",
             {"nargs": "+", "default": [], "metavar": "NAME=FILE"},
         ),
         (
@@ -299,7 +299,7 @@ def _add_check_options(to: argparse.ArgumentParser) -> argparse.ArgumentParser:
             "isolation level, as in train.py (default: auto)",
             {"default": PreparationOptions.sandbox},
         ),
-        ("--min_isolation", "refuse to execute below this isolation level", {}),
+        ("--min_isolation", "lowest isolation level to accept", {}),
     ):
         to.add_argument(flag, help=help_, **more)
     return to

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the image of the executor's isolation level "docker": a system with Python and nothing else.
+# Build the image of the executor's isolation level "docker": a system with Python and nothing else.
 #   scripts/sandbox_image.sh
 # Needs a running docker engine. As root on a machine with debootstrap it builds a Debian system, which needs no
 # image registry; otherwise it starts from python:3.11-slim.

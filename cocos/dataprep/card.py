@@ -18,19 +18,20 @@ from cocos.files.run_record import sha256
 CARD = """# {title}, in MBPP format
 
 {origin}
-Licence of the data: **{licence}**. It stays with the data: read it before you pass the files or a model on.
+Licence of the data: **{licence}**. It also applies to these files: read it before you share them or a
+model that was trained on them.
 
 {files}
 
-{rows_in} rows were read, {rows_out} are in these files, {dropped} were left out{dropped_where}.
+Rows read: {rows_in}; in these files: {rows_out}; dropped: {dropped}{dropped_where}.
 
 {checks}
 
 {findings}
-A row: `task_id`, `text`, `code` (the reference), `test_list`; where they are needed `test_imports`,
+Each row has `task_id`, `text`, `code` (the reference) and `test_list`. Some rows also have `test_imports`,
 `test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
-shown) and `challenge_test_list` (never shown, not scored). Made by `scripts/prepare_data.py`; options and
-digests are in manifest.json.
+shown) and `challenge_test_list` (never shown, not scored). `scripts/prepare_data.py` wrote these files;
+manifest.json records its options and the files' digests.
 """
 
 
@@ -47,7 +48,7 @@ def save_card(
         report: Report of the preparation.
         source: The data set.
         options: Options of the preparation.
-        inputs: Files that were read; none if the hub was read.
+        inputs: Files that were read; empty if the rows came from the hub.
         revision: Requested revision on the hub; None for the newest.
 
     """
@@ -103,7 +104,7 @@ def _card(report: PreparationReport, source: Source, options: PreparationOptions
         rows_in=report.rows_in,
         rows_out=report.counts.total(),
         dropped=dropped,
-        dropped_where=" and are named in dropped.jsonl" if dropped else "",
+        dropped_where=" (listed in dropped.jsonl)" if dropped else "",
         checks=_describe_checks(report, options),
         findings=_describe_findings(report),
     )
@@ -111,7 +112,7 @@ def _card(report: PreparationReport, source: Source, options: PreparationOptions
 
 def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:
     if not options.checks:
-        return "Converted without checks."
+        return "No checks were run."
     against = ", ".join(Path(name).name for name in options.against)
     descriptions = {
         "references": f"references executed {options.num_seeds} times (isolation: {report.isolation})",
@@ -127,5 +128,5 @@ def _describe_findings(report: PreparationReport) -> str:
         if report.findings[kind]
     ]
     if not lines:
-        return "Nothing was found.\n"
-    return "Found, row by row in findings.jsonl:\n\n" + "\n".join(lines) + "\n"
+        return "There are no findings.\n"
+    return "Findings (findings.jsonl lists the rows):\n\n" + "\n".join(lines) + "\n"

@@ -21,11 +21,11 @@ from cocos.dataprep.findings import Finding
 from cocos.problems import Problem
 from cocos.syntax import parse
 
-# Of two equal rows, the one in the earlier split is kept: test sets must stay comparable with published ones.
+# Of two equal rows, the one whose split comes first here is kept: test sets must stay as they were published.
 PRECEDENCE = ("test", "validation", "prompt", "train")
 TEXT_NGRAM = 3
 CODE_NGRAM = 5
-MIN_NGRAMS = 4  # shorter texts and programs are alike by chance
+MIN_NGRAMS = 4  # shorter texts and programs are similar by chance
 # 128 hash functions (datasketch's default) estimate a similarity with a standard error below
 # 0.5 / sqrt(128) = 0.044. LSH searches 0.1 below the threshold, so that it rarely misses a pair.
 NUM_HASHES = 128
@@ -33,7 +33,7 @@ LSH_MARGIN = 0.1
 
 
 class _Member(NamedTuple):
-    """Problem in the index. Members sort by which of two duplicates is kept."""
+    """Problem in the index. The smaller of two duplicates is the one to keep."""
 
     rank: int  # 0: of a benchmark; else 1 + position in PRECEDENCE
     number: int  # order of insertion
@@ -71,7 +71,7 @@ class DuplicateIndex:
         self._content: dict[tuple[str, int], bytes] = {}  # (field, number) -> digest of the whole content
 
     def add(self, split: str, problem: Problem, is_benchmark: bool = False) -> None:
-        """Add a problem of a split; of a benchmark, `split` is the benchmark's name."""
+        """Add a problem; if it is in a benchmark, `split` is the benchmark's name."""
         position = PRECEDENCE.index(split) if split in PRECEDENCE else len(PRECEDENCE)
         rank = 0 if is_benchmark else 1 + position
         member = _Member(rank, len(self._members), split, problem.task_id)
@@ -91,7 +91,7 @@ class DuplicateIndex:
         for pair in [*self._exact_pairs(), *self._near_pairs()]:
             kept, repeated = sorted((pair.first, pair.second))
             if repeated.rank == 0:
-                continue  # both are of benchmarks, which are not ours to clean
+                continue  # both are in benchmarks, which are never changed
             kind = (
                 "contaminated" if kept.rank == 0 else "duplicate" if kept.split == repeated.split else "leak"
             )
@@ -105,7 +105,7 @@ class DuplicateIndex:
             yield Finding(kind, repeated.split, repeated.task_id, detail, kept.name)
 
     def _exact_pairs(self) -> Iterator[_Pair]:
-        """Yield each row with the first benchmark row, and with the first other row, of the same content."""
+        """Yield each row with the first benchmark row, and the first other row, of the same content."""
         for (field, _), members in self._by_content.items():
             benchmarks = sorted(member for member in members if member.rank == 0)
             rows = sorted(member for member in members if member.rank > 0)
@@ -142,7 +142,14 @@ def find_duplicates(
     benchmarks: Iterable[tuple[str, Problem]],
     similarity: float,
 ) -> list[Finding]:
-    """Return every duplicate among (split, problem), and of these with benchmarks' (name, problem)."""
+    """Return the duplicates among problems, and between problems and benchmarks.
+
+    Args:
+        problems: (split, problem), streamed.
+        benchmarks: (name of the benchmark, problem), streamed.
+        similarity: As for `DuplicateIndex`.
+
+    """
     index = DuplicateIndex(similarity)
     for name, problem in benchmarks:
         index.add(name, problem, is_benchmark=True)
@@ -179,5 +186,5 @@ def normalize_code(code: str) -> str:
 
 
 def _digest(text: str) -> bytes:
-    """Return 8 bytes: at a million problems, a collision of whole contents has a probability below 1e-7."""
+    """Return an 8-byte digest. A collision among a million contents has a probability below 1e-7."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

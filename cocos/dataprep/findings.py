@@ -5,12 +5,12 @@ from dataclasses import dataclass
 # The option --drop accepts these names, except test_left_out.
 FINDING_KINDS = {
     "malformed": "the row cannot be read as a problem",
-    "test_left_out": "a test cannot stand by itself, or holds for any program; the row's others remain",
+    "test_left_out": "a test cannot run without pytest or passes for any program; the row keeps the others",
     "failing": "the reference does not pass the tests",
     "flaky": "the reference passes under one random seed and fails under another",
     "slow": "the reference takes long",
     "untested": "no test asserts anything",
-    "constant": "a function that always returns the same passes every test",
+    "constant": "a function that always returns one constant passes every test",
     "duplicate": "the same text or code occurs earlier in the split",
     "leak": "the same text or code occurs in another split",
     "contaminated": "the same text or code occurs in a named benchmark",

@@ -17,7 +17,7 @@ def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:
 
     Args:
         problem: The problem. Its hidden tests take part in the draw like the visible ones.
-        amount: A number of tests if 1 or more, a share of the tests, rounded down, if below 1; 0 changes
+        amount: If 1 or more, a number of tests. If below 1, a share of the tests, rounded down. 0 changes
             nothing.
         seed: Seed of the draw.
 
@@ -30,7 +30,7 @@ def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:
 
     def rank(index: int) -> tuple[bytes, int]:
         digest = hashlib.sha256(f"{seed}\0{problem.task_id}\0{tests[index]}".encode()).digest()
-        # Of equal tests the last one is hidden: a hidden test comes last when its problem is drawn again.
+        # Of equal tests, hide the last: a second call finds the hidden tests last and must choose them again.
         return digest, -index
 
     hidden = set(sorted(range(len(tests)), key=rank)[:count])

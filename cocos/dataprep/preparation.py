@@ -1,6 +1,6 @@
 """Preparation of a data set: convert, check, drop rows, and report; and the checks of a finished data set.
 
-Every step streams: only ids, and what the checks need to remember, are held in memory.
+Every step streams. Memory holds only the ids and what the checks need to remember.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ class PreparationOptions:
 
 @dataclass
 class PreparationReport:
-    """Account of a preparation: rows_in = sum of counts + sum of dropped.
+    """Result of a preparation. `rows_in` is the sum of `counts` and `dropped`.
 
     Attributes:
         folder: Folder of dropped.jsonl and findings.jsonl.
@@ -95,7 +95,7 @@ def prepare(
     report = PreparationReport(folder)
     _convert(rows, source, options, report)
     if not report.counts:
-        raise DataError(f"{source.name}: no problem in it; expected one row or more ({report.rows_in} read)")
+        raise DataError(f"{source.name}: has no valid row ({report.rows_in} read); expected one row or more")
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
@@ -103,7 +103,7 @@ def prepare(
                 report.add_finding(finding)
                 if finding.kind in options.drop:
                     dropped.setdefault((finding.split, finding.task_id), finding)
-            # Before the next check, so that rows are not compared with rows that are dropped.
+            # Before the next check, which must not compare rows with dropped ones.
             _drop_rows(dropped, report)
     return report
 
@@ -120,7 +120,7 @@ def run_check(
         check: One of `CHECKS`.
         problems: (split, problem), streamed.
         options: Options of the checks.
-        report: Its counts are the total of the progress bar; its isolation level is set.
+        report: Gives the total for the progress bar; receives the isolation level.
 
     """
     bar = tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None)
@@ -184,7 +184,7 @@ def _convert(
 def _choose_split(
     converted: Converted, raw_split: str | None, source: Source, options: PreparationOptions, place: Place
 ) -> str:
-    """Return the standard split of the set, else the split in the source, else one drawn by the seed."""
+    """Return the set's standard split of a row, else the source's, else one drawn with the seed."""
     if source.split_of:
         return source.split_of(converted.problem, place)
     return raw_split or assign_split(converted, options.splits, options.seed)
@@ -192,7 +192,7 @@ def _choose_split(
 
 def _require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:
     """Add a problem's id to the ids seen so far; raise DataError if it is among them."""
-    # 12 bytes per id, however long it is, and no collision to fear below 10^12 ids.
+    # 12 bytes per id, however long it is. A collision is improbable below 10^12 ids.
     digest = hashlib.blake2b(problem.task_id.encode(), digest_size=12).digest()
     if digest in seen:
         raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")

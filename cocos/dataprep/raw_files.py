@@ -15,7 +15,7 @@ TIMEOUT_S = 60
 
 
 def fetch_raw_file(source: Source, raw_folder: Path, input_folder: Path | None) -> Path:
-    """Put the raw file of a public set into a folder, unless it is there.
+    """Put the raw file of a public set into a folder, unless it is already there.
 
     Args:
         source: A set with a `raw_file`.

@@ -38,7 +38,7 @@ def input_files(path: Path) -> list[tuple[Path, str | None]]:
     The split of a single file is None: its name does not say where its rows belong.
 
     Raises:
-        DataError: The path does not exist, the folder has none of these files, or it has two of one split.
+        DataError: The path does not exist, the folder has none of these files, or it has two for one split.
 
     """
     if not path.is_dir():
@@ -137,8 +137,8 @@ def _length_error(row: dict, place: Place, num_columns: int) -> DataError | None
     if None not in row and None not in row.values():
         return None
     return DataError(
-        f"{place}: has another number of fields than the header ({num_columns}); "
-        "quote fields that hold commas or line ends"
+        f"{place}: the number of fields differs from the header's ({num_columns}); "
+        "quote fields that contain commas or line breaks"
     )
 
 

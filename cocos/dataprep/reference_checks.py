@@ -1,4 +1,4 @@
-"""Checks that execute a data set: references that fail, are flaky or slow, and tests that a constant passes.
+"""Checks that execute programs: references that fail, are flaky or slow, and tests that a constant passes.
 
 A failure of the executor raises an exception; it is never reported as a finding about a problem.
 """
@@ -16,7 +16,7 @@ from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Ve
 from cocos.problems import Problem
 from cocos.syntax import parse
 
-BATCH_SIZE = 64  # problems whose programs are submitted at a time, so that a large set is not held in memory
+BATCH_SIZE = 64  # problems whose programs wait at one time, so that a large set is not held in memory
 # Tried when the tests do not reveal which value they expect.
 COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
 
@@ -24,7 +24,7 @@ COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
 def check_references(
     problems: Iterable[tuple[str, Problem]], executor: Executor, num_seeds: int, slow_s: float
 ) -> Iterator[Finding]:
-    """Execute every reference, and every constant function that could pass; yield what they show.
+    """Execute every reference, and every constant function that could pass; yield the findings.
 
     Args:
         problems: (split, problem), streamed.
@@ -33,7 +33,7 @@ def check_references(
         slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
 
     Raises:
-        ExecutorError: The executor failed, so nothing is known about a program.
+        ExecutorError: The executor failed, so a program has no verdicts.
 
     """
     stream = iter(problems)
@@ -92,7 +92,7 @@ def _seeded_reference(problem: Problem, seed: int) -> Program:
 def _result(future: "Future[ExecutionResult]") -> ExecutionResult:
     result = future.result()
     if result.is_infra_failure:
-        raise ExecutorError(f"the executor failed, so nothing is known about a program: {result.infra_error}")
+        raise ExecutorError(f"the executor failed, so a program has no verdicts: {result.infra_error}")
     return result
 
 

@@ -20,7 +20,7 @@ SPLITS = ("train", "validation", "test", "prompt")
 
 @dataclass(frozen=True)
 class Source:
-    """Set of problems in its publishers' format.
+    """Set of problems before conversion.
 
     Attributes:
         name: Name on the command line.
@@ -31,7 +31,7 @@ class Source:
         hub: Repository and configuration on the hub, or None.
         split_of: (problem, place) -> its standard split; None if the set has no standard splits.
         raw_file: Name of the raw file, for the sets that `prepare_data.py public` prepares; else "".
-        raw_urls: JSON lists that together are the raw file; empty if the rows on the hub are.
+        raw_urls: URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
 
     """
 
@@ -58,7 +58,7 @@ def _mbpp_split(problem: Problem, place: Place) -> str:
         if number in ids:
             return split
     raise DataError(
-        f"{place}: field 'task_id' is {problem.task_id!r}; MBPP's run from 1 to 974: use the source jsonl"
+        f"{place}: field 'task_id' is {problem.task_id!r}; MBPP's ids are 1 to 974; use the source jsonl"
     )
 
 

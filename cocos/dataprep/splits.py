@@ -13,10 +13,10 @@ ASSIGNED_SPLITS = ("train", "validation", "test")
 
 
 def assign_split(converted: Converted, shares: tuple[float, float, float], seed: int) -> str:
-    """Return the split of a problem, drawn by a hash of the seed and its group, or its text.
+    """Return the split of a problem, drawn with a hash of the seed and the problem's group or text.
 
     Args:
-        converted: The problem and its group.
+        converted: The problem and its group; without a group, its text is hashed.
         shares: Shares of train, validation and test; they need not sum to 1.
         seed: Another seed gives another assignment.
 
@@ -28,5 +28,5 @@ def assign_split(converted: Converted, shares: tuple[float, float, float], seed:
         point -= share
         if point < 0:
             return split
-    # Rounding can leave a point of 0 after the last split.
+    # Rounding can leave the point at 0 after the last split: then the split with the largest share.
     return max(zip(shares, ASSIGNED_SPLITS, strict=True))[1]

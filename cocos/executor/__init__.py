@@ -4,8 +4,8 @@
         [result] = executor.run([Program(code="def f(x): return x + 1", test_list=("assert f(1) == 2",))])
         assert result.all_passed
 
-Needs the standard library only, and pyseccomp for the system-call filter. Knows nothing of models.
-`docs/executor.md` says what each isolation level stops and what it does not.
+Needs the standard library only, and pyseccomp for the system-call filter. Does not know models.
+`docs/executor.md` lists what each isolation level prevents and what it does not.
 """
 
 from cocos.executor.limits import Limits

@@ -3,8 +3,8 @@
     python -m cocos.executor check FILE.jsonl     run the reference solutions of a data set
     python -m cocos.executor doctor               list the isolation levels that work on this machine
 
-Exit status of `check`: 0 if every reference solution passes every test, 1 if some do not, 2 if the command
-cannot run. Of `doctor`: 0 if an isolation level works that `--sandbox auto` accepts, otherwise 1.
+`check` exits with status 0 if every reference solution passes every test, 1 if one does not, and 2 if the
+command cannot run. `doctor` exits with status 0 if `--sandbox auto` finds a level that works, otherwise 1.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def check(path: str, executor: Executor) -> int:
     started_s = time.perf_counter()
     programs = [Program(p.code, p.test_list + p.challenge_test_list, p.setup) for p in problems]
     failures: list[tuple[Problem, ExecutionResult]] = []
-    # disable=None: no bar where stderr is not a terminal
+    # disable=None: no progress bar where stderr is not a terminal
     with tqdm(executor.stream(programs), total=len(programs), unit=" programs", disable=None) as progress:
         for index, result in progress:
             if not result.all_passed:
@@ -49,7 +49,8 @@ def doctor() -> int:
     """Print the isolation levels, best first, and the one that `auto` picks; return the exit status."""
     for level in LEVELS:
         print(f"{level.name:<11} {_yes_or_no(level.missing_reason())}")
-    print(f"filter      {_yes_or_no(syscall_filter.missing_reason())} (system calls; on top of the others)")
+    filter_works = _yes_or_no(syscall_filter.missing_reason())
+    print(f"filter      {filter_works} (system-call filter, for every level but rlimits)")
     try:
         level = choose()
         with Executor(num_workers=1, sandbox=level.name):
@@ -88,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
         "--wall_s", type=float, default=Limits().wall_s, help="time limit of one program, seconds"
     )
     checker.add_argument("--sandbox", choices=("auto", *NAMES), default="auto", help="isolation level")
-    checker.add_argument("--min_isolation", choices=NAMES, help="refuse to run below this level")
+    checker.add_argument("--min_isolation", choices=NAMES, help="lowest isolation level to accept")
     commands.add_parser("doctor", help="list the isolation levels that work on this machine")
     arguments = parser.parse_args(argv)
     if arguments.command == "doctor":

@@ -32,7 +32,7 @@ class Job:
 
 
 class JobQueue:
-    """Thread-safe first-in first-out queue whose second attempts run one at a time, with nothing beside them.
+    """Thread-safe first-in, first-out queue. A second attempt runs alone: no other job runs at the same time.
 
     Args:
         max_wait_s: Seconds that a job may wait before it is overdue. An overdue job is still handed out; the
@@ -67,14 +67,16 @@ class JobQueue:
     def take(self) -> Job | None:
         """Wait for a job that may start now and return it; return None once the queue is closed.
 
-        Each job taken must be given back with `finish`.
+        The caller must pass each job that it takes to `finish`.
         """
         with self._changed:
             while True:
+                # First attempts start first, so that a second attempt does not stop the other workers. Once
+                # it has waited too long, nothing new starts until the running jobs have finished.
                 if self._first_attempts and not self._second_attempt_is_running and not self._must_drain():
                     job = self._first_attempts.popleft()
                     if not job.future.set_running_or_notify_cancel():
-                        continue
+                        continue  # the caller has cancelled the future
                 elif self._second_attempts and not self._num_running:
                     job = self._second_attempts.popleft()
                     self._second_attempt_is_running = True
@@ -103,8 +105,8 @@ class JobQueue:
             if is_requeued:
                 job.requeued_s = time.monotonic()
                 self._second_attempts.append(job)
-            # One finished job wakes nobody, because its thread takes the next one. But threads that wait for
-            # a second attempt to start or to end would otherwise sleep on.
+            # Usually no thread needs to wake up: the one that finished takes the next job itself. But others
+            # may be waiting for the running jobs, or for a second attempt, to end.
             if self._second_attempts or was_second_attempt:
                 self._changed.notify_all()
             return is_requeued
@@ -117,7 +119,7 @@ class JobQueue:
         with self._changed:
             self._closed_because = self._closed_because or reason
             for job in (*self._first_attempts, *self._second_attempts):
-                if not job.future.done():
+                if not job.future.done():  # the caller may have cancelled it
                     job.future.set_exception(ExecutorError(reason))
             self._first_attempts.clear()
             self._second_attempts.clear()

@@ -26,7 +26,7 @@ LEAST = {
 class Limits:
     """Resources that one program may use for all its tests together.
 
-    0 means that nothing is allowed; no value means "unlimited".
+    No limit can be switched off. Only `processes` and `file_mb` may be 0.
 
     Attributes:
         wall_s: Elapsed seconds.
@@ -35,7 +35,8 @@ class Limits:
         memory_mb: Address space of each process, MiB.
         output_kb: KiB of values and messages that may come back. stdout and stderr do not count: they are
             discarded.
-        file_mb: Largest single file, MiB.
+        file_mb: Largest single file, MiB. Files of up to `output_kb` are always allowed, because the child
+            writes its evidence to a file.
         processes: Further processes and threads. Not every isolation level can enforce it; see
             docs/executor.md.
         open_files: Open file descriptors.
@@ -53,7 +54,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not 0 <= value < 1 << 31:  # what a 32-bit field of the wire format can hold; refuses nan too
+            if not 0 <= value < 1 << 31:  # fits the wire format's 32-bit fields; False for nan
                 raise ValueError(f"limit {field.name} is {value!r}; expected a number from 0 to 2**31")
         for name, least in LEAST.items():
             if getattr(self, name) < least:

@@ -1,6 +1,6 @@
-"""Pool of worker processes that execute programs: one thread per worker, fed from one queue.
+"""Pool of worker processes that execute programs: one thread per worker, and one queue for all.
 
-Knows how an attempt is made, repeated and counted. Does not know the order of jobs (`job_queue.py`), how a
+Knows how a program is attempted, retried and counted. Does not know the order of jobs (`job_queue.py`), how a
 test is judged (`judging/`), or how code is confined (`sandboxes/`, `inside/`).
 """
 
@@ -26,13 +26,13 @@ from cocos.executor.worker import Worker, WorkerDied
 MAX_WORKER_DEATHS = 2
 RECENT_PROGRAMS = 200  # infrastructure failures are counted over this many programs
 # A program that timed out was starved if it had a processor for less than this share of its limit. Such a
-# timeout may be the machine's fault, so the program gets a second attempt with nothing beside it.
+# timeout may be the machine's fault, so the program gets a second attempt while no other program runs.
 STARVED_SHARE = 0.9
 
 
 @dataclass
 class Stats:
-    """Counts of everything that an executor has done."""
+    """Counters of one executor."""
 
     programs: int = 0
     passed: int = 0  # programs that passed every test
@@ -48,20 +48,20 @@ class Stats:
 class Executor:
     """Pool of sandboxed worker processes that turn programs into verdicts.
 
-    Each worker is a fresh interpreter that forks one child per program. The executor is a context manager and
-    may be used from any thread.
+    Each worker is a fresh interpreter that forks one child per program, and a second one if tests need a
+    judge. The executor is a context manager and may be used from any thread.
 
     Args:
         num_workers: Programs that run at the same time. None: one per processor that this process may use.
-        limits: Limits of programs that have none of their own, lowered to what the container has.
+        limits: Limits of programs without `Program.limits`. Both are lowered to what the container has.
         sandbox: Name of an isolation level, or "auto" for the best that this machine offers.
-        min_isolation: Lowest isolation level to accept. None: "seccomp" where `sandbox` is "auto", any level
-            where it names one.
+        min_isolation: Lowest isolation level to accept. None: "seccomp" if `sandbox` is "auto", otherwise any
+            level.
         max_infra_failures: Stop with an ExecutorError once more than this many of the last 200 programs were
             infrastructure failures.
         max_wait_s: Seconds that a program may wait for a worker. A program that would start later is not
             executed: its result is an infrastructure failure. In distributed training this limit and the
-            limit of a program bound how long one rank can make the others wait. None: wait for ever.
+            limit of a program bound how long one rank can make the others wait. None: no limit.
 
     Raises:
         ExecutorError: No acceptable isolation level works on this machine, or the self-test failed.
@@ -84,7 +84,7 @@ class Executor:
         self._max_infra_failures = max_infra_failures
         self._max_wait_s = max_wait_s
         self._queue = JobQueue(max_wait_s)
-        self._workers: dict[int, Worker] = {}  # by number of the thread; each thread uses its own only
+        self._workers: dict[int, Worker] = {}  # thread number -> worker; a thread uses only its own
         self._recent_errors: deque[str | None] = deque(maxlen=RECENT_PROGRAMS)  # None: no failure
         self._stats_lock = threading.Lock()  # guards the stats and the recent errors
         self._threads = [
@@ -166,8 +166,8 @@ class Executor:
                 errors: list[str] = []
                 if job.is_overdue:
                     result = self._infra_failure(
-                        f"not started within {self._max_wait_s:.0f} s: too many or too slow programs for "
-                        f"{self.num_workers} workers"
+                        f"not started within {self._max_wait_s:.0f} s; the programs are too many or too slow "
+                        f"for {self.num_workers} workers"
                     )
                 while result is None and len(errors) < MAX_WORKER_DEATHS:
                     try:
@@ -191,7 +191,7 @@ class Executor:
         if answer.is_spent:
             self._drop_worker(number)
         result = read_result(plans, answer, limits, self.isolation)
-        most_cpu_s = min(limits.wall_s, limits.cpu_s)  # what a program alone on a processor could have used
+        most_cpu_s = min(limits.wall_s, limits.cpu_s)  # what a program can use that always has a processor
         return result, answer.end == TIMED_OUT and answer.cpu_s < STARVED_SHARE * most_cpu_s
 
     def _drop_worker(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Self-test of a new executor, which must give right verdicts and keep programs off the network."""
+"""Self-test of a new executor: it must give right verdicts and keep programs off the network."""
 
 import socket
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import replace
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
 
-ENDLESS_WALL_S = 0.3  # limit of the endless program; long enough to start it, short enough to wait for
+ENDLESS_WALL_S = 0.3  # limit of the endless program: enough to start it, without delaying the executor
 _CONNECT = """
 import socket
 def connects(port):

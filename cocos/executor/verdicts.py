@@ -16,7 +16,7 @@ class ExecutorError(RuntimeError):
 class Status(StrEnum):
     """Outcome of one test."""
 
-    PASSED = "passed"  # positive evidence that the test held
+    PASSED = "passed"  # there is positive evidence that the test passed
     FAILED = "failed"  # the assertion is false
     ERROR = "error"  # an exception, or the process ended before the test did
     TIMEOUT = "timeout"  # the wall limit or the CPU limit was reached
@@ -57,9 +57,9 @@ class Verdict:
         status: How the test ended.
         error_type: Class name of the exception ("AssertionError" for a false assertion), or None.
         message: Text of the exception, truncated to a few hundred characters, or None.
-        expected: `repr` of the value that a false comparison expects; None where the assertion is no
-            comparison.
-        actual: `repr` of the value that the program returned instead, or None in the same way.
+        expected: `repr` of the value that a false comparison expects; None if the assertion is not
+            a comparison.
+        actual: `repr` of the value that the program returned instead; None like `expected`.
         duration_s: Wall time of this test alone; 0 if it did not finish.
         in_child: The test was judged in the process that ran the candidate, so the candidate could have
             forged this outcome.

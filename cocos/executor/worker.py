@@ -1,6 +1,6 @@
-"""A worker process seen from the trusted side: send it a job, read its answer, kill it.
+"""Trusted side of a worker process: sends jobs, reads answers, and kills the process.
 
-Knows how a job is put into the wire format (`inside/wire.py`). Does not know how the process is confined: a
+Knows how a job is encoded in the wire format (`inside/wire.py`). Does not know how the process is confined: a
 level of `sandboxes/levels.py` starts it.
 """
 
@@ -18,7 +18,7 @@ from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 
-START_S = 60.0  # a worker that is not ready by then counts as dead
+START_S = 60.0  # a worker that is not ready after this time counts as dead
 # The zygote ends every program at its wall limit. If no answer has come this long after the limit, the zygote
 # itself is stuck.
 GRACE_S = 15.0
@@ -97,7 +97,7 @@ class Worker:
                 raise WorkerDied("the worker did not answer in time")
             part = os.read(self._answers, 1 << 18)
             if not part:
-                raise WorkerDied(f"the worker died: {self.sandbox.stderr_tail() or 'it left no message'}")
+                raise WorkerDied(f"the worker died: {self.sandbox.stderr_tail() or 'it wrote no message'}")
             self._received += part
         data, self._received = self._received[:size], self._received[size:]
         return data
@@ -106,9 +106,10 @@ class Worker:
 def _encode_job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:
     """Return the candidate's part of a job and the judge's part, which is b"" if no test needs a judge.
 
-    The candidate's part must not contain what a test expects: the candidate can read all of it.
+    The candidate can read its whole part, so this part must not contain what a test expects. The package
+    docstring of `judging` explains atoms with an example.
     """
-    atoms: list[str] = []  # per split test, the source of its zero-argument functions
+    atoms: list[str] = []  # per split test, the source of one function per atom
     tests: list[int | str | None] = []  # per test: an index into atoms, a source to run, None for the judge
     judged: list[dict] = []
     for number, plan in enumerate(plans):
@@ -123,7 +124,7 @@ def _encode_job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, 
                 tests.append(None)
                 judged.append({"number": number, "source": source, "imports": imports, "remote": remote})
     functions = "".join(f"({group})," for group in atoms)
-    # The child decodes marshal several times faster than JSON. It may, because this side wrote the job. What
-    # comes back from a child is never decoded with marshal, which is unsafe on foreign data.
+    # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
+    # from a child is never decoded with marshal, which is unsafe on untrusted data.
     candidate = marshal.dumps((code, setup, f"({functions})", tuple(tests)), wire.MARSHAL_VERSION)
     return candidate, json.dumps(judged).encode() if judged else b""

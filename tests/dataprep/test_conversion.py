@@ -1,4 +1,4 @@
-"""Converters: they keep what a row needs to run, do not change what it does, and make independent tests."""
+"""Converters: they keep what a problem needs to run, do not change what it does, and make independent tests."""
 
 import pytest
 from hypothesis import given, settings
@@ -37,7 +37,7 @@ def test_each_assert_of_check_is_a_test_with_what_it_needs_and_nothing_else():
         "for n in range(3):\n        assert add(n, n) == 2 * n",
         "big = 10 ** 6\nassert add(big, 1) == big + 1",
     )
-    assert left_out == ("assert True, 'reached': holds for any program",)
+    assert left_out == ("assert True, 'reached': passes for any program",)
     assert problem.code == 'def add(a, b):\n    """Add."""\n    return a + b'
     assert problem.text.endswith('"""Add."""') and problem.entry_point == "add"
 

@@ -1,4 +1,4 @@
-"""Replacement of tabs: programs do the same before and after it."""
+"""Replacement of tabs: a program does the same before and after it."""
 
 import ast
 import contextlib

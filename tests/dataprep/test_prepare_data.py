@@ -96,7 +96,7 @@ def test_the_manifest_accounts_for_every_row_and_byte(prepare, tmp_path):
     assert len(manifest["input"][0]["sha256"]) == 64 and manifest["isolation"]
     assert manifest["output"]["train.jsonl"]["problems"] == 1 == len(lines(tmp_path / "out/train.jsonl"))
     card = (tmp_path / "out/dataset_card.md").read_text()
-    assert "6 rows were read, 1 are in these files, 5 were left out and are named in dropped.jsonl" in card
+    assert "Rows read: 6; in these files: 1; dropped: 5 (listed in dropped.jsonl)." in card
     assert str(tmp_path) not in card + json.dumps(manifest) + json.dumps(dropped)
 
 
@@ -112,7 +112,7 @@ BAD = [
     ("cut gzip", gzip.compress(json.dumps(ROW).encode() * 99)[:80], "cannot be read", "optionally gzipped"),
     ("an array", b"[[1]]", ": row 1: expected a JSON object, found list", ""),
     ("a number", b"7", ":1: expected a JSON object, found int", ""),
-    ("empty", b"", "no problem in it", "expected one row or more"),
+    ("empty", b"", "has no valid row (0 read)", "expected one row or more"),
 ]  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_bad_input_is_one_line_that_names_file_line_field_and_remedy(
     data.write_bytes(json.dumps(ROW | content).encode() + b"\n" if isinstance(content, dict) else content)
     assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
     [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert what in line and remedy in line and ("bad.jsonl" in line or what == "no problem in it")
+    assert what in line and remedy in line and ("bad.jsonl" in line or content == b"")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
 
 
@@ -150,7 +150,7 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
         (("mpbb", "--input", data), "unknown source 'mpbb'; choose one of mbpp"),
         (
             ("mbpp", "--input", written(tmp_path / "x.jsonl", ROW | {"task_id": 2000})),
-            "MBPP's run from 1 to 974",
+            "MBPP's ids are 1 to 974",
         ),
         (("jsonl", "--input", data, "--columns", "title=text"), "--columns title: give FIELD=COLUMN"),
         (("jsonl", "--input", data, "--hide_tests", 1.5), "--hide_tests 1.5: give a whole number"),
@@ -204,7 +204,7 @@ def test_bom_crlf_gzip_csv_and_parquet_give_the_same_rows_as_plain_lines(prepare
 def test_a_csv_row_of_another_length_is_refused_by_line(prepare, tmp_path, capsys):
     (tmp_path / "bad.csv").write_text("task_id,text,test_list\n1,Write f, now.,[]\n")
     assert prepare("csv", "--input", tmp_path / "bad.csv", "--output_dir", tmp_path / "out") == 2
-    assert "bad.csv:2: has another number of fields than the header (3)" in capsys.readouterr().err
+    assert "bad.csv:2: the number of fields differs from the header's (3)" in capsys.readouterr().err
 
 
 def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, monkeypatch):
@@ -214,7 +214,7 @@ def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, mon
             tmp_path / f"owner/name/{split}.jsonl",
             *(row | {"task_id": row["task_id"] + first} for row in rows(4)),
         )
-    monkeypatch.chdir(tmp_path)  # the library takes a folder of that name for the set of that name
+    monkeypatch.chdir(tmp_path)  # `datasets` reads a folder of that name as the data set of that name
     assert prepare("owner/name", "--output_dir", tmp_path / "out", "--checks", "--licence", "CC0") == 0
     assert [len(load_problems(tmp_path / f"out/{split}.jsonl")) for split in ("train", "test")] == [4, 4]
     assert json.loads((tmp_path / "out/manifest.json").read_text())["licence"] == "CC0"
@@ -246,7 +246,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
 
 
 @pytest.mark.processes
-def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
+def test_a_limit_on_file_size_leaves_nothing_behind(tmp_path):
     data = written(tmp_path / "mine.jsonl", *rows(3000))
     limit = 100_000
 
@@ -300,4 +300,4 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         peaks_mb.append(usage.ru_maxrss / 1024)
     assert (
         peaks_mb[1] - peaks_mb[0] < 20_000 * 500e-6
-    )  # at most 500 bytes for each row more: its id and no text
+    )  # at most 500 bytes for each further row: its id, not its text

@@ -30,7 +30,7 @@ def prepared(prepare, name: str, folder: Path, *words: object) -> Path:
 
 @pytest.fixture(scope="module")
 def mbpp(prepare, tmp_path_factory):
-    """MBPP with every check, once for this file; one seed, since its slowest reference takes seconds."""
+    """MBPP with every check, prepared once. One seed, because its slowest reference takes seconds."""
     folder = tmp_path_factory.mktemp("sets")
     return prepared(
         prepare, "mbpp", folder, "--num_seeds", 1, "--against", f"mbpp-sanitized={public('mbpp-sanitized')}"
@@ -68,7 +68,7 @@ def test_every_reference_of_mbpp_passes_and_its_leaks_are_named(mbpp):
         ("train", "602", "same text", "test/217"),
         ("train", "704", "same text, same code", "test/248"),
         ("train", "699", "same code", "validation/595"),
-        ("train", "625", "same code", "validation/591"),  # but for layout
+        ("train", "625", "same code", "validation/591"),  # only the layout differs
     }
     contaminated = [one for one in found if one["kind"] == "contaminated"]
     assert len(contaminated) > 300 and all(one["other"].startswith("mbpp-sanitized/") for one in contaminated)

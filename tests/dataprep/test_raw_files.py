@@ -76,7 +76,7 @@ def test_json_lists_on_the_web_are_joined_and_an_interrupted_download_leaves_not
     assert [row["question_id"] for row in rows] == ["Demo_1_I", "Demo_2_I"]
 
 
-def test_public_prepares_every_set_names_a_missing_one_and_continues_later(prepare, tmp_path, capsys):
+def test_public_prepares_every_set_it_can_names_a_missing_one_and_adds_it_later(prepare, tmp_path, capsys):
     given, out = tmp_path / "given", tmp_path / "public"
     for name in ROWS.keys() - {"humaneval"}:
         write_raw(given, name)

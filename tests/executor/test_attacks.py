@@ -163,7 +163,7 @@ def test_a_memory_bomb_is_a_memory_verdict(executor):
     assert result.verdicts[0].status is Status.MEMORY
 
 
-def test_ten_gigabytes_of_output_go_nowhere(executor):
+def test_ten_gigabytes_of_output_are_discarded(executor):
     code = "import os, sys\nblock = b'x' * (1 << 20)\nfor _ in range(10240): os.write(1, block); os.write(2, block)"
     assert_contained(executor, code + ANSWERS, limits=Limits(wall_s=20, cpu_s=15))
 
@@ -175,7 +175,7 @@ def test_an_endless_value_is_cut_off(executor):
 
 def test_the_scratch_folder_cannot_be_filled_beyond_its_size(executor):
     if executor.isolation == "seccomp":
-        pytest.skip("level seccomp has no file system of its own: it limits each file, not their sum")
+        pytest.skip("level seccomp limits the size of each file, not their sum")
     code = """
 import os, tempfile
 def fill():
@@ -239,7 +239,7 @@ def alive():
         if pid not in (1, os.getpid()): others.append(pid)
     return others + glob.glob('/tmp/alive')
 """
-    if executor.isolation != "seccomp":  # there no process is started in the first place, and /proc is closed
+    if executor.isolation != "seccomp":  # seccomp lets no program start a process, and /proc cannot be read
         for _ in range(2):
             assert_contained(executor, observer, "assert alive() == []")
 
@@ -314,12 +314,12 @@ def test_no_state_is_left_for_the_next_program(executor, state):
     assert all(result.all_passed for result in results), results
 
 
-def test_exhausted_descriptors_hurt_nobody_else(executor):
+def test_exhausted_descriptors_do_not_affect_other_programs(executor):
     code = "import os\nheld = []\ntry:\n    while True: held.append(os.open('/dev/null', os.O_RDONLY))\nexcept OSError: pass\ndef count(): return len(held)"
     assert_contained(executor, code, "assert count() <= 64")
 
 
-def test_deep_recursion_ends_alone(executor):
+def test_deep_recursion_affects_only_its_own_program(executor):
     attack(executor, "import sys\nsys.setrecursionlimit(10 ** 9)\ndef answer(): return answer()")
     result = attack(executor, "def answer(): return answer()")
     assert result.verdicts[0].error_type == "RecursionError"

@@ -1,4 +1,4 @@
-"""The codec: plain values survive it, and nothing else comes out of it."""
+"""The codec: plain values come back unchanged, and decoding builds nothing else."""
 
 import json
 

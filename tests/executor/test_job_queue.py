@@ -1,4 +1,4 @@
-"""The queue of jobs: order, lone second attempts, overdue jobs and closing; with a clock that the tests set."""
+"""The queue of jobs: order, second attempts, overdue jobs and closing. The tests set the clock."""
 
 import threading
 from types import SimpleNamespace
@@ -55,7 +55,7 @@ def test_a_second_attempt_waits_until_nothing_runs_and_then_runs_alone(queue):
         queue.put(program)
     starved, other = queue.take(), queue.take()
     assert queue.finish(starved, retry=True)
-    third = queue.take()  # first attempts go on meanwhile
+    third = queue.take()  # other first attempts may still start
     assert third.program is PROGRAMS[2]
     queue.finish(other)
     with pytest.raises(MustWait):
@@ -106,7 +106,7 @@ def test_a_second_attempt_that_has_waited_long_lets_no_other_job_start(queue, cl
     assert queue.take().program is PROGRAMS[0]
 
 
-def test_a_job_is_overdue_after_its_longest_wait(clock):
+def test_a_job_is_overdue_after_max_wait_s(clock):
     queue, patient = JobQueue(max_wait_s=3.0), JobQueue()
     queue.put(PROGRAMS[0])
     patient.put(PROGRAMS[0])

@@ -174,6 +174,7 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
         assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
 def test_a_program_ends_with_its_worker(level):
     code = "import time\ntime.sleep(30)"
@@ -188,6 +189,7 @@ def test_a_program_ends_with_its_worker(level):
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
 
+@pytest.mark.processes
 def test_a_program_that_waits_too_long_for_a_worker_is_an_infrastructure_failure():
     slow = [Program("import time\ntime.sleep(4)", (f"assert {n} == {n}",)) for n in range(3)]
     with Executor(num_workers=1, sandbox=LEVEL, max_wait_s=3.0) as executor:
@@ -257,8 +259,8 @@ def test_below_the_minimum_isolation_it_refuses_and_names_the_remedy(monkeypatch
         Executor(sandbox="jail")
 
 
-def test_a_starved_timeout_gets_a_second_attempt_with_nothing_beside_it(tmp_path):
-    # Level rlimits lets programs write here: each one notes its start and its end. The first attempt never ends.
+def test_a_starved_timeout_gets_a_second_attempt_that_runs_alone(tmp_path):
+    # Level rlimits lets programs write here: each one logs its start and its end. The first attempt never ends.
     log = tmp_path / "log"
     note = f"import time\ndef note(text): open({str(log)!r}, 'a').write(text + '\\n')\n"
     attempts = f"open({str(log)!r}).read().count('starved starts')"

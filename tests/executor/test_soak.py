@@ -1,4 +1,4 @@
-"""Many programs, a fifth of them hostile, while workers are killed from outside: no verdict is lost, nothing leaks.
+"""Many programs, a fifth of them hostile, while workers are killed: every verdict is right and nothing leaks.
 
 COCOS_SOAK sets the number of programs: 1500 by default, which takes some seconds; 10000 for the full soak.
 """

@@ -1,7 +1,7 @@
 """Conversion of a source's row to a Problem in MBPP format, one function per format.
 
-A converter keeps everything that the problem needs to run and does not change what it does. It reports the
-tests that it left out. It does not know files or splits.
+A converter keeps everything that the problem needs to run, and does not change what its programs do. It
+reports the tests that it leaves out. It does not know files or splits.
 """
 
 import ast
@@ -66,7 +66,7 @@ def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Co
     Args:
         row: The row.
         place: Position of the row, for messages.
-        field: The field above the buggy body: `declaration` as in the benchmark, or `prompt`, which
+        field: The field that precedes the buggy body: `declaration` as in the benchmark, or `prompt`, which
             includes the docstring.
 
     """
@@ -109,7 +109,7 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     }
     if missing := [column for column in columns.values() if column not in row]:
         raise DataError(
-            f"{place}: has no column {missing[0]!r}; it has {', '.join(map(str, row))}: see --columns"
+            f"{place}: has no column {missing[0]!r}; it has {', '.join(map(str, row))}; see --columns"
         )
     if "text" not in values and "prompt" in row:
         values["text"] = row["prompt"]
@@ -157,7 +157,7 @@ def _extract_tests(
     try:
         if form == "check":
             if not entry_point:
-                raise ValueError("needs the field 'entry_point' beside it")
+                raise ValueError("needs the field 'entry_point' as well")
             return split_check_function(source, entry_point, helpers)
         return split_pytest_file(source) if form == "pytest" else _split_asserts(source)
     except ValueError as error:
@@ -171,7 +171,8 @@ def _split_asserts(source: str) -> ExtractedTests:
     except (SyntaxError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None
     if others := [node for node in tree.body if not isinstance(node, ast.Assert)]:
-        raise ValueError(f"has more than asserts in it: {node_source(source, others[0])[:80]!r}")
+        statement = node_source(source, others[0])[:80]
+        raise ValueError(f"contains a statement that is not an assert: {statement!r}")
     return ExtractedTests(tuple(node_source(source, node) for node in tree.body))
 
 

@@ -1,6 +1,6 @@
 """Conversion of HumanEval's `check(candidate)` function to independent tests.
 
-Each assert becomes a test, unless asserts depend on each other: then the whole function is one test. Handles
+Each assert becomes a test. If asserts depend on each other, the whole function becomes one test. Handles
 HumanEval (arXiv 2107.03374) and HumanEvalPack, whose `test` field also calls check(). The tests call the
 function under test by its name instead of `candidate`, as MBPP's tests do.
 """
@@ -61,12 +61,12 @@ def split_check_function(source: str, entry_point: str, helpers: str = "") -> Ex
         tests = [_prepend_helpers("\n\n".join([*definitions, f"check({entry_point})"]), helpers)]
         vacuous = []  # they stay in the text of check()
     return ExtractedTests(
-        tuple(tests), tuple(f"{node_source(source, node)}: holds for any program" for node in vacuous)
+        tuple(tests), tuple(f"{node_source(source, node)}: passes for any program" for node in vacuous)
     )
 
 
 def prompt_helpers(prompt: str, entry_point: str) -> str:
-    """Return what a prompt defines besides the function under test, and its imports; "" if nothing.
+    """Return what a prompt defines besides the function under test, with its imports; "" if nothing.
 
     Raises:
         ValueError: The prompt does not parse.
@@ -104,8 +104,8 @@ def _group_by_assert(body: list[ast.stmt]) -> list[list[ast.stmt]]:
     """Group each asserting statement with the earlier statements that bind the names it reads.
 
     Returns:
-        One group per asserting statement; [] if check() cannot be split: two groups need the same assignment,
-        which the first assert may have changed, or a statement has an unknown effect.
+        One group per asserting statement. [] if check() cannot be split, because a statement has an unknown
+        effect, or because two groups need one variable, whose value the first assert may have changed.
 
     """
     groups: list[list[ast.stmt]] = []
@@ -138,7 +138,7 @@ def _is_vacuous(node: ast.stmt) -> bool:
 
 
 def _has_no_effect(node: ast.stmt) -> bool:
-    """Return whether a test may lose a statement: pass, a constant, a name, or a call of print."""
+    """Return whether tests do not need a statement: pass, a constant, a name, or a call of print."""
     match node:
         case ast.Pass() | ast.Expr(value=ast.Constant() | ast.Name() | ast.Call(func=ast.Name(id="print"))):
             return True

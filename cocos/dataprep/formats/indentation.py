@@ -1,4 +1,4 @@
-"""Tabs replaced by spaces in programs, so that a model reads and writes one kind of indentation.
+"""Replacement of tabs by spaces in programs, so that a model reads and writes one kind of indentation.
 
 Tabs inside strings stay. A program changes only if its syntax tree stays the same.
 """
@@ -36,7 +36,7 @@ def tabs_to_spaces(code: str) -> str:
         + line[len(indent) :].replace("\t", "\t" if number in touches_string else " ")
         for number, (line, indent) in enumerate(zip(lines, indents, strict=True), start=1)
     )
-    # Rare layouts, such as a form feed before the indentation, defeat the replacement: the tree decides.
+    # The replacement is wrong for rare layouts, such as a form feed before the indentation.
     return spaced if _dump_tree(spaced) == tree else code
 
 

@@ -1,8 +1,8 @@
 """Conversion of a pytest file to independent tests that run without pytest.
 
-Each test function, each method of a test class and each set of parameters becomes one test: one test is one
-verdict, and rewards count verdicts. A test carries the imports, helpers and fixtures that it needs, nothing
-else. Tests are left out, by name and with the reason, if they
+Each test function, each method of a test class and each set of parameters becomes one test, because each test
+gets one verdict and rewards count verdicts. A test contains the imports, helpers and fixtures that it needs.
+Tests are left out, and reported with a reason, if they
 
     - are async, or marked skip, skipif, xfail, usefixtures or patch;
     - need a built-in fixture (capsys, tmp_path), or a fixture that yields or has options;
@@ -67,7 +67,7 @@ class _TestFile:
     Attributes:
         definitions: Name -> the statement that defines it.
         fixtures: Name -> fixture function.
-        side_effects: Statements that define nothing, such as `sys.path.append(...)`; every test carries them.
+        side_effects: Statements that define nothing, such as `sys.path.append(...)`. Every test has them.
         aliases: Local name -> name in the module under test, for `from solution import area as surface`.
 
     """
@@ -143,9 +143,9 @@ class _TestFile:
     ) -> str:
         """Return the test for one set of parameters, in the shortest form that means the same.
 
-        A single assert becomes that assert with the values in the place of the parameters: the executor then
-        reports the expected and the actual value. Asserts alone become these asserts. Everything else keeps
-        the function and calls it.
+        A single assert becomes that assert with values in the place of parameters, because the executor then
+        reports the expected and the actual value. A function of asserts alone becomes these asserts. In all
+        other cases the test keeps the function and calls it.
         """
         arguments = {name: node_source(self.source, value) for name, value in values.items()}
         needed: list[ast.AST] = [*values.values(), owner or function]
@@ -175,6 +175,7 @@ class _TestFile:
         lines = [class_source, f"case = {owner.name}()"]
         methods = {node.name: node for node in owner.body if isinstance(node, ast.FunctionDef)}
         if "setup_method" in methods:
+            # setup_method may take the test method as an argument; None stands for it.
             takes_method = len(methods["setup_method"].args.args) > 1
             lines.append(f"case.setup_method({'None' if takes_method else ''})")
         return [*lines, f"case.{function.name}({arguments})"]
@@ -185,19 +186,19 @@ class _TestFile:
             raise _UnsupportedTest(f"needs the pytest fixture {name!r}")
         fixture = self.fixtures[name]
         if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(fixture)):
-            raise _UnsupportedTest(f"needs the fixture {name!r}, which cleans up after itself")
+            raise _UnsupportedTest(f"needs the fixture {name!r}, which yields")
         if any(isinstance(d, ast.Call) for d in fixture.decorator_list):
             raise _UnsupportedTest(f"needs the fixture {name!r}, which has options")
         self.definitions.setdefault(name, fixture)
-        needed.append(ast.Name(name, ast.Load()))
+        needed.append(ast.Name(name, ast.Load()))  # so that the context defines the fixture's function
         arguments = [self._fixture_call(argument.arg, needed) for argument in fixture.args.args]
         return f"{name}({', '.join(arguments)})"
 
     def _context(self, needed: list[ast.AST], test: ast.AST) -> list[str]:
         """Return the texts of all top-level statements that a test needs, in the file's order.
 
-        A test carries copies of its imports and helpers instead of sharing them as setup code: it runs alone,
-        and a test that breaks a helper's state cannot make the next one fail.
+        A test contains copies of its imports and helpers, which could instead be shared as setup code. So it
+        also runs alone, and a test that changes a helper's state cannot make the next one fail.
 
         Args:
             needed: Nodes whose names must be defined.
@@ -250,7 +251,7 @@ def _parameter_set(names: list[str], value: ast.expr) -> dict[str, ast.expr]:
     """Return name -> value for one element of a parametrize list."""
     if isinstance(value, ast.Call) and decorator_name(value) == "param":
         if any(keyword.arg == "marks" for keyword in value.keywords):
-            raise _UnsupportedTest("has parameters with marks of their own")
+            raise _UnsupportedTest("has parameters with marks")
         values = value.args
     elif len(names) == 1:
         values = [value]
@@ -259,7 +260,7 @@ def _parameter_set(names: list[str], value: ast.expr) -> dict[str, ast.expr]:
     else:
         raise _UnsupportedTest("has parameters that are not written out")
     if len(values) != len(names) or any(isinstance(v, ast.Starred) for v in values):
-        raise _UnsupportedTest("has parameters that do not fit their names")
+        raise _UnsupportedTest("has parameters that do not match their names")
     return dict(zip(names, values, strict=True))
 
 

@@ -22,7 +22,7 @@ def replace_pytest_calls(source: str, modules: tuple[str, ...]) -> str:
         ValueError: A pytest call has no counterpart in the standard library.
 
     """
-    # A pass replaces only the outermost calls; calls inside their arguments are left to the next pass.
+    # A pass replaces only the outermost calls. The next pass replaces calls inside their arguments.
     while True:
         edits = _Pass(source, parse(source), modules).edits()
         if not edits:
@@ -107,14 +107,14 @@ class _Pass:
             case [ast.keyword(arg="match", value=pattern)]:
                 regex = node_source(self.source, pattern)
                 return f"__import__('unittest').TestCase().assertRaisesRegex({arguments}, {regex})"
-        raise ValueError(f"uses {ast.unparse(call)}, which has no plain counterpart")
+        raise ValueError(f"uses {ast.unparse(call)}, which the standard library cannot replace")
 
     def _is_close(self, value: ast.expr, approx: ast.Call) -> str:
         tolerance = {k.arg: node_source(self.source, k.value) for k in approx.keywords}
         collections = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
         is_scalar = len(approx.args) == 1 and not isinstance(approx.args[0], collections)
         if not is_scalar or tolerance.keys() - {"rel", "abs"}:
-            raise ValueError(f"uses {ast.unparse(approx)[:80]}, which has no plain counterpart")
+            raise ValueError(f"uses {ast.unparse(approx)[:80]}, which the standard library cannot replace")
         # pytest.approx: rel 1e-6 and abs 1e-12 by default; abs alone switches the relative tolerance off.
         default_rel = "0" if "abs" in tolerance else "1e-06"
         rel, absolute = tolerance.get("rel", default_rel), tolerance.get("abs", "1e-12")

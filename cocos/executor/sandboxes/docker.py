@@ -20,7 +20,7 @@ from cocos.executor.sandboxes.syscall_filter import compile_filter
 
 NOBODY_UID = 65534
 TMP_MB = 64
-# The container also holds the zygote and the judge, so its limits are those of the program plus these.
+# Zygote and judge run in the container too, so its limits are those of one program plus these.
 SPARE_MEMORY_MB = 256
 SPARE_PROCESSES = 8
 CLIENT_TIMEOUT_S = 30.0  # for calls of the client that normally return at once
@@ -55,8 +55,8 @@ def launch(limits: Limits) -> Sandbox:
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
     confinement = {"scratch": ["/tmp"], "seccomp": compile_filter(strict=False)}
     command = [client(), "run", *_options(name, limits), image(), *FLAGS, "/inside", json.dumps(confinement)]
-    # The client needs its environment to find the engine. The container does not see it. Killing the client
-    # leaves the container running, hence the removal.
+    # The client needs this environment to find the engine; the container does not inherit it. Killing the
+    # client leaves the container running, so clean_up removes it.
     return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
 
 
@@ -85,7 +85,7 @@ def _options(name: str, limits: Limits) -> list[str]:
         "hostname": "sandbox",
         "pids-limit": limits.processes + SPARE_PROCESSES,
         "memory": memory,
-        "memory-swap": memory,  # memory and swap together: no swap
+        "memory-swap": memory,  # limits the sum of memory and swap, so there is no swap
         "cpus": os.environ.get("SANDBOX_DOCKER_CPUS", "1"),
         "log-driver": "none",  # the engine would otherwise store every answer
         "entrypoint": "python3",

@@ -3,7 +3,7 @@
 docker      a long-lived container per worker (docker.py)
 namespaces  bubblewrap: user, PID, network, IPC, UTS and mount namespaces per worker (namespaces.py)
 seccomp     a system-call filter and Landlock, for machines that refuse namespaces (seccomp.py)
-rlimits     resource limits only: stops accidents, no attack; used only if chosen by name (rlimits.py)
+rlimits     resource limits only: stops accidents but no attacks; used only if chosen by name (rlimits.py)
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def choose(sandbox: str = "auto", min_isolation: str | None = None) -> Level:
 
     Args:
         sandbox: Name of a level, or "auto" for the best that works on this machine.
-        min_isolation: Lowest level to accept. None: "seccomp" for "auto", any level that is named.
+        min_isolation: Lowest level to accept. None: "seccomp" if `sandbox` is "auto", otherwise any level.
 
     Raises:
         ExecutorError: No acceptable level works on this machine; the message says what to install.

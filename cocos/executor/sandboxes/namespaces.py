@@ -1,8 +1,9 @@
 """Level `namespaces`: the worker runs under bubblewrap.
 
 The sandbox has its own user, PID, network, IPC, UTS, cgroup and mount namespaces. The system is read-only,
-/tmp is private and empty, and there is neither a home nor an inherited environment. The zygote is PID 1. The
-kernel therefore protects it from signals of its children, and ends every process in the sandbox with it.
+/tmp is private and empty, home directories are absent, and no environment variable is inherited. The zygote
+is PID 1. The kernel therefore protects it from signals of its children, and kills every other process in the
+sandbox when it ends.
 """
 
 import functools
@@ -29,7 +30,7 @@ ZYGOTE_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_OVERRIDE
 def missing_reason() -> str | None:
     """Return why this level does not work on this machine and what to do; None if it works.
 
-    Starts a sandbox to find out, because too many settings of kernel and container decide it.
+    Starts a sandbox to find out: whether it works depends on many settings of the kernel and the container.
     """
     if not sys.platform.startswith("linux"):
         return "needs Linux"
@@ -66,8 +67,8 @@ def _start(arguments: list[str]) -> Sandbox:
     command = [INTERPRETER, *FLAGS, *arguments]
     if os.geteuid() != 0:  # without privileges only one user id can be mapped, the caller's
         return Sandbox([*_namespaces(), *_mounts(), "--", *command], {})
-    # bubblewrap itself maps one user id, but three are needed. So it reports the PID of its child on one
-    # pipe, and the child waits on the other until this process has written the user map.
+    # bubblewrap can map only one user id, but zygote, candidate and judge each need one. So it reports the
+    # PID of its child on the info pipe, and the child waits on the block pipe until the map is written.
     info_r, info_w = os.pipe()
     block_r, block_w = os.pipe()
     try:
@@ -75,7 +76,7 @@ def _start(arguments: list[str]) -> Sandbox:
         for capability in ZYGOTE_CAPABILITIES:
             several_users += ["--cap-add", capability]
         sandbox = Sandbox([*_namespaces(), *several_users, *_mounts(), "--", *command], {}, (info_w, block_r))
-        os.close(info_w)  # so that reading ends if bubblewrap dies without a report
+        os.close(info_w)  # else the read would block for ever if bubblewrap dies without a report
         info_w = -1
         _map_users(info_r)
         os.write(block_w, b"1")

@@ -14,8 +14,8 @@ from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
 from cocos.executor.sandboxes.sandbox import Sandbox
 
-# RLIMIT_NPROC counts all processes and threads of the user, not those of one program. So a program's limit is
-# put on top of what the user runs now, plus this reserve for what starts elsewhere later.
+# RLIMIT_NPROC counts all processes and threads of the user, not those of one program. So the limit of a
+# program is raised by the tasks that the user runs now, and by this reserve for tasks that start later.
 SPARE_TASKS = 256
 
 

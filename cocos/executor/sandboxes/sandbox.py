@@ -1,6 +1,6 @@
-"""The process that a worker talks to: started, watched and killed from the trusted side.
+"""Sandboxed process that executes programs, started and killed from the trusted side.
 
-The other modules of this folder start one each, at their isolation level.
+The module of each isolation level starts one for each worker.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 
 class Sandbox:
-    """A sandboxed process with pipes to its stdin and stdout, in a session of its own.
+    """A sandboxed process with pipes to its stdin and stdout, in a new session.
 
     Args:
         command: Command line of the process.

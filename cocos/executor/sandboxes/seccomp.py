@@ -11,6 +11,7 @@ from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import rlimits, syscall_filter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
+# What the interpreter needs to start and to import the standard library.
 READABLE = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/dev/urandom", "/dev/zero")
 
 
@@ -30,7 +31,7 @@ def launch(limits: Limits) -> Sandbox:
     return rlimits.start(
         {
             "seccomp": syscall_filter.compile_filter(strict=True),
-            "strict": True,
+            "strict": True,  # the children load the filter; the zygote must still fork and kill
             "landlock": [*READABLE, sys.base_prefix],
         }
     )

@@ -1,6 +1,6 @@
 """The system-call filter: the calls that it refuses, and their compilation with libseccomp.
 
-Every other call is allowed: namespaces or Landlock do the rest.
+All other calls are allowed: namespaces or Landlock limit what a program can reach with them.
 """
 
 import functools
@@ -78,7 +78,7 @@ def missing_reason() -> str | None:
         return "needs Linux"
     try:
         import pyseccomp  # noqa: F401
-    except (ImportError, OSError, RuntimeError):  # the binding raises the last two without the library
+    except (ImportError, OSError, RuntimeError):  # the last two: the binding does not find the library
         return "no libseccomp binding (pip install pyseccomp; Debian, Ubuntu: apt-get install libseccomp2)"
     return None
 
@@ -107,6 +107,7 @@ def compile_filter(strict: bool) -> str:
     # back to clone, whose flags are an argument.
     rules.add_rule(pyseccomp.ERRNO(ENOSYS), "clone3")
     if strict:
+        # A clone without CLONE_THREAD starts a process. Threads stay allowed.
         not_a_thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, 0)
         rules.add_rule(pyseccomp.ERRNO(EPERM), "clone", not_a_thread)
         # A program that resets its parent-death signal could outlive the zygote.
