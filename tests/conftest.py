@@ -15,6 +15,13 @@ from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
 
 
+def pytest_collection_modifyitems(items):
+    """Mark every test that opens a browser as one that starts processes."""
+    for item in items:
+        if "browser" in item.fixturenames:
+            item.add_marker("processes")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter):
     """Print what to install or download to run the tests that were skipped, below all other summaries."""

@@ -137,9 +137,7 @@ def test_a_request_that_times_out_is_retried(endpoint):
 
 
 @pytest.mark.parametrize("failure", ["500", "truncated JSON", "no connection"])
-def test_a_persistent_failure_is_an_infrastructure_failure_and_no_answer(
-    endpoint, problem, executor, failure
-):
+def test_a_persistent_failure_is_an_infrastructure_failure(endpoint, problem, executor, failure):
     endpoint.behaviours = [MALFORMED[failure]]
     [trajectory] = rollout(begin([problem]), generator(endpoint, retries=2), executor, protocol("cocos"), 2)
     assert len(endpoint.requests) == 3
@@ -199,7 +197,7 @@ def test_keys_are_used_in_rotation(endpoint):
 
 
 def test_exactly_as_many_requests_are_in_flight_as_concurrency_allows(endpoint):
-    """Each response waits for two others: with fewer requests in flight, none would ever be sent."""
+    """Each response waits for two others, so fewer requests in flight would never be answered."""
     three, lock, now = threading.Barrier(3, timeout=20), threading.Lock(), [0, 0]
 
     def behave(handler, request):
@@ -270,6 +268,7 @@ def evaluate(folder, base_url, *options, **environment):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | environment)
 
 
+@pytest.mark.processes
 def test_no_failure_writes_a_key_anywhere(endpoint, tmp_path):
     """The endpoint repeats the keys in its errors, and the client logs at debug level."""
     repeated = status(429, {"Retry-After": "0"}, message=f"slow down, {KEYS[0]}, {KEYS[1]}")

@@ -1,4 +1,4 @@
-"""The transformers generator: the end of answers, and equality of batched and single generation."""
+"""The transformers generator: the end of completions, batching, caching and sampling; chat transcripts."""
 
 import subprocess
 import sys
@@ -46,9 +46,7 @@ def prompts(tokenizer):
 
 
 def test_greedy_answers_do_not_depend_on_the_batch(model, tokenizer, prompts):
-    assert len({len(prompt) for prompt in prompts}) > 1, (
-        "prompts of one length would prove nothing about padding"
-    )
+    assert len({len(prompt) for prompt in prompts}) > 1, "prompts of equal length would not test padding"
     batched = HuggingFaceGenerator(model, tokenizer, 32).generate(prompts, 0.0)
     split = HuggingFaceGenerator(model, tokenizer, 32, batch_size=3).generate(prompts, 0.0)
     alone = [HuggingFaceGenerator(model, tokenizer, 32).generate([prompt], 0.0)[0] for prompt in prompts]
@@ -70,7 +68,7 @@ def test_an_answer_that_reaches_the_limit_is_truncated(model, tokenizer, prompts
 
 @pytest.mark.parametrize("pad_is_eos", [False, True])
 def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts, pad_is_eos):
-    """The third token of a greedy answer becomes another end-of-sequence id: the answer must end there."""
+    """Declare the third token of a greedy completion an end-of-sequence id; the completion must end there."""
     greedy = HuggingFaceGenerator(model, tokenizer, 16).generate(prompts[:1], 0.0)[0].token_ids
     stop = greedy[2]
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
@@ -83,7 +81,7 @@ def test_generation_stops_at_every_eos_id_and_keeps_it(model, tokenizer, prompts
     assert completion.is_eos and not completion.is_truncated
 
 
-def test_a_sampled_pad_id_inside_an_answer_is_kept_because_lengths_decide(model, tokenizer, prompts):
+def test_a_sampled_pad_id_inside_a_completion_is_kept(model, tokenizer, prompts):
     pad, [a, b] = tokenizer.pad_token_id, prompts[0][:2]
     assert pad != tokenizer.eos_token_id
     completion = HuggingFaceGenerator(model, tokenizer, 4).completion([a, pad, b, pad], duration_s=0.0)
@@ -102,7 +100,7 @@ def test_sampling_defaults_of_the_checkpoint_have_no_effect(model, tokenizer, pr
 
 
 def test_sampling_covers_the_whole_distribution(model, tokenizer, prompts):
-    """Top-k and nucleus truncation are off: over 400 draws of one token, more than 50 different ones come at T = 3."""
+    """Without top-k or nucleus truncation, 400 draws of one token at T = 3 give more than 50 different ones."""
     generator = HuggingFaceGenerator(model, tokenizer, 1)
     torch.manual_seed(0)
     drawn = {completion.token_ids for completion in generator.generate([prompts[0]] * 400, temperature=3.0)}
@@ -182,7 +180,7 @@ MODELS = {
     "a sliding window": lambda: small(
         MistralConfig, intermediate_size=64, num_key_value_heads=2, sliding_window=9
     ),
-    "learnt positions": lambda: small(GPT2Config),
+    "learned positions": lambda: small(GPT2Config),
     "a recurrent state": lambda: small(
         Lfm2Config, intermediate_size=64, num_key_value_heads=2, layer_types=["conv", "full_attention"]
     ),
@@ -337,7 +335,7 @@ def chat_tokenizer():
 
 @pytest.mark.parametrize("end", ["<|close|>", "<eos>", None])
 def test_a_chat_transcript_has_the_ids_of_the_rendered_conversation(chat_tokenizer, end):
-    """This holds for an answer that ends with the end of turn, with another end id, or at the limit."""
+    """The completion ends with the end of turn, with another end-of-sequence id, or at the limit."""
     eos = chat_tokenizer.convert_tokens_to_ids(["<|close|>", "<eos>"])
     transcripts = TokenTranscripts(chat_tokenizer, eos)
     words, answers = protocol("chat"), ["```python\nx = 1\n```", "Sorry.\nys = [x for x in xs]"]
@@ -401,6 +399,7 @@ print("equal")
 """
 
 
+@pytest.mark.processes
 def test_sharded_ranks_finish_together_with_different_numbers_of_prompts(tmp_path):
     """One rank has seven prompts in three batches, the other two longer answers in one batch (FSDP2)."""
     command = [sys.executable, "-c", RANK, TOY]

@@ -112,6 +112,7 @@ def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tm
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.processes
 def test_the_boost_report_shows_the_first_row_of_each_turn_and_its_trained_part(bare_base, tmp_path):
     rows = [
         {"prompt": "double\n\n[BEGIN]", "completion": "def f(x):\n    return x\n[DONE]"},

@@ -131,7 +131,7 @@ def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):
     charts = {("accuracy", ""): "", ("errors", "run"): ""}
     save_page(
         [run], [], charts, tmp_path / "first.html"
-    )  # so that imports and compiled templates are not counted
+    )  # compiles the templates, so that their memory is not measured
     del rows
     tracemalloc.start()
     save_page([run], [], charts, tmp_path / "report.html")
@@ -360,6 +360,7 @@ def test_a_large_run_is_shown_one_page_at_a_time(browser, tmp_path):
     assert listed(opened) == ["p499"] and console(opened) == []
 
 
+@pytest.mark.processes
 def test_an_evaluation_of_the_toy_over_five_turns_writes_a_working_page(browser, tmp_path):
     command = [
         sys.executable,
