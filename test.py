@@ -1,10 +1,10 @@
-"""Evaluation of a model: play every problem over N turns and report the accuracy per turn and what changed.
+"""Evaluation of a model: play every problem over N turns and report the accuracy per turn and the changes.
 
     python test.py --model_name_or_path MODEL --test_data problems.jsonl --num_turns 2 --output_dir OUT
     python test.py ... --num_samples 16 --temperature 0.8 0.2     pass@k; a temperature per turn
     python test.py ... --feedback error --early_stop              prompts quote the failed test
     python test.py ... --resume                                   resume an interrupted run
-    python test.py ... --answers buggy                            the model repairs the programs of a data set
+    python test.py ... --answers buggy                            the model repairs given buggy programs
     accelerate launch --num_processes 4 test.py ...               problems distributed over processes
 
 Writes samples.jsonl (a row per trajectory, on the disk as soon as its batch is played), metrics.json,

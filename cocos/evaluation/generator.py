@@ -1,4 +1,4 @@
-"""The generator of an evaluation, opened as the options of test.py describe it."""
+"""Construction of the generator that the options of test.py select."""
 
 from transformers import GenerationConfig
 
@@ -17,7 +17,7 @@ def open_generator(args: EvalConfig) -> Generator:
 
     """
     if not args.model_name_or_path:
-        # --answers gives the answers of every turn, so that the generator is never called.
+        # --answers supplies every completion, so this generator is never called.
         return ScriptedGenerator(lambda prompt: "")
     if args.generator == "api":
         return _open_endpoint(args)
@@ -44,7 +44,7 @@ def _open_endpoint(args: EvalConfig) -> Generator:
     keys = read_keys(args.api_key_env)
     if not keys and args.base_url is None:
         raise ValueError(
-            f"no key in {args.api_key_env}, neither in the environment nor in .env; set it there"
+            f"no key in {args.api_key_env}, neither in the environment nor in .env; set it in one of them"
         )
     print(f"requesting {args.model_name_or_path} from {args.base_url or 'OpenAI'} with {len(keys)} API keys")
     return EndpointGenerator(

@@ -1,8 +1,8 @@
-"""Completions that are supplied for the first turns instead of sampled: reference solutions, buggy programs,
-the samples of another run, or any file of answers.
+"""Completions supplied for the first turns instead of being sampled (`--answers`).
 
-A row of such a file is a row of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`.
-Rows of one task without the key `sample` are its samples 0, 1, ... in file order. Does not know models.
+They are reference solutions, buggy programs, the samples of another run, or rows of any file of answers.
+Such a row is a row of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`. Rows of one
+problem without the key `sample` are its samples 0, 1, ... in file order.
 """
 
 from collections import Counter
@@ -27,11 +27,11 @@ def given_answers(
     Args:
         sources: In the order of the turns. `references` and `buggy` supply one turn each; a file supplies as
             many turns as its row has.
-        trajectories: Empty trajectories; their keys choose the rows of a file.
+        trajectories: Trajectories without turns; their keys select the rows of a file.
         protocol: Formats a program as a completion.
 
     Raises:
-        DataError: A problem does not have such a program, or a file has no row for a trajectory.
+        DataError: A problem has no such program, or a file has no row for a trajectory.
 
     """
     files = {source: load_answers(source) for source in sources if source not in PROBLEM_SOURCES}
@@ -53,7 +53,7 @@ def load_answers(path: str | Path) -> AnswersByKey:
     """Load a file of answers.
 
     Raises:
-        DataError: The file cannot be read, a row has no answers, or two rows have the same task and sample.
+        DataError: The file cannot be read, a row has no answers, or two rows are for the same sample.
 
     """
     answers: AnswersByKey = {}
@@ -66,7 +66,7 @@ def load_answers(path: str | Path) -> AnswersByKey:
         task_id = str(row.get("task_id"))
         key = (task_id, row.get("sample", num_samples[task_id]))
         if key in answers:
-            raise DataError(f"{place}: sample {key[1]} of task {task_id!r} occurs twice; keep one of them")
+            raise DataError(f"{place}: sample {key[1]} of problem {task_id!r} occurs twice; keep one of them")
         num_samples[task_id] += 1
         answers[key] = texts
     return answers
@@ -74,7 +74,7 @@ def load_answers(path: str | Path) -> AnswersByKey:
 
 def _texts(row: dict) -> tuple[str, ...]:
     """Return the completions of a row's turns, or () if it has none."""
-    # `turns` first: a row of samples.jsonl has `answers` too, the sources of its own first turns.
+    # Check `turns` first: in a row of samples.jsonl, `answers` are the sources given to --answers.
     if texts := completions(row):
         return texts
     match row:
@@ -85,7 +85,10 @@ def _texts(row: dict) -> tuple[str, ...]:
 
 def _find_answers(answers: AnswersByKey, key: Key, source: str) -> tuple[str, ...]:
     if key not in answers:
-        raise DataError(f"{source}: has no answers for sample {key[1]} of task {key[0]!r}; see --num_samples")
+        raise DataError(
+            f"{source}: no answers for sample {key[1]} of problem {key[0]!r}; add a row or change "
+            "--task_ids or --num_samples"
+        )
     return answers[key]
 
 
@@ -94,7 +97,7 @@ def _program(problem: Problem, source: str) -> str:
     code = getattr(problem, field)
     if not code.strip():
         raise DataError(
-            f"--answers {source}: task {problem.task_id!r} has no {field}; leave it out with --task_ids, or "
+            f"--answers {source}: problem {problem.task_id!r} has no {field}; exclude it with --task_ids or "
             "give a file of answers"
         )
     return code

@@ -1,4 +1,4 @@
-"""The record of a run, and its comparison with the options under which the run is resumed."""
+"""The record of a run, and its comparison with the options of a resumption."""
 
 import json
 from pathlib import Path
@@ -32,24 +32,24 @@ def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
 
 
 def configuration_changes(args: EvalConfig, record: dict[str, Any]) -> list[str]:
-    """Return how the record differs from that of the existing run, after the changes of earlier resumptions.
+    """Return the changes of earlier resumptions, followed by those between the existing run and `record`.
 
     Raises:
-        ValueError: `--resume` is not given, or there are changes and `--accept_changes` is not given.
+        ValueError: `--resume` is not given, run.json cannot be read, or there are changes and
+            `--accept_changes` is not given.
 
     """
     folder = Path(args.output_dir)
     if not args.resume:
-        raise ValueError(f"{folder} has samples; --resume continues that run, or choose another --output_dir")
+        raise ValueError(f"{folder} contains a run; resume it with --resume or choose another --output_dir")
     try:
         old_record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         earlier_changes, old = old_record["changes"], _flatten(old_record)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{folder}/run.json does not say what the samples were made with ({error!r}); choose another "
-            "--output_dir"
+            f"{folder}/run.json is not a readable record of the run ({error!r}); choose another --output_dir"
         ) from None
-    new = _flatten(json.loads(json.dumps(record, default=str)))  # the types that JSON has, as in `old`
+    new = _flatten(json.loads(json.dumps(record, default=str)))  # with JSON's types, as `old`
     changes = [
         f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
         for name in sorted(old.keys() | new.keys())
@@ -57,14 +57,14 @@ def configuration_changes(args: EvalConfig, record: dict[str, Any]) -> list[str]
     ]
     if changes and not args.accept_changes:
         raise ValueError(
-            f"{folder} was made with another configuration: {'; '.join(changes)}; go back to it, choose "
-            "another --output_dir, or mix the two with --accept_changes"
+            f"{folder} was made with another configuration: {'; '.join(changes)}; use that one, "
+            "choose another --output_dir, or mix both with --accept_changes"
         )
     return [*earlier_changes, *changes]
 
 
 def _flatten(record: dict[str, Any]) -> dict[str, Any]:
-    """Return options, versions, checksums and the other entries of a record in one dictionary."""
+    """Return all entries of a record in one dictionary, without its `changes`."""
     nested = ("options", "versions", "data_sha256")
     parts = [record[name] for name in nested] + [{k: v for k, v in record.items() if k not in nested}]
     return {name: value for part in parts for name, value in part.items() if name != "changes"}

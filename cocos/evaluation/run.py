@@ -1,8 +1,8 @@
 """A run of test.py: select problems, find the missing trajectories, play them, and merge the rows.
 
-Batches are cut from the whole list of problems and played whole, because the last digits of a model's logits
-depend on what else is in the batch. A run that was interrupted, or spread over processes, therefore ends with
-the same rows as one that was not.
+Batches are formed from the whole list of problems and always played whole, because the last digits of a
+model's logits depend on the other rows of the batch. A run that was interrupted, or distributed over
+processes, therefore has the same rows as one that was not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,15 +33,15 @@ from cocos.trajectories import InfraFailures, Key, Trajectory, begin, check_infr
 
 
 def join_ranks() -> PartialState:
-    """Join the processes that accelerate or torchrun started; without a launcher there is one rank."""
-    # The first rank that finishes waits for the others in `gather_object`, which must not time out.
+    """Join the processes that accelerate or torchrun started; without a launcher, be the only rank."""
+    # A rank that has finished waits for the others in `gather_object`, possibly for hours: no timeout.
     return PartialState(cpu=not torch.accelerator.is_available(), timeout=timedelta(days=30))
 
 
 def plan_trajectories(args: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
-    """Return the empty trajectories of a run, `--num_samples` consecutive ones per problem.
+    """Return the trajectories of a run without turns, `--num_samples` consecutive ones per problem.
 
-    Their first turns have the completions that `--answers` supplies.
+    Their field `given` has the completions that `--answers` supplies.
 
     Raises:
         ValueError: No problem is selected, an answer is missing, or a turn has neither an answer nor a model.
@@ -51,7 +51,7 @@ def plan_trajectories(args: EvalConfig, protocol: PromptProtocol) -> list[Trajec
     given = given_answers(args.answers, trajectories, protocol)
     if not args.model_name_or_path and min(map(len, given)) < args.num_turns:
         raise ValueError(
-            f"--answers has {min(map(len, given))} turns for --num_turns {args.num_turns}: give "
+            f"--answers supplies {min(map(len, given))} of --num_turns {args.num_turns} turns; give "
             "--model_name_or_path for the others"
         )
     return [
@@ -82,11 +82,11 @@ def _select_problems(args: EvalConfig) -> list[Problem]:
 
 @dataclass(frozen=True)
 class EvaluationRun:
-    """A run in progress, as one of its ranks sees it.
+    """State of a run on one of its ranks.
 
     Attributes:
         args: Options of the run.
-        trajectories: All trajectories of the run, empty.
+        trajectories: All trajectories of the run, without turns.
         missing: Keys of the trajectories that have no scored row yet.
         executor: Executes the programs.
         state: This rank and the number of ranks.
@@ -139,7 +139,7 @@ def start_or_resume(
 
 
 def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol) -> None:
-    """Play this rank's share of the missing trajectories and append their rows batch by batch.
+    """Play this rank's share of the missing trajectories, and append their rows after each batch.
 
     Raises:
         ExecutorError: More than `--max_infra_share` of the turns played so far met an infrastructure failure.
@@ -154,7 +154,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     num_samples = sum(map(len, batches))
     with tqdm(total=num_samples, unit=" samples", disable=not run.state.is_main_process) as progress:
         for batch in batches:
-            if args.generator == "api":  # the answers of an endpoint do not depend on the rest of the batch
+            if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]

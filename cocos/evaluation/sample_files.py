@@ -1,7 +1,7 @@
 """Storage of a run's rows: rank files, one merged file, and a lock on the folder.
 
-Rank 0 appends to samples.jsonl, every other rank r to samples.rank<r>.jsonl. `merge_files` makes one
-samples.jsonl of them with one row per (task_id, sample), so that an interrupted run can be resumed with any
+Rank 0 appends to samples.jsonl, every other rank r to samples.rank<r>.jsonl. `merge_files` merges them into
+one samples.jsonl with one row per (task_id, sample), so that an interrupted run can be resumed with any
 number of ranks.
 """
 
@@ -20,8 +20,8 @@ from cocos.trajectories import Key
 class FolderLock:
     """Lock on an output folder; the operating system releases it when the process ends, however it ends.
 
-    A run first locks the folder exclusively to prepare it, and then shares the lock among its ranks. As long
-    as one of them lives, no other run can lock the folder.
+    A run locks the folder exclusively while it prepares it, and then shares the lock among its ranks. No
+    other run can lock the folder as long as one of these processes exists.
 
     Args:
         folder: Created if it does not exist.
@@ -57,6 +57,7 @@ class FolderLock:
 
     def _lock(self, mode: int) -> None:
         try:
+            # LOCK_NB: fail at once rather than wait for a run that may take hours.
             fcntl.flock(self._file, mode | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DataError(
@@ -70,7 +71,7 @@ def sample_paths(folder: Path) -> list[Path]:
 
 
 def open_for_append(folder: Path, rank: int = 0) -> BinaryIO:
-    """Open the file that a rank adds its rows to."""
+    """Open the file to which a rank appends its rows."""
     return open(folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl"), "ab", buffering=0)
 
 
@@ -82,13 +83,12 @@ def append_rows(file: BinaryIO, rows: Iterable[SampleRow]) -> None:
 def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
     """Merge the files of all ranks into one samples.jsonl with one row per key, in the order of `keys`.
 
-    Of several rows with one key, the first without an infrastructure failure is kept, otherwise the last. An
-    incomplete last line is removed and reported. A kill at any moment loses no row: a rank's file is removed
-    only after its rows are on the disk in samples.jsonl.
+    If several rows have the same key, the first without an infrastructure failure is kept; if there is none,
+    the last. An incomplete last line is removed and reported.
 
     Args:
         folder: No rank may be writing to it.
-        keys: The keys of all rows that the run will have.
+        keys: The keys of all rows of the finished run.
 
     Returns:
         The rows that exist, by key.
@@ -106,13 +106,14 @@ def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
             key = row_key(row)
             if key not in known:
                 raise DataError(
-                    f"{place}: sample {key[1]} of task {key[0]!r} does not belong to this run; choose "
+                    f"{place}: sample {key[1]} of problem {key[0]!r} does not belong to this run; choose "
                     "another --output_dir"
                 )
             if key not in rows or has_infra_failure(rows[key]):
                 rows[key], lines[key] = row, line
     present = [key for key in keys if key in rows]
     _write_if_changed(folder / "samples.jsonl", b"".join(lines[key] for key in present))
+    # Remove the other files only now: a kill at any moment loses no row.
     for path in sample_paths(folder):
         if path.name != "samples.jsonl":
             path.unlink()
@@ -120,7 +121,7 @@ def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
 
 
 def _row_to_line(row: SampleRow) -> bytes:
-    # UTF-8 cannot encode a lone surrogate. JSON's escape for it is the one that backslashreplace writes.
+    # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
     return json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -135,8 +136,8 @@ def _row_from_line(line: bytes, place: Place) -> SampleRow:
 def _complete_lines(path: Path) -> Iterator[tuple[Place, bytes]]:
     """Yield each line with its place, after removing an incomplete last line."""
     if num_bytes := drop_torn_line(path):
-        print(f"{path}: the last row was incomplete ({num_bytes} bytes); it is removed and made again")
-    # Not splitlines: the text of a row may contain other characters that count as line ends.
+        print(f"{path}: the last row was incomplete ({num_bytes} bytes); it is removed and played again")
+    # Every line is complete now, so the part after the last line end is empty.
     for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
         yield Place(path, number), line + b"\n"
 

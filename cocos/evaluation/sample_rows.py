@@ -1,7 +1,7 @@
-"""The schema of samples.jsonl: a trajectory as a row, and back.
+"""The schema of samples.jsonl, and the conversion of trajectories to rows and back.
 
-Every reader and writer of rows goes through this module. docs/evaluation.md prints the attributes below as
-tables; a test compares the two. Does not know where rows are stored.
+Every reader and writer of rows goes through this module. docs/evaluation.md lists the attributes below in
+tables; a test compares the two. This module does not know where rows are stored.
 """
 
 from dataclasses import asdict
@@ -26,10 +26,10 @@ class VerdictRow(TypedDict):
             earlier test ended the process).
         error_type: Class name of the exception; null if there was none.
         message: Text of the exception, truncated; null if there was none.
-        expected: `repr` of the value that a false comparison expects; null if the test is no comparison.
-        actual: `repr` of the value that the program returned instead; null in the same case.
+        expected: `repr` of the value that a false comparison expects; null for every other outcome.
+        actual: `repr` of the value that the program returned instead; null for every other outcome.
         duration_s: Wall time of this test in seconds; 0 if it did not finish.
-        in_child: The test was judged in the process that ran the candidate.
+        in_child: The test was judged in the process that ran the program, which could have forged the status.
 
     """
 
@@ -46,23 +46,23 @@ class TurnRow(TypedDict):
     """One turn.
 
     Attributes:
-        told: Feedback that stood in this turn's prompt; "" for none.
-        completion: The model's answer.
+        told: Feedback in this turn's prompt; "" if there is none.
+        completion: Text of the completion.
         code: The program extracted from the completion; "" if it contains none.
         reward: Share of tests passed, in [0, 1]; null after an infrastructure failure.
         is_right: Every test passed, hidden ones too.
         is_given: The completion was supplied with `--answers`, not sampled.
-        is_carried: The trajectory had already ended (`--early_stop`); the turn repeats the last answer.
+        is_carried: The trajectory had already ended (`--early_stop`); the turn repeats the last completion.
         is_resampled: The first completion repeated the previous program, so a second one was sampled.
         error_type: Error type of the first test that did not pass: an exception's name, `Timeout` or
-            `Memory`; null if all passed.
+            `Memory`; null if all passed and after an infrastructure failure.
         verdicts: One per entry of `tests`; empty after an infrastructure failure.
         infra_error: Reason why the executor or the endpoint failed; null if neither did.
-        isolation: Isolation level in force when the program ran.
+        isolation: Isolation level under which the program ran.
         num_prompt_tokens: Length of the prompt in tokens, with all earlier turns.
         num_completion_tokens: Length of the completion in tokens.
         is_truncated: The completion reached the length limit before its end.
-        generation_s: This completion's share of its batch's generation time, in seconds.
+        generation_s: Time of the request, or of the batch divided by its number of prompts, in seconds.
         execution_s: Wall time of the program and its tests, in seconds.
 
     """
@@ -94,10 +94,10 @@ class Conditions(TypedDict, total=False):
         feedback: `--feedback`: what the prompts say about the previous program.
         early_stop: `--early_stop`: a trajectory ends once its program passes the visible tests.
         on_repeat: `--on_repeat`: what happens to a program that repeats the previous one.
-        temperature: `--temperature`: sampling temperature of turns 1, 2, ...; the last one also holds for
-            later turns.
-        visible_tests: `--visible_tests`: how many tests of each problem the model may see; null if all that
-            the file does not hide.
+        temperature: `--temperature`: sampling temperature of turns 1, 2, ...; the last value also applies
+            to later turns.
+        visible_tests: `--visible_tests`: number of tests of each problem that the model may see; null for
+            all that the data set does not hide.
         answers: `--answers`: sources of the completions that were supplied for the first turns.
 
     """
@@ -120,7 +120,7 @@ class SampleRow(Conditions):
         sample: Index among the independent trajectories of the problem, from 0.
         text: Task description of the problem.
         tests: Source of every scored test, the visible ones first.
-        num_visible_tests: How many of `tests` the model may see.
+        num_visible_tests: Number of tests that the model may see, the first ones of `tests`.
         turns: Turns 1, 2, ... in order.
 
     """
@@ -135,11 +135,11 @@ class SampleRow(Conditions):
 
 
 def trajectory_to_row(trajectory: Trajectory, **conditions: Unpack[Conditions]) -> SampleRow:
-    """Return the row of a trajectory, made of values that JSON has.
+    """Return a trajectory as a row of JSON values.
 
     Args:
-        trajectory: A played trajectory.
-        conditions: See `EvalConfig.conditions`.
+        trajectory: A trajectory with all its turns.
+        conditions: Options to record, from `EvalConfig.conditions`.
 
     """
     return {
@@ -155,9 +155,9 @@ def trajectory_to_row(trajectory: Trajectory, **conditions: Unpack[Conditions]) 
 
 
 def trajectory_from_row(row: SampleRow, problem: Problem) -> Trajectory:
-    """Return the trajectory of a row, without token ids, which a row does not contain.
+    """Return the trajectory of a row. It has no token ids, because a row contains none.
 
-    `trajectory_to_row` turns the result into the same row again.
+    `trajectory_to_row` converts it to the same row again.
     """
     return Trajectory(problem, row["sample"], tuple(_turn_from_row(turn) for turn in row["turns"]))
 
@@ -166,7 +166,7 @@ def validate_row(value: object, place: Place) -> SampleRow:
     """Return a parsed line of samples.jsonl after checking its version and its keys.
 
     Raises:
-        DataError: The value is not a row, or an earlier or later version of the schema wrote it.
+        DataError: The value is not a row, or it has another schema version.
 
     """
     if isinstance(value, dict) and {"task_id", "turns"} <= value.keys():
@@ -199,7 +199,7 @@ def has_infra_failure(row: SampleRow) -> bool:
 
 
 def completions(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the completions of a row's turns, whatever its schema version; () if it is not such a row."""
+    """Return the completions of a row's turns, of any schema version; () if it has none."""
     match row:
         case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
             return tuple(str(turn["completion"]) for turn in turns)
@@ -220,7 +220,7 @@ def _is_row(value: object) -> bool:
 def _turn_to_row(turn: Turn) -> TurnRow:
     completion, result = turn.completion, turn.result
     num_prompt_tokens, num_completion_tokens = completion.num_prompt_tokens, completion.num_completion_tokens
-    # An endpoint counts tokens and returns no ids; the other generators return ids and no counts.
+    # An endpoint returns token counts; of the other generators the ids are counted.
     if num_prompt_tokens is None:
         num_prompt_tokens = len(turn.prompt_ids)
     if num_completion_tokens is None:

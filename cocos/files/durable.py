@@ -1,4 +1,4 @@
-"""File writes that a kill or a power failure cannot leave half done."""
+"""Durable file writes: a kill or a power failure leaves no half-written file."""
 
 import json
 import os
@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
-    """Replace a file so that a kill at any moment leaves either the old or the new content, complete.
+    """Replace a file atomically: after a kill at any moment, it has either the old or the new content.
 
     Args:
-        path: The file to write; its folder must exist. A file `PATH.new` beside it is overwritten.
+        path: The file to write; its folder must exist. `PATH.new` is its temporary file.
         data: The new content; text is encoded as UTF-8.
 
     """
@@ -18,8 +18,9 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
     new = path.with_name(f"{path.name}.new")
     with open(new, "wb") as file:
         append_durably(file, data.encode("utf-8") if isinstance(data, str) else data)
-    # The content must be on the disk before the rename: otherwise a power failure can leave an empty file.
+    # The content is on the disk before the rename; otherwise a power failure could leave an empty file.
     new.replace(path)
+    # The rename is an entry of the folder, which has to be flushed too.
     sync(path.parent)
 
 
@@ -47,10 +48,10 @@ def sync(path: str | Path) -> None:
 
 
 def drop_torn_line(path: str | Path) -> int:
-    """Cut off what follows the last line end of a file, which an interrupted append left.
+    """Remove the incomplete last line that an interrupted append left in a file.
 
     Returns:
-        How many bytes were removed.
+        Number of bytes removed; 0 if the file ends with a line end or is empty.
 
     """
     data = Path(path).read_bytes()
@@ -63,7 +64,7 @@ def drop_torn_line(path: str | Path) -> int:
 def save_json(value: object, path: str | Path) -> None:
     """Write a value as indented JSON, atomically.
 
-    Values that JSON does not know are written as `str(value)`.
+    Values of types that JSON does not have are written as `str(value)`.
 
     Raises:
         ValueError: The value contains NaN or an infinity.

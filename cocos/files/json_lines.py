@@ -1,7 +1,7 @@
-"""Streaming reader for rows in JSON files: JSON lines or one JSON list, either of them gzipped.
+"""Reader for rows in JSON files: JSON lines or one JSON list, optionally gzipped.
 
-Handles encodings, line ends and truncated files. A row that cannot be read is reported with its file and
-line. JSON lines are streamed; a list is loaded into memory as a whole. Does not know what a row means.
+JSON lines are streamed; a list is loaded into memory as a whole. A row that cannot be read is reported with
+its file and line. This module does not know what a row means.
 """
 
 import gzip
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-# No problem is that long. A longer line is a list without its bracket or another format.
+# No row is that long. A file with a longer line has another format, or is a list without its bracket.
 MAX_LINE_BYTES = 4 << 20
 
 
@@ -27,7 +27,7 @@ class Place:
     Attributes:
         path: The file, or the name of a data set.
         number: Number of the line or row, from 1.
-        is_line: The number counts lines ("FILE:3"). False: it counts rows ("FILE: row 3").
+        is_line: `number` counts lines, as in "FILE:3". If False, it counts rows, as in "FILE: row 3".
 
     """
 
@@ -53,7 +53,7 @@ def read_rows(path: Path) -> Iterator[tuple[Place, object]]:
 
 
 def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
-    """Yield rows as `read_rows` does, with a DataError in the place of each line that cannot be read.
+    """Yield rows as `read_rows` does, with a DataError instead of each line that cannot be read.
 
     Raises:
         DataError: The file as a whole is missing or unreadable.
@@ -61,7 +61,7 @@ def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
     """
     try:
         with open_bytes(path) as file:
-            # The first byte that is neither byte order mark nor white space says whether the file is a list.
+            # The first byte after a byte order mark and white space shows whether the file is a list.
             start = file.read(3)
             while start.strip(b"\xef\xbb\xbf \t\r\n") == b"" and (byte := file.read(1)):
                 start = byte
@@ -69,7 +69,7 @@ def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
         with open_bytes(path) as file:
             yield from _read_list(path, file) if is_list else _read_lines(path, file)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file of problems") from None
+        raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{path}: cannot be read ({error}); expected UTF-8 JSON or JSONL, optionally gzipped"
@@ -77,7 +77,7 @@ def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading; decompress it if its first bytes are gzip's, whatever its name is."""
+    """Open a file for reading; decompress it if its first two bytes are those of gzip."""
     with open(path, "rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else open(path, "rb")
@@ -104,7 +104,7 @@ def _read_lines(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
             while line and not line.endswith(b"\n"):
                 line = file.readline(MAX_LINE_BYTES)
             size = f"more than {MAX_LINE_BYTES >> 20} MiB"
-            yield place, DataError(f"{place}: the line has {size}; one row per line, or remove it")
+            yield place, DataError(f"{place}: the line has {size}; write one row per line, or remove it")
         elif line.strip(b"\xef\xbb\xbf \t\r\n"):
             yield place, _parse_line(line, place)
 
@@ -117,7 +117,9 @@ def _parse_line(line: bytes, place: Place) -> object:
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
         is_cut_off = not line.endswith(b"\n")
-        remedy = "the file ends within this line: download it again" if is_cut_off else "one object per line"
+        remedy = (
+            "the file ends within this line: download it again" if is_cut_off else "write one row per line"
+        )
         return DataError(f"{place}: not valid JSON ({reason}); {remedy}")
 
 

@@ -1,4 +1,4 @@
-"""Markdown written by the reports, data cards and documents of the project."""
+"""Markdown tables for reports, data cards and documents."""
 
 from collections.abc import Iterable, Sequence
 

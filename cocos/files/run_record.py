@@ -1,4 +1,4 @@
-"""The contents of run.json: options, package versions, checksums and further facts of a run."""
+"""The contents of run.json: options, package versions, checksums and other facts of a run."""
 
 import hashlib
 import importlib.metadata
@@ -11,12 +11,12 @@ PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "d
 
 
 def run_record(*configs: Any, **facts: object) -> dict[str, object]:
-    """Return the record of a run: `options`, `versions`, and the further facts under their own names.
+    """Return the record of a run: `options`, `versions` and the given facts.
 
     Args:
-        configs: Dataclasses or transformers' TrainingArguments; of two values of one option
-            the later one is kept.
-        facts: Further entries, such as `data_sha256` and `isolation`.
+        configs: Dataclasses or transformers' TrainingArguments; if two of them have an
+            option of the same name, the value of the later one is kept.
+        facts: Other entries, such as `data_sha256` and `isolation`.
 
     """
     options: dict[str, object] = {}

@@ -1,4 +1,6 @@
-"""Generators: they continue transcripts of prompts and completions. This package imports no torch.
+"""Generators, which sample a completion for each prompt. Importing this package does not import torch.
+
+A transcript is the prompt of turn 1, followed by the completions and messages of later turns.
 
 interface     Completion and the Generator protocol that the turn loop calls
 huggingface   a transformers model in this process; kv_cache keeps attention keys and values between turns
@@ -6,7 +8,7 @@ vllm_offline  vLLM's offline engine
 trl_engines   the rollout engines of TRL: vLLM and transformers' continuous batching
 tokenizer     transcripts as token ids, for every generator that has a tokenizer
 endpoint      an OpenAI-compatible endpoint, with its retry policy (retry) and API keys (api_keys)
-scripted      prepared answers, for controls and tests
+scripted      answers of a function, for runs without a model and for tests
 """
 
 from cocos.generation.interface import Completion, Generator

@@ -12,7 +12,7 @@ ENV_FILE = ".env"
 
 
 def read_keys(variable: str) -> list[str]:
-    """Return the API keys in an environment variable, separated by commas.
+    """Return the comma-separated API keys in an environment variable.
 
     If the variable is unset or empty, it is looked up in the file `.env` of the working directory.
     """
@@ -49,11 +49,11 @@ class KeyRing:
                 if wait_s <= 0:
                     self._num_uses[index] += 1
                     return index
-            # Sleep without the lock: meanwhile another thread may extend this key's cool-down, so look again.
+            # Sleep without the lock. Another thread may extend the cool-down meanwhile, so check again.
             time.sleep(wait_s)
 
     def cool_down(self, index: int, seconds: float) -> None:
-        """Withhold a key for `seconds` from now on. A longer cool-down that is in force stays."""
+        """Do not hand out a key for the next `seconds`. A longer cool-down in progress is not shortened."""
         with self._lock:
             self._available_at[index] = max(self._available_at[index], self.clock() + seconds)
 

@@ -3,8 +3,8 @@
 Plain prompts are sent to the completions API, chats to the chat completions API. Transient failures are
 retried (see `retry`). A request that keeps failing yields a completion with `error` set and no text.
 
-This module knows no tokenizer. Its transcripts consist of Unicode code points and of two markers that
-open the messages of the user and of the assistant.
+This module uses no tokenizer. Its transcripts consist of Unicode code points and of two markers: one starts
+a message of the user, the other a message of the assistant.
 """
 
 import time
@@ -26,7 +26,7 @@ DEFAULT_RETRIES = RetryPolicy()
 
 
 class InvalidResponse(Exception):
-    """A response with status 200 whose body is not a complete answer."""
+    """A response with status 200 that contains no usable completion."""
 
 
 class EndpointGenerator:
@@ -34,7 +34,7 @@ class EndpointGenerator:
 
     Args:
         model: Name of the model at the endpoint.
-        base_url: URL up to and including `/v1`; None is the URL of OpenAI.
+        base_url: URL up to and including `/v1`; None selects OpenAI.
         keys: API keys, used in rotation.
         max_completion_length: Maximum number of tokens per completion.
         concurrency: Maximum number of requests in flight.
@@ -87,13 +87,13 @@ class EndpointGenerator:
         }
         requests = [_parse_transcript(prompt) | options for prompt in prompts]
         if seeds is not None and temperature > 0:
-            # Endpoints accept seeds of 31 bits; whether they honour them is up to them.
+            # Endpoints accept 31-bit seeds, but not every endpoint honours them.
             requests = [r | {"seed": seed % 2**31} for r, seed in zip(requests, seeds, strict=True)]
         pool = ThreadPoolExecutor(self.concurrency)
         try:
             return list(pool.map(self._complete, requests))
         finally:
-            # After an exception, do not send the requests that still wait in the queue.
+            # After an exception, do not send the requests that are still queued.
             pool.shutdown(cancel_futures=True)
 
     def _complete(self, request: dict[str, Any]) -> Completion:
@@ -135,7 +135,7 @@ class EndpointGenerator:
 
         Raises:
             openai.APIError: There is no response, or its status is not 200.
-            InvalidResponse: The response cannot be used.
+            InvalidResponse: The response contains no usable completion.
 
         """
         started = time.perf_counter()
@@ -145,8 +145,7 @@ class EndpointGenerator:
         response = api.with_raw_response.create(**request)
         self.key_ring.cool_down(key, self.retries.cool_down_s(response.headers))
         try:
-            # The client parses any JSON without validation, so that missing fields only show when they
-            # are read.
+            # The client does not validate the JSON, so a missing field raises only when it is read.
             parsed = response.parse()
             choice, usage = parsed.choices[0], parsed.usage
             text = choice.message.content if is_chat else choice.text
@@ -183,8 +182,8 @@ def _parse_transcript(prompt: Sequence[int]) -> dict[str, Any]:
 def _restore_stop_string(text: str, may_have_stopped: bool) -> str:
     """Return the text up to [DONE], and append [DONE] if the endpoint removed it.
 
-    Endpoints leave out the stop string at which they stop. [DONE] is a separate line, so a text that
-    ends within a line was ended by an end-of-sequence token instead.
+    Endpoints omit the stop string. [DONE] stands on a line of its own, so a text that does not end with a
+    line end was stopped by an end-of-sequence token instead.
     """
     before, done, _ = text.partition(DONE)
     return before + DONE if done or (may_have_stopped and text.endswith("\n")) else text

@@ -1,8 +1,8 @@
 """Generator that samples from a transformers model in this process.
 
-It implements a decoding loop instead of calling `model.generate`, for three reasons: attention keys and
-values are cached between turns, rows that have ended leave the batch, and a sampled completion depends only
-on its prompt and seed. This module knows models and token ids; it does not know problems or turns.
+It has its own decoding loop because `model.generate` does not cache keys and values between turns, remove
+ended rows from the batch, compute equal prompts once, or give each row its own random numbers. This module
+knows models and token ids; it does not know problems or turns.
 
 Axes: B rows of the batch, C completion ids at most, V vocabulary.
 """
@@ -24,12 +24,12 @@ from cocos.generation.tokenizer import TokenTranscripts, check_checkpoint, eos_t
 class HuggingFaceGenerator(TokenTranscripts):
     """Generator that samples from a causal language model.
 
-    The weights must not change during its lifetime: cached keys and values would be outdated. The cache
-    holds at most `batch_size` transcripts, including those being generated. The turn loop plays that many
-    trajectories at a time, so that every turn finds the transcript of the turn before.
+    The weights must not change during its lifetime, because cached keys and values would be outdated. The
+    cache holds at most `batch_size` transcripts, including those being generated. The turn loop plays that
+    many trajectories at a time, so the transcript of the previous turn is still cached.
 
     Args:
-        model: Model on its device. The generator changes neither its mode nor its wrapper. If the weights are
+        model: Model on its device. The generator does not change its train or eval mode. If the weights are
             sharded over ranks, every rank must call `generate` equally often.
         tokenizer: Tokenizer with a pad token; see TokenTranscripts.
         max_completion_length: Maximum number of new tokens per completion.
@@ -69,7 +69,7 @@ class HuggingFaceGenerator(TokenTranscripts):
     ) -> list[Completion]:
         if seeds is None:
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
-        # Prompts of similar length share a batch, so that little of it is padding.
+        # Prompts of similar length share a batch, to reduce padding.
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         size = self.batch_size or len(prompts)
         completions: dict[int, Completion] = {}
@@ -89,7 +89,7 @@ class HuggingFaceGenerator(TokenTranscripts):
     def _generate_batch(
         self, prompts: list[Sequence[int]], temperature: float, seeds: list[int]
     ) -> list[Completion]:
-        """Compute the prompts, then append one id to every row until all rows have ended."""
+        """Compute the prompts, then sample one id per row until all rows have ended or reached the limit."""
         started = time.perf_counter()
         device, max_length = self.model.device, self.max_completion_length
         draws = _uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
@@ -106,8 +106,8 @@ class HuggingFaceGenerator(TokenTranscripts):
             active = [row for row, prompt in enumerate(rows) if not has_ended[prompt]]
             if not active or step + 1 == max_length:
                 break
-            # Every selection copies the cache, so rows leave only when half of the batch has ended. Until
-            # then ended rows are computed along and their ids are ignored.
+            # Every selection copies the cache, so ended rows are removed only once they are half of the
+            # batch. Until then they are computed with the others and their ids are ignored.
             if 2 * len(active) <= len(rows) and self.cache.is_supported:
                 ended = {
                     row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows) if has_ended[i]
@@ -125,7 +125,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         return [self.completion(ids, share) for ids in sampled]
 
     def _prefill(self, prompts: list[Sequence[int]]) -> tuple[Batch, torch.Tensor]:
-        """Compute the prompts; return a batch with a row for each, and the logits (B, V) that follow them.
+        """Compute the prompts; return a batch with a row for each, and the logits (B, V) of their next ids.
 
         Equal prompts (the samples of one problem) are computed once.
         """
@@ -182,12 +182,12 @@ class HuggingFaceGenerator(TokenTranscripts):
 
 
 def _computed_ids(prompt: Sequence[int], sampled: Sequence[int]) -> list[int]:
-    """Return the ids whose keys and values are cached: all but the last sampled one."""
+    """Return the ids that have keys and values: all but the last sampled one, which was never an input."""
     return [*prompt, *sampled[:-1]]
 
 
 def _uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
-    """Return a row of `count` random numbers in [0, 1) for each seed, always drawn on the CPU."""
+    """Return `count` random numbers in [0, 1) per seed. Drawn on the CPU, they are equal on every device."""
     generator = torch.Generator()
     return torch.stack(
         [torch.rand(count, dtype=torch.float64, generator=generator.manual_seed(seed)) for seed in seeds]
@@ -207,6 +207,8 @@ def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | N
         return logits.argmax(-1)
     # float64, because a cumulative sum in float32 rounds away the small probabilities at its end.
     cumulative = (logits.double() / temperature).softmax(-1).cumsum(-1)
+    # Scale the draws by the last sum, which rounding keeps from being 1. Clamp, because a scaled draw can
+    # round up to that sum.
     ids = torch.searchsorted(cumulative, draws[:, None] * cumulative[:, -1:], right=True)
     return ids[:, 0].clamp(max=logits.shape[1] - 1)
 
@@ -218,7 +220,7 @@ def is_sharded(model: torch.nn.Module) -> bool:
     """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return False
-    # DeepSpeed marks its parameters with `ds_id`; those of which a rank holds a part only are empty.
+    # DeepSpeed marks its parameters with `ds_id`. A parameter that is split over the ranks is empty.
     is_partitioned = any(weight.numel() == 0 and hasattr(weight, "ds_id") for weight in model.parameters())
     fsdp_types = (FSDPModule, FullyShardedDataParallel)
     return is_partitioned or any(isinstance(module, fsdp_types) for module in model.modules())

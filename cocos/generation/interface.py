@@ -17,9 +17,8 @@ class Completion:
         duration_s: Wall time of the request, or of the batch divided by its number of prompts.
         error: Error message of an endpoint that kept failing, else None. Such a completion makes its turn an
             infrastructure failure, which is never scored.
-        num_prompt_tokens: Prompt tokens as counted by an endpoint. None if the transcript consists of
-            token ids.
-        num_completion_tokens: Completion tokens as counted by an endpoint, or None.
+        num_prompt_tokens: Prompt tokens as counted by an endpoint; None for other generators.
+        num_completion_tokens: Completion tokens as counted by an endpoint; None for other generators.
 
     """
 
@@ -36,7 +35,7 @@ class Completion:
     def kept_ids(self) -> tuple[int, ...]:
         """The ids that stay in the transcript: all but a final end-of-sequence id.
 
-        The text between two turns (a chat template's end of turn, or a plain newline) takes its place.
+        The next message starts with its replacement: the chat template's end of turn, or a newline.
         """
         return self.token_ids[:-1] if self.is_eos else self.token_ids
 
@@ -44,8 +43,8 @@ class Completion:
 class Generator(Protocol):
     """A source of completions.
 
-    A transcript is a list of integers. They are usually token ids, but only the generator that made a
-    transcript needs to understand them.
+    A transcript is a list of integers. These are usually token ids, but only the generator that made the
+    transcript has to understand them.
 
     Attributes:
         batch_size: Number of prompts per batch; None if the generator has no preferred number.

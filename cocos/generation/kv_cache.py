@@ -1,8 +1,8 @@
 """Cache of attention keys and values between turns, so that a turn computes only its new ids.
 
-A batch of transcripts lies left-padded in one transformers cache. When a transcript ends, its keys and
-values are stored with its ids. A later prompt reuses the stored transcript with which it has the longest
-prefix in common, usually that of its previous turn. What is stored affects the speed, never the result.
+The transcripts of a batch are left-padded and share one transformers cache. When a transcript ends, its keys
+and values are stored with its ids. A later prompt reuses the stored transcript with which it has the longest
+prefix in common, usually that of its previous turn. The stored transcripts change only the speed.
 This module knows neither models nor sampling.
 
 Axes: B rows of the batch, W ids of its longest prompt, M ids per row still to be computed, C new ids at most,
@@ -26,7 +26,7 @@ class Batch:
         cache: Keys and values of the first `end` columns.
         mask: Attention mask: 0 on a row's padding, 1 from its first id on. Shape (B, W + C).
         positions: Position of every id in its transcript; 0 on padding. Shape (B, W + C).
-        end: Number of columns that are computed, or will be by the next forward pass.
+        end: Number of columns computed so far, including those of a forward pass that is about to run.
 
     """
 
@@ -42,15 +42,15 @@ class Batch:
 
 
 class TranscriptCache:
-    """Keys and values of finished transcripts, found again by their ids.
+    """Keys and values of finished transcripts, looked up by their ids.
 
     Args:
         config: Configuration of the model.
 
     Attributes:
-        is_supported: Whether every layer of the model caches keys and values per id. If one has a
-            recurrent state instead, which cannot be cut at an id, nothing is stored and `Batch.select`
-            must not be used.
+        is_supported: Every layer of the model caches keys and values per id. If False, a layer has a
+            recurrent state, which cannot be truncated to a prefix. Nothing is then stored, and
+            `Batch.select` must not be used.
         transcripts: Stored transcripts, the oldest first.
 
     """
@@ -67,12 +67,12 @@ class TranscriptCache:
     ) -> tuple[Batch, torch.Tensor]:
         """Build a batch of prompts from stored transcripts; return it with the ids left to compute.
 
-        A forward pass computes equally many ids in every row. Their number M is that of the prompt
-        with the most ids after its stored prefix. Other rows compute the last ids of their prefix again.
+        A forward pass computes the same number of ids, M, in every row. M is the largest number of ids that
+        follow the stored prefix of a prompt. The other rows compute the last ids of their prefix again.
 
         Args:
-            prompts: Prompts, all different. The stored transcripts that they reuse are removed.
-            max_new_ids: Maximum number of ids to be generated (C).
+            prompts: Prompts. The stored transcripts that they reuse are removed from `transcripts`.
+            max_new_ids: Maximum number of new ids (C).
             max_transcripts: Limit on stored transcripts and rows of the batch together. The oldest stored
                 transcripts are evicted until it is met.
             device: Device of the model.
@@ -83,7 +83,7 @@ class TranscriptCache:
         """
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
         width = max(map(len, prompts))
-        # Padding is on the left, so that all rows end in the same column and one column appends to all.
+        # Padding on the left makes all rows end in the same column, so one new column extends them all.
         columns = torch.arange(width + max_new_ids, device=device) - (width - lengths[:, None])  # (B, W + C)
         matches = self._match_prefixes(prompts)
         num_new = max(len(prompt) - length for prompt, (_, length) in zip(prompts, matches, strict=True))
@@ -106,8 +106,8 @@ class TranscriptCache:
         Args:
             batch: Batch from `start_batch`.
             ids_by_row: Row number to the transcript's ids, all of which the model has computed.
-            is_last_use: Whether the batch is no longer needed. Each layer is then freed as soon as it is
-                copied, so that only one layer is in memory twice.
+            is_last_use: Free each layer of the batch as soon as it is copied, so that only one layer is in
+                memory twice. The batch cannot be used afterwards.
 
         """
         if not self.is_supported:
@@ -129,12 +129,12 @@ class TranscriptCache:
     def _match_prefixes(self, prompts: Sequence[Sequence[int]]) -> list[tuple["_Transcript | None", int]]:
         """Return for each prompt the transcript with the longest common prefix, and the prefix's length.
 
-        The prefix never includes the prompt's last id: its logits are needed, so it has to be computed.
+        The prefix never includes the prompt's last id. It has to be computed, because its logits are needed.
         """
         if not self.transcripts:
             return [(None, 0) for _ in prompts]
-        # One comparison of a whole matrix per prompt. -1 and -2 pad the two sides, so padding always differs,
-        # and the additional last column ensures that there is a first difference.
+        # Compare each prompt with all transcripts at once. The paddings -1 and -2 always differ, and the
+        # extra last column ensures that every transcript has a first difference.
         width = max(len(transcript.ids) for transcript in self.transcripts) + 1
         stored = np.stack(
             [
@@ -163,8 +163,8 @@ class TranscriptCache:
         """
         if not self.is_supported:
             return DynamicCache(config=self.config)
-        # Sliding-window layers keep all columns too: the model's mask hides those outside of the window, and
-        # a cut-off layer could not be used for a transcript that branches off earlier.
+        # Sliding-window layers keep all columns too. The model masks those outside the window, and a later
+        # prompt may share only an early part of the transcript.
         layers = [_PreallocatedLayer() for _ in range(self.num_layers)]
         sources = {transcript for transcript, _ in prefixes if transcript} if width else set()
         for number, layer in enumerate(layers):
@@ -179,14 +179,17 @@ class TranscriptCache:
 
 @dataclass(eq=False)  # compared and hashed by identity
 class _Transcript:
-    """A stored transcript: its ids, and for each layer their keys and values of shape (H, ids, D)."""
+    """A stored transcript: its ids, and for each layer their keys and values of shape (H, ids, D).
+
+    The entry of a layer is None if the layer uses those of another layer.
+    """
 
     ids: np.ndarray
     layers: list[tuple[torch.Tensor, torch.Tensor] | None]
 
 
 class _PreallocatedLayer(DynamicLayer):
-    """Cache layer with spare capacity, so that not every appended id copies all ids before it."""
+    """Cache layer with spare capacity, so that appending an id rarely copies the earlier ones."""
 
     SPARE_COLUMNS = 64  # capacity added whenever the buffers are full
 
@@ -203,6 +206,7 @@ class _PreallocatedLayer(DynamicLayer):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         start, self.length = self.length, self.length + key_states.shape[2]
         if not self.is_initialized:
+            # These are the prompts. Spare columns are added with the first sampled ids.
             self.lazy_initialization(key_states, value_states)
             return self.keys, self.values
         if self.length > self.keys.shape[2]:
@@ -226,7 +230,7 @@ class _PreallocatedLayer(DynamicLayer):
     ) -> None:
         """Write keys and values (H, ids, D) into a row, right-aligned in the first `width` columns."""
         if not self.is_initialized:
-            # Zeros rather than empty memory: attention multiplies masked columns by 0, and 0 * NaN is NaN.
+            # Not `new_empty`: attention multiplies masked columns by 0, and 0 * NaN is NaN.
             shapes = ((num_rows, like.shape[0], width, like.shape[2]) for like in (keys, values))
             self.lazy_initialization(*(keys.new_zeros(shape) for shape in shapes))
             self.length = width

@@ -1,4 +1,4 @@
-"""Retry policy for requests to an endpoint: which failures are retried, and after which delay."""
+"""Retry policy for requests to an endpoint: the failures that are retried, and the delays."""
 
 import random
 import re
@@ -13,7 +13,7 @@ _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with jitter, overruled by the delay that the endpoint requests.
+    """Exponential backoff with jitter, replaced by the delay that the endpoint requests, if any.
 
     Attributes:
         max_retries: Number of retries after the first attempt.
@@ -28,10 +28,10 @@ class RetryPolicy:
     max_delay_s: float = 300.0
 
     def delay_s(self, attempt: int, headers: Mapping[str, str]) -> float:
-        """Return the delay after the failed attempt number `attempt` (0 is the first).
+        """Return the delay before the next attempt, in seconds.
 
         Args:
-            attempt: Number of attempts that failed before this one.
+            attempt: Index of the attempt that failed, from 0.
             headers: Headers of the failed response; empty if there was none.
 
         """
@@ -41,7 +41,7 @@ class RetryPolicy:
         return min(delay_s, self.max_delay_s)
 
     def cool_down_s(self, headers: Mapping[str, str]) -> float:
-        """Return the time for which a key that was just used successfully must not be used again."""
+        """Return the cool-down of a key after a success, in seconds; 0 if no rate limit is exhausted."""
         return min(seconds_until_reset(headers), self.max_delay_s)
 
 
@@ -56,10 +56,10 @@ def is_retryable(status: int | None) -> bool:
 
 
 def requested_delay_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that the response headers request, or None.
+    """Return the delay that the response headers request, in seconds, or None if they request none.
 
-    `retry-after-ms` precedes `retry-after` (RFC 9110, section 10.2.3: seconds or an HTTP date), which
-    precedes the reset time of an exhausted rate limit.
+    `retry-after-ms` takes precedence over `retry-after` (RFC 9110, section 10.2.3: seconds or an HTTP date),
+    and this over the reset time of an exhausted rate limit.
     """
     if (milliseconds := _parse_number(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000

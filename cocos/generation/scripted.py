@@ -1,4 +1,4 @@
-"""Generator with prepared answers: for controls (reference programs must score 1) and for tests."""
+"""Generator whose completions come from a function, for runs without a model and for tests."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,7 @@
-"""Transcripts as token ids: plain or through a chat template, and where a completion ends.
+"""Transcripts as token ids, plain or rendered with a chat template, and the end of completions.
 
 Transcripts are token-exact: sampled ids are never decoded and encoded again. This module knows
-tokenizers, not models; every generator with a tokenizer builds on it.
+tokenizers, not models.
 """
 
 from bisect import bisect_left
@@ -18,8 +18,8 @@ class TokenTranscripts:
     """Base class of generators with a tokenizer: encodes messages and cuts completions at their end.
 
     Args:
-        tokenizer: Tokenizer with a pad token. That may be the end-of-sequence token, because padding is
-            always derived from lengths and never from pad ids.
+        tokenizer: Tokenizer with a pad token. This may be the end-of-sequence token, because padding is
+            always derived from lengths, never from pad ids.
         eos_ids: All ids that end a completion.
 
     """
@@ -46,8 +46,8 @@ class TokenTranscripts:
 
     def has_ended(self, sampled: Sequence[int]) -> bool:
         """Return whether the last sampled id ends the completion."""
-        # [DONE] takes at most one token per character. Twice as many leave room for special tokens in
-        # between, which are decoded to nothing.
+        # [DONE] has at most one token per character. Decoding twice as many leaves room for special tokens
+        # in between, which decode to nothing.
         if sampled[-1] in self._done_ids and DONE in self.decode(sampled[-2 * len(DONE) :]):
             return True
         return sampled[-1] in self.eos_ids
@@ -69,7 +69,7 @@ class TokenTranscripts:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without special tokens."""
-        # Clean-up of spaces would change programs.
+        # The clean-up removes spaces, which would change programs.
         return self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def _length_through_done(self, ids: list[int]) -> int | None:

@@ -22,8 +22,8 @@ class VLLMRollouts(TokenTranscripts):
     prompts.
 
     Args:
-        engine: Engine of the trainer. Its `generation_kwargs` make it stop at [DONE]; `CoCoSConfig` sets
-            them.
+        engine: Engine of the trainer. `CoCoSConfig` sets its `generation_kwargs`, which make it stop at
+            [DONE].
         tokenizer: Tokenizer of the policy.
         eos_ids: All ids that end a completion.
 
@@ -39,7 +39,7 @@ class VLLMRollouts(TokenTranscripts):
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        assert seeds is None, "training samples from the random state of the engine"
+        assert seeds is None, "seeds are not supported: the engine has its own random state"
         started = time.perf_counter()
         self.engine.temperature = temperature
         # Always one sample per prompt: from turn 2 on the prompts within a group differ.
@@ -80,10 +80,9 @@ class ContinuousBatches(TokenTranscripts):
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        assert seeds is None, "training samples from the random state of the process"
+        assert seeds is None, "seeds are not supported: sampling uses the random state of the process"
         started = time.perf_counter()
-        # Top-k and nucleus truncation are off, or log-probabilities of the policy would not be those
-        # sampled from.
+        # No top-k or nucleus truncation: the trainer computes log-probabilities of the full distribution.
         sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
         outputs = self.model.generate_batch(
             list(map(list, prompts)),

@@ -1,8 +1,7 @@
 """Generator that samples with vLLM's offline engine.
 
 It is written to vLLM's documented interface (`LLM`, `SamplingParams`). The tests do not run it, because
-they run without a GPU. It stores nothing between turns: vLLM's prefix cache finds the transcript of the
-previous turn.
+they run without a GPU. Between turns, vLLM's prefix cache keeps the keys and values of the transcripts.
 """
 
 import time

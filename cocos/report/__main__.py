@@ -1,4 +1,4 @@
-"""Compare evaluations: every run with the first, paired by problem.
+"""Compare evaluations with a baseline, paired by problem.
 
     python -m cocos.report outputs/base outputs/boost outputs/cocos --output_dir outputs/report
 
@@ -14,7 +14,7 @@ from cocos.report import compare_runs, load_runs, print_tables, save_report
 
 
 def main() -> None:
-    """Print the tables; with --output_dir, write the report too."""
+    """Print the tables, and write the report if --output_dir is given."""
     parser = argparse.ArgumentParser(
         prog="python -m cocos.report",
         description=__doc__,
@@ -24,11 +24,11 @@ def main() -> None:
         "evaluations",
         nargs="+",
         type=Path,
-        help="output folders of test.py; their names appear in the tables",
+        help="output folders of test.py; the tables show their names",
     )
     parser.add_argument(
         "--baseline",
-        help="name of the evaluation with which the others are compared; the first by default",
+        help="name of the evaluation with which the others are compared; by default the first",
     )
     parser.add_argument(
         "--output_dir",

@@ -15,10 +15,10 @@ from cocos.report import charts
 from cocos.report.charts import GRID, INK
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 
-SIZE = (4.4, 2.9)  # inches; on a phone, larger charts would be scaled down until nobody can read them
+SIZE = (4.4, 2.9)  # inches; the text of a larger chart would be unreadable on a phone
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: smaller files, which the page can colour and search
-    "text.parse_math": False,  # names and exceptions can contain dollar signs
+    "svg.fonttype": "none",  # text, not outlines: smaller files, and a browser can search the text
+    "text.parse_math": False,  # names and exceptions can contain dollar signs, which would start a formula
     "font.size": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -44,7 +44,7 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
     draw_functions: dict[tuple[str, str], Callable[..., None]] = {}
     for conditions, group in group_by_conditions(runs).items():
         draw_functions["accuracy", conditions] = partial(charts.draw_accuracy, runs=group)
-    # The same error types, and so the same colours, in the charts of all runs.
+    # All runs share one list of error types, so that a colour means the same in every chart.
     error_types = charts.most_frequent_errors(runs)
     for run in runs:
         statistics = run.statistics
@@ -65,7 +65,7 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
 
 
 def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
-    """Save the accuracy per turn beside the changes between turns: the picture for a README."""
+    """Save one image with the accuracy per turn and the changes between turns, for a README."""
 
     def draw(left: Axes, right: Axes) -> None:
         charts.draw_accuracy(left, runs)
@@ -80,8 +80,8 @@ def save_chart(
     """Draw a chart and save it as PNG and as SVG with a transparent background.
 
     Args:
-        draw: Takes the axes, which stand beside each other, and draws into them.
-        path: Path of the files without their endings .png and .svg.
+        draw: Function that takes the axes, from left to right, and draws into them.
+        path: Path of the files without the suffixes .png and .svg.
         size: Width and height in inches.
         num_axes: Number of axes.
 

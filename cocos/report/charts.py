@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentForma
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
 
-INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them by colours of its light or dark scheme
+INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them with colours of its light or dark scheme
 RIGHT, WRONG = "#1a936f", "#c8553d"
 RUN_COLOURS = ("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d", "#5c6b7a")
 TURN_COLOURS = ("#2b63c1", "#5c95dd", "#9cc3ee", "#f0b35a", "#d9822b", "#a8541b")
@@ -45,7 +45,7 @@ def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> None:
 
 
 def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
-    """Draw i->c upwards and c->i downwards, one bar per run and pair of neighbouring turns."""
+    """Draw i->c upwards and c->i downwards, one bar per run and pair of consecutive turns."""
     bars = [(run, pair) for run in runs for pair in run.turn_pairs]
     labels = [pair.replace("t", "").replace("_", "→") for _, pair in bars]
     if len(runs) > 1:
@@ -79,7 +79,7 @@ def draw_pass_at_k(axes: Axes, run: FinishedRun) -> None:
 def draw_flow(axes: Axes, run: FinishedRun) -> None:
     """Draw how problems move between right (above) and wrong (below) from turn to turn.
 
-    Heights are shares of problems. Strong bands are changes, pale bands are what stays right or wrong.
+    Heights are shares of problems. Strong bands show changes, pale bands programs that stay right or wrong.
     """
     width, gap = 0.12, 0.08  # of a turn's bar, and between its right and its wrong part
     right_T = [run.estimate(f"acc_t{turn}").value for turn in range(1, run.num_turns + 1)]
@@ -90,7 +90,7 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
         axes.text(t, -0.02, f"{1 - right:.0%}", ha="center", va="top", color=WRONG)
     for t, pair in enumerate(run.turn_pairs):
         i2c, c2i = run.estimate(f"i2c_{pair}").value, run.estimate(f"c2i_{pair}").value
-        # Bottoms of the upper, right parts. Changes are drawn at the edge that faces the other part.
+        # Lower edges of the upper parts (right programs). Changes are drawn next to the other part.
         before, after = 1 - right_T[t] + gap, 1 - right_T[t + 1] + gap
         still_right, still_wrong = right_T[t] - c2i, 1 - right_T[t] - i2c
         ends = (t + width / 2, t + 1 - width / 2)
@@ -148,17 +148,17 @@ def draw_histogram(axes: Axes, values_T: Sequence[Sequence[float]], title: str, 
     values = [value for values in values_T for value in values if value > 0 or not is_log] or [1.0]
     low, high = min(values), max(values)
     if is_log:
-        # Bins of equal width on the axis. The last edge includes the maximum in spite of rounding.
+        # Bins of equal width on the logarithmic axis. `max` keeps rounding from excluding the maximum.
         factor = max(high / low, 1.1) ** (1 / NUM_BINS)
         edges = [low * factor**i for i in range(NUM_BINS)] + [max(high, low * factor**NUM_BINS)]
-        # A time too short to measure is 0, which has no logarithm: it counts as the shortest of the others.
+        # A time too short to measure is 0, which has no logarithm. It counts as the shortest other time.
         values_T = [[max(value, low) for value in values] for values in values_T]
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
     else:
-        # Edges between whole numbers, so that every bin covers equally many of them.
+        # Edges lie between whole numbers, so that every bin covers equally many.
         step = max(1, ceil((high - low + 1) / NUM_BINS))
         edges = [low - 0.5 + step * i for i in range(ceil((high - low + 1) / step) + 1)]
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -204,7 +204,7 @@ def _draw_band(
     """
     if height <= 0:
         return
-    # Bezier curves whose control points lie halfway: the edges leave and arrive horizontally.
+    # Control points halfway between the turns make the Bezier curves horizontal at both ends.
     (x0, x1), (y0, y1), middle = ends, bottoms, sum(ends) / 2
     corners = [(x0, y0), (middle, y0), (middle, y1), (x1, y1), (x1, y1 + height)]
     corners += [(middle, y1 + height), (middle, y0 + height), (x0, y0 + height), (x0, y0)]

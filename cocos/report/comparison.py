@@ -12,10 +12,10 @@ class RunComparison:
     """One run compared with its baseline.
 
     Attributes:
-        baseline: The run that is subtracted.
-        other: The run that is compared with it.
+        baseline: The run whose accuracy is subtracted.
+        other: The run that is compared with the baseline.
         first_turn: Comparison after turn 1.
-        last_turn: Comparison after the last turn of each run; they may differ in their numbers of turns.
+        last_turn: Comparison after the last turn of each run; the numbers of turns may differ.
 
     """
 
@@ -32,16 +32,17 @@ def compare_runs(runs: Sequence[FinishedRun], baseline: str | None = None) -> li
     the same conditions has its own baseline.
 
     Args:
-        baseline: Name of the baseline run in its group. In the other groups, and for None, the first run is
-            the baseline.
+        runs: Finished runs.
+        baseline: Name of the baseline run in its group. In the other groups, and if this is None, the first
+            run is the baseline.
 
     Raises:
-        ValueError: No run has the name `baseline`, or two runs were made from different problems.
+        ValueError: No run has the name `baseline`, or two runs differ in a problem or have none in common.
 
     """
     names = [run.name for run in runs]
     if baseline is not None and baseline not in names:
-        raise ValueError(f"--baseline {baseline} is none of the runs; give one of {', '.join(names)}")
+        raise ValueError(f"--baseline {baseline} is not the name of a run; give one of {', '.join(names)}")
     comparisons = []
     for group in group_by_conditions(runs).values():
         reference = next((run for run in group if run.name == baseline), group[0])

@@ -1,6 +1,6 @@
 """Finished evaluations, read from the output folders of test.py.
 
-samples.jsonl is streamed: of its rows, only what the charts and the comparisons need stays in memory.
+samples.jsonl is streamed; only the values that charts and comparisons need are kept in memory.
 """
 
 import json
@@ -23,12 +23,13 @@ class SampleStatistics:
     A suffix _T marks a list with one entry per turn.
 
     Attributes:
-        first_turn_outcomes: Verdicts at turn 1 by task_id, one per scored sample; True is right.
+        first_turn_outcomes: By task_id, whether the program of turn 1 is right in each scored sample.
         last_turn_outcomes: The same at the last turn.
         tokens_T: Tokens of each completion. Here and below, a turn that early stop carried over has no entry.
         generation_s_T: Seconds of generation of each completion.
         execution_s_T: Seconds of execution of each program.
-        problem_hashes: Hash of each problem's text and tests, which tells data sets apart.
+        problem_hashes: By task_id, the hash of the problem's text and tests. Runs with other hashes were
+            made from other data.
 
     """
 
@@ -51,7 +52,7 @@ class SampleStatistics:
             self.tokens_T[t].append(turn["num_completion_tokens"])
             self.generation_s_T[t].append(turn["generation_s"])
             self.execution_s_T[t].append(turn["execution_s"])
-        # Accuracy leaves out trajectories with an infrastructure failure; so must the comparison.
+        # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
         if not has_infra_failure(row):
             task_id = row["task_id"]
             self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
@@ -87,12 +88,12 @@ class FinishedRun:
 
     @property
     def turn_pairs(self) -> list[str]:
-        """Neighbouring turns as in the names of metrics: t1_t2, t2_t3, ..."""
+        """Pairs of consecutive turns as in the names of metrics: t1_t2, t2_t3, ..."""
         return [f"t{turn}_t{turn + 1}" for turn in range(1, self.num_turns)]
 
     @property
     def conditions(self) -> str:
-        """The help that the model was given, as a phrase; "" for plain self-correction."""
+        """Feedback, early stop and given answers of the run, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
         conditions = [f"{feedback} feedback"] if feedback != "none" else []
         conditions += ["early stop on the visible tests"] * self.metrics["early_stop"]
@@ -110,7 +111,7 @@ class FinishedRun:
 
     @cached_property
     def statistics(self) -> SampleStatistics:
-        """Statistics of samples.jsonl, which is read once."""
+        """Statistics of samples.jsonl, which is read on first access."""
         statistics = SampleStatistics()
         for row in self.rows():
             statistics.add(row)
@@ -120,7 +121,7 @@ class FinishedRun:
 def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     """Load the evaluations in these folders.
 
-    A run is named after its folder, or by the whole path if two folders have the same name.
+    A run has the name of its folder, or the whole path if two folders have the same name.
 
     Raises:
         ValueError: A folder has no readable metrics.json or run.json.

@@ -30,11 +30,11 @@ def save_page(
     charts: Mapping[tuple[str, str], str],
     path: Path,
 ) -> None:
-    """Write the page.
-
-    Memory stays small: rows are copied from samples.jsonl one at a time.
+    """Write the page, copying the rows of samples.jsonl into it one at a time.
 
     Args:
+        runs: Finished runs.
+        comparisons: Comparisons of the runs with their baselines.
         charts: SVG elements as `chart_files.save_charts` returns them.
 
     """
@@ -59,7 +59,7 @@ def save_page(
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
-    # UTF-8 cannot encode a lone surrogate. JSON's escape for it is the one that backslashreplace writes.
+    # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.writelines(page)
 
@@ -73,7 +73,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # The defaults sort the keys and escape every character beyond ASCII.
+    # Jinja's defaults would sort the keys and escape every character beyond ASCII.
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.filters["p_value"] = format_p_value
     environment.filters["turn_changes"] = page_data.turn_changes
@@ -87,5 +87,5 @@ def _read(name: str) -> str:
 
 
 def _in_page_colours(svg: str) -> Markup:
-    """Replace the chart's text and grid colours by the page's, which follow its light or dark scheme."""
+    """Replace the chart's text and grid colours with the page's, which follow its light or dark scheme."""
     return Markup(svg.replace(INK, "var(--ink)").replace(GRID, "var(--line)"))

@@ -1,4 +1,4 @@
-"""The data that the templates of report.html show."""
+"""Data for the templates of report.html."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ class ErrorRow:
     """One error type of a run. A suffix _T marks a list with one entry per turn.
 
     Attributes:
-        error_type: The type as in samples.jsonl, by which the list of trajectories is filtered.
+        error_type: The type as in samples.jsonl; the page filters its trajectories by it.
         label: The type in printable characters.
-        counts_T: Wrong programs with this error.
-        num_fixed_T: Those that the next turn repaired; None at the last turn and where there are none.
-        repaired: Share that the next turn repaired; None if the error appears at the last turn only.
+        counts_T: Number of programs with this error.
+        num_fixed_T: Number of those that the next turn repaired; None at the last turn and for a count of 0.
+        repaired: Share that the next turn repaired; None if the error occurs only at the last turn.
 
     """
 
@@ -58,9 +58,9 @@ class ErrorTable:
 
 
 def turn_changes(run: FinishedRun) -> TurnChanges:
-    """Compare the first with the last turn of a run of several turns."""
+    """Compare the first with the last turn of a run that has several turns."""
     first, last = run.statistics.first_turn_outcomes, run.statistics.last_turn_outcomes
-    # Of each problem, a step per sample: 1 repaired, -1 spoilt, 0 unchanged.
+    # For each problem, one step per sample: 1 repaired, -1 spoilt, 0 unchanged.
     steps_P_K = [
         [after - before for before, after in zip(first[task_id], last[task_id], strict=True)]
         for task_id in first
@@ -104,8 +104,8 @@ def settings(run: FinishedRun) -> dict[str, Any]:
 def trajectory_rows(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
     """Yield the rows of all samples.jsonl as the page's script reads them, one at a time.
 
-    A row has the number of its run in `run`. Keys whose value is null or false are omitted, because most of a
-    page's size is in its rows.
+    The key `run` is the index of the row's run, from 0. Keys whose value is null or false are omitted,
+    because most of a page's size is in its rows.
     """
     for number, run in enumerate(runs):
         for row in run.rows():
@@ -114,7 +114,7 @@ def trajectory_rows(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
 
 
 def _turn(turn: TurnRow) -> dict[str, Any]:
-    """Drop what the page does not show, and the second copy of the program that the completion holds."""
+    """Drop what the page does not show, and the copy of the program that the completion contains."""
     kept = {key: value for key, value in turn.items() if key not in ("completion", "isolation", "reward")}
     completion, code = turn["completion"], turn["code"]
     if code and code in completion:

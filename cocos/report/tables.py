@@ -27,13 +27,13 @@ def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompariso
     for conditions, group in group_by_conditions(runs).items():
         _print_table(console, f"{accuracy_heading(conditions)}, {INTERVALS}", accuracy_cells(group))
     if comparisons:
-        _print_table(console, f"Against the baseline, points {INTERVALS}", comparison_cells(comparisons))
+        _print_table(console, f"Against the baseline, {INTERVALS}", comparison_cells(comparisons))
         for sentence in excluded_problems(comparisons):
             console.print(escape(sentence))
 
 
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
-    """Return the same tables in Markdown, with the problems gained and lost and the errors at each turn."""
+    """Return the tables in Markdown, with the problems gained and lost, and the errors of each turn."""
     parts = []
     for conditions, group in group_by_conditions(runs).items():
         header, *rows = accuracy_cells(group)
@@ -51,7 +51,7 @@ def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompar
 
 
 def accuracy_cells(runs: Sequence[FinishedRun]) -> Iterator[list[str]]:
-    """Yield the header, then a row per run and pair of neighbouring turns; a run of one turn has one row."""
+    """Yield the header, then a row per run and pair of consecutive turns; a run of one turn has one row."""
     before, after = ("acc@1", "acc@2") if max(run.num_turns for run in runs) <= 2 else ("acc@t", "acc@t+1")
     yield ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
     for run in runs:
@@ -83,7 +83,7 @@ def comparison_cells(comparisons: Sequence[RunComparison]) -> Iterator[list[str]
 
 
 def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
-    """Yield a sentence for each run with scored problems that the other run of its comparison lacks."""
+    """Yield a sentence for each run that has scored problems which its counterpart has not."""
     for comparison in comparisons:
         for run, task_ids in (
             (comparison.baseline, comparison.last_turn.only_baseline),
@@ -91,8 +91,8 @@ def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
         ):
             if task_ids:
                 yield (
-                    f"Left out of {comparison.other.name} against {comparison.baseline.name}, "
-                    f"scored only in {run.name}: {', '.join(task_ids)}."
+                    f"{comparison.other.name} against {comparison.baseline.name} excludes the problems that "
+                    f"only {run.name} has scored: {', '.join(task_ids)}."
                 )
 
 
@@ -103,7 +103,7 @@ def format_estimate(estimate: Estimate) -> str:
 
 
 def format_p_value(p: float | None) -> str:
-    """Return a p-value with two digits; None, where problems have several samples, is spelt out."""
+    """Return a p-value with two digits; `several samples` for None, as the test needs one per problem."""
     if p is None:
         return "several samples"
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
@@ -112,7 +112,7 @@ def format_p_value(p: float | None) -> str:
 def printable_error_type(error_type: str) -> str:
     """Return an exception's name on one line of at most 30 characters.
 
-    The program under test chooses the name, so it can hold any text.
+    The program under test defines the exception, so its name can be any text.
     """
     printable = "".join(character if character.isprintable() else "?" for character in error_type)
     return printable if len(printable) <= 30 else printable[:29] + "…"

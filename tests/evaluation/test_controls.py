@@ -1,4 +1,4 @@
-"""Evaluations with known scores: the sets in data/controls, and the public sets where they are present."""
+"""Evaluations with known scores: the sets in data/controls, and the public sets if they are present."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def values(metrics, *names):
 
 @pytest.mark.processes
 def test_the_golden_set_scores_1(tmp_path):
-    # as a user runs it; the other tests evaluate in this process
+    # As a user runs it. The other tests evaluate in this process.
     succeed(
         *(sys.executable, "test.py", "--test_data", CONTROLS / "golden.jsonl", "--answers", "references"),
         *("--num_turns", 1, "--output_dir", tmp_path),
@@ -74,10 +74,13 @@ def test_samples_that_are_scored_again_have_the_same_scores(tmp_path):
     [
         ('{"task_id": "golden-1"}', r"answers\.jsonl:1: expected a row of samples\.jsonl"),
         ('{"task_id": "golden-1", "answers": [1]}', r"answers\.jsonl:1: expected a row of samples\.jsonl"),
-        ('{"task_id": "golden-1", "answers": ["x"]}', "no answers for sample 0 of task 'golden-2'"),
+        (
+            '{"task_id": "golden-1", "answers": ["x"]}',
+            "no answers for sample 0 of problem 'golden-2'; add a row or change --task_ids",
+        ),
         (
             '{"task_id": "golden-1", "answers": ["x"], "sample": 1}',
-            "no answers for sample 0 of task 'golden-1'",
+            "no answers for sample 0 of problem 'golden-1'; add a row or change --task_ids",
         ),
     ],
 )
@@ -87,10 +90,10 @@ def test_missing_answers_are_an_error(tmp_path, row, words):
     given = {"test_data": str(CONTROLS / "golden.jsonl"), "output_dir": str(tmp_path / "out"), "num_turns": 1}
     with pytest.raises(ValueError, match=words):
         evaluated(**given, answers=[str(path)])
-    with pytest.raises(ValueError, match="task 'golden-1' has no buggy_code"):
+    with pytest.raises(ValueError, match="problem 'golden-1' has no buggy_code"):
         evaluated(**given, answers=["buggy"])
     with pytest.raises(
-        ValueError, match="--answers has 1 turns for --num_turns 2: give --model_name_or_path"
+        ValueError, match="--answers supplies 1 of --num_turns 2 turns; give --model_name_or_path"
     ):
         evaluated(**{**given, "num_turns": 2}, answers=["references"])
 

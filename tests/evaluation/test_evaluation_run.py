@@ -1,4 +1,4 @@
-"""A run of test.py: interrupted and resumed, spread over processes, compared with its configuration."""
+"""Runs of test.py: interruption, resumption, several processes, and changed configurations."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_a_run_killed_20_times_and_resumed_has_the_rows_of_a_run_that_was_not_in
     )
 
     def next_number() -> int:
-        """The next process id or exit status; the evaluations print notices in between."""
+        """Return the next process id or exit status. The evaluations print notices in between."""
         while not (text := fork_server.stdout.readline().strip()).lstrip("-").isdigit():
             assert text or fork_server.poll() is None
         return int(text)
@@ -88,7 +88,7 @@ def test_a_run_killed_20_times_and_resumed_has_the_rows_of_a_run_that_was_not_in
         os.kill(pid, signal.SIGKILL)
         assert next_number() == -signal.SIGKILL
         kills += 1
-        if size() and draw.random() < 0.5:  # as if the last row had not reached the disk
+        if size() and draw.random() < 0.5:  # imitates a last row that did not reach the disk completely
             os.truncate(samples, max(0, size() - draw.randint(1, 60)))
             torn += 1
         seen.append(size())
@@ -213,7 +213,7 @@ def test_two_runs_in_one_folder_are_refused(problems, tmp_path):
         evaluated(Drawing(), **options(problems, tmp_path, limit=4))
     other.close()
     evaluated(Drawing(), **options(problems, tmp_path, limit=4))
-    with pytest.raises(ValueError, match="has samples; --resume continues that run"):
+    with pytest.raises(ValueError, match="contains a run; resume it with --resume or choose another"):
         evaluated(Drawing(), **options(problems, tmp_path, limit=4))
 
 
@@ -256,18 +256,18 @@ def test_problems_are_selected_by_id_start_and_limit(problems, tmp_path):
 
 
 def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
-    class Listening(Drawing):
-        heard = ""
+    class Recording(Drawing):
+        shown = ""
 
         def generate(self, prompts, temperature, seeds=None):
-            Listening.heard += "".join(chr(one) for prompt in prompts for one in prompt)
+            Recording.shown += "".join(chr(code_point) for prompt in prompts for code_point in prompt)
             return [self.quote("def add(x):\n    return 2\n[DONE]") for _ in prompts]
 
     metrics = evaluated(
-        Listening(), **options(problems, tmp_path, limit=1, visible_tests=1, early_stop=False)
+        Recording(), **options(problems, tmp_path, limit=1, visible_tests=1, early_stop=False)
     )
-    assert "assert add(1) == 2" in Listening.heard and "add(0)" not in Listening.heard
-    assert "The program above passes the tests." in Listening.heard
+    assert "assert add(1) == 2" in Recording.shown and "add(0)" not in Recording.shown
+    assert "The program above passes the tests." in Recording.shown
     assert metrics["metrics"]["acc_t3"]["value"] == 0.0
     assert [turn["reward"] for turn in rows(tmp_path)[0]["turns"]] == [0.5] * 3
 
@@ -303,7 +303,7 @@ def test_two_processes_make_the_rows_of_one_and_one_resumes_the_run_of_two(tmp_p
     written = json.loads((tmp_path / "two/metrics.json").read_text())
     assert written["metrics"] == metrics["metrics"] and written["executor"]["programs"] > 36
 
-    # As if both had been killed: some rows in each file, the last one incomplete.
+    # Imitate a kill of both processes: some rows in each file, the last one incomplete.
     (tmp_path / "two/samples.jsonl").write_text("".join(f"{line}\n" for line in lines[:5]))
     (tmp_path / "two/samples.rank1.jsonl").write_text(
         "".join(f"{line}\n" for line in lines[8:14]) + lines[14][:40]

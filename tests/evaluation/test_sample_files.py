@@ -1,4 +1,4 @@
-"""The files of a run: cut off anywhere, spread over ranks, with duplicate rows, and locked."""
+"""The files of a run: truncated, written by several ranks, with duplicate rows, and locked."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_a_bad_line_in_the_middle_is_an_error_that_names_file_and_line(tmp_path,
 def test_a_row_of_another_run_is_refused(tmp_path):
     written(tmp_path, [row("0"), row("9", 1)])
     with pytest.raises(
-        DataError, match=r"samples\.jsonl:2: sample 1 of task '9' does not belong to this run"
+        DataError, match=r"samples\.jsonl:2: sample 1 of problem '9' does not belong to this run"
     ):
         merge_files(tmp_path, KEYS)
 
@@ -87,7 +87,7 @@ def test_the_files_of_all_ranks_become_one_in_the_order_of_the_problems(tmp_path
     assert [path.name for path in tmp_path.glob("samples*")] == ["samples.jsonl"]
 
 
-def test_of_several_rows_of_one_sample_the_scored_one_is_kept_otherwise_the_last(tmp_path):
+def test_a_scored_row_replaces_failed_rows_of_its_sample_and_otherwise_the_last_is_kept(tmp_path):
     failed, failed_again, scored = row("0", infra_error="a"), row("0", infra_error="b"), row("0")
     assert has_infra_failure(failed) and not has_infra_failure(scored)
     written(tmp_path, [failed, failed_again])

@@ -107,7 +107,7 @@ def test_tokens_are_counted_per_turn(problem):
     ]
 
 
-def test_a_row_becomes_a_trajectory_that_makes_the_same_row_again(problem):
+def test_a_row_converted_to_a_trajectory_and_back_is_the_same_row(problem):
     told = replace(trajectory(problem).turns[0], told="It fails.", is_resampled=True)
     counted = replace(
         told, completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3), is_carried=True
@@ -122,7 +122,7 @@ def test_a_row_becomes_a_trajectory_that_makes_the_same_row_again(problem):
 
 
 def own_keys(schema):
-    """The keys of a schema with their types; those of a row without the conditions, which it inherits."""
+    """Return the keys of a schema with their types, without the conditions that a row inherits."""
     inherited = Conditions.__annotations__ if schema is SampleRow else {}
     return {key: kind for key, kind in get_type_hints(schema).items() if key not in inherited}
 
@@ -152,7 +152,7 @@ def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
 
 
 def meanings(schema):
-    """The attributes of a schema's docstring: key -> meaning."""
+    """Return the attributes of a schema's docstring as key -> meaning."""
     section = inspect.getdoc(schema).split("Attributes:\n")[1]
     parts = re.split(r"^    (\w+): ", section, flags=re.MULTILINE)[1:]
     return {key: " ".join(text.split()) for key, text in zip(parts[::2], parts[1::2], strict=True)}
@@ -166,7 +166,7 @@ def json_type(kind):
     return f"list of {json_type(get_args(kind)[0])}s" if get_args(kind) else names[kind]
 
 
-def test_the_tables_of_the_evaluation_page_are_the_schema():
+def test_the_tables_of_the_evaluation_page_equal_the_schema():
     page = (ROOT / "docs/evaluation.md").read_text()
     tables = page.split("| key | type | meaning |\n| --- | --- | --- |\n")[1:]
     documented = [table.split("\n\n")[0].strip().split("\n") for table in tables]
@@ -191,7 +191,7 @@ def test_a_row_of_this_version_is_accepted(problem):
         ({"schema_version": 2}, "the row has schema_version 2, expected 1; "),
     ],
 )
-def test_a_row_of_another_version_is_refused_in_one_line_with_the_way_to_use_it(problem, changes, message):
+def test_a_row_of_another_version_is_refused_in_one_line_with_the_remedy(problem, changes, message):
     row = trajectory_to_row(trajectory(problem)) | changes
     row = {key: value for key, value in row.items() if value is not None}
     with pytest.raises(DataError) as caught:

@@ -1,4 +1,4 @@
-"""Writes that are complete or did not happen, and the order in which they reach the disk."""
+"""Durable writes: all or nothing, and flushed in the right order."""
 
 import io
 import json
@@ -74,7 +74,7 @@ class ShortWrites(io.FileIO):
         return super().write(data[:3])
 
 
-def test_every_byte_is_appended_whatever_one_call_of_write_takes(tmp_path):
+def test_every_byte_is_appended_even_if_a_call_of_write_takes_only_a_part(tmp_path):
     path = tmp_path / "a.txt"
     with ShortWrites(path, "ab") as file:
         append_durably(file, b"0123456789")
@@ -93,14 +93,14 @@ def test_a_buffered_append_is_readable_when_the_call_returns(tmp_path):
 @pytest.mark.parametrize(
     ("data", "kept"), [(b"", b""), (b"a\n", b"a\n"), (b"a\nb", b"a\n"), (b"ab", b""), (b"\n\nb", b"\n\n")]
 )
-def test_what_follows_the_last_line_end_is_cut_off(tmp_path, data, kept):
+def test_an_incomplete_last_line_is_removed(tmp_path, data, kept):
     path = tmp_path / "a.jsonl"
     path.write_bytes(data)
     assert drop_torn_line(path) == len(data) - len(kept)
     assert path.read_bytes() == kept
 
 
-def test_json_is_indented_and_values_that_json_does_not_know_become_text(tmp_path):
+def test_json_is_indented_and_values_of_other_types_become_text(tmp_path):
     path = tmp_path / "a.json"
     save_json({"a": [1], "b": Path("c")}, path)
     assert path.read_text() == '{\n  "a": [\n    1\n  ],\n  "b": "c"\n}\n'

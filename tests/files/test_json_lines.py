@@ -13,7 +13,7 @@ def test_a_place_is_printed_as_file_and_line_or_file_and_row():
     assert str(Place("data/a.json", 3, is_line=False)) == "data/a.json: row 3"
 
 
-def test_lines_are_counted_with_the_blank_ones_and_rows_of_a_list_are_counted_as_rows(tmp_path):
+def test_line_numbers_count_blank_lines_and_the_rows_of_a_list_have_row_numbers(tmp_path):
     lines, rows = tmp_path / "lines.jsonl", tmp_path / "list.json"
     lines.write_text("1\n\n\n2\n")
     rows.write_text("[\n1,\n\n2]")
@@ -24,14 +24,17 @@ def test_lines_are_counted_with_the_blank_ones_and_rows_of_a_list_are_counted_as
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"{", "not valid JSON (Expecting property name enclosed in double quotes); one object per line"),
+        (b"{", "not valid JSON (Expecting property name enclosed in double quotes); write one row per line"),
         (b'{"a": "\xe9"}', "byte 0xe9 is not UTF-8; expected UTF-8 JSON or JSONL, optionally gzipped"),
         (b"[" * 100_000, "not valid JSON ("),
-        (b'"%s"' % (b"x" * MAX_LINE_BYTES), "the line has more than 4 MiB; one row per line, or remove it"),
+        (
+            b'"%s"' % (b"x" * MAX_LINE_BYTES),
+            "the line has more than 4 MiB; write one row per line, or remove it",
+        ),
     ],
     ids=["broken", "latin-1", "nested", "long"],
 )
-def test_a_line_that_cannot_be_read_is_an_error_and_a_lenient_reader_goes_on_after_it(
+def test_a_line_that_cannot_be_read_is_an_error_and_the_lenient_reader_continues_after_it(
     tmp_path, line, message
 ):
     path = tmp_path / "a.jsonl"
@@ -45,7 +48,7 @@ def test_a_line_that_cannot_be_read_is_an_error_and_a_lenient_reader_goes_on_aft
     assert str(caught.value) == str(error)
 
 
-def test_a_file_that_ends_within_a_line_is_to_be_downloaded_again(tmp_path):
+def test_the_remedy_for_a_file_that_ends_within_a_line_is_to_download_it_again(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"a": 1}\n{"a": ')
     with pytest.raises(

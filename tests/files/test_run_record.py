@@ -13,7 +13,7 @@ class Options:
 
 
 class Arguments:
-    """Options with a method `to_dict`, as transformers' TrainingArguments have it."""
+    """Options with a method `to_dict`, like transformers' TrainingArguments."""
 
     def to_dict(self):
         return {"learning_rate": 0.1, "seed": 4}

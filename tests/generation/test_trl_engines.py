@@ -16,7 +16,7 @@ TOY = str(ROOT / "data/toy/base")
 
 
 class Engine:
-    """A stand-in for vLLM that returns prepared ids and records its calls."""
+    """Fake of TRL's vLLM engine that returns given ids and records its calls."""
 
     def __init__(self, sampled):
         self.sampled = sampled
@@ -40,7 +40,7 @@ def test_continuous_batching_samples_the_ids_of_the_transformers_generator():
     assert [completion.token_ids for completion in batches.generate(prompts, temperature=0.0)] == expected
 
 
-def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of_the_answer():
+def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of_the_completion():
     tokenizer = load_tokenizer(TOY)
     eos = eos_token_ids(load_model(TOY).generation_config, tokenizer)
     done = tokenizer("x = 1\n[DONE]", add_special_tokens=False)["input_ids"]
@@ -52,7 +52,7 @@ def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of
     assert engine.calls == [([[5, 6], [7]], None, 1, 0.0)]
 
 
-def test_trls_engine_has_the_signature_that_is_called():
+def test_the_vllm_engine_of_trl_has_the_signature_that_we_call():
     assert list(inspect.signature(VLLMGeneration.generate).parameters) == [
         "self",
         *inspect.signature(Engine([]).generate).parameters,

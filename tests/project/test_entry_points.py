@@ -158,7 +158,7 @@ def test_samples_of_an_earlier_evaluation_are_never_overwritten(problems_file, t
         *(sys.executable, "test.py", "--model_name_or_path", TOY / "base", "--test_data", problems_file),
         *("--output_dir", tmp_path),
     )
-    assert "has samples; --resume continues that run, or choose another --output_dir" in line
+    assert "contains a run; resume it with --resume or choose another --output_dir" in line
     assert (tmp_path / "samples.jsonl").read_text() == "{}\n"
 
 

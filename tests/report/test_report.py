@@ -27,7 +27,7 @@ from tests.support.report import (
 TWO_TURNS = numbered(
     *[(PASSED, PASSED)] * 4, (PASSED, FAILED), *[(TYPE_ERROR, PASSED)] * 3, *[(FAILED, FAILED)] * 2
 )
-# Against TWO_TURNS, problems 0 to 9: turn 1 gains none and loses 3, 4; turn 2 gains 4, 8, 9 and loses 0.
+# Compared with TWO_TURNS, turn 1 gains no problem and loses 3 and 4; turn 2 gains 4, 8 and 9 and loses 0.
 OTHER = numbered(
     (PASSED, FAILED), *[(PASSED, PASSED)] * 2, *[(FAILED, PASSED)] * 2, *[(TYPE_ERROR, PASSED)] * 5
 )
@@ -102,7 +102,7 @@ def test_another_baseline_can_be_named(tmp_path):
     comparisons = compare_runs(three, baseline="b")
     assert [(c.other.name, c.baseline.name) for c in comparisons] == [("a", "b"), ("c", "b")]
     assert comparisons[0].last_turn.gained == ("0",) and comparisons[0].last_turn.lost == ("4", "8", "9")
-    with pytest.raises(ValueError, match="--baseline d is none of the runs; give one of a, b, c"):
+    with pytest.raises(ValueError, match="--baseline d is not the name of a run; give one of a, b, c"):
         compare_runs(three, baseline="d")
 
 
@@ -120,7 +120,9 @@ def test_a_problem_with_an_infrastructure_failure_is_left_out_and_named(tmp_path
     both = runs(tmp_path, base=TWO_TURNS, cocos=broken)
     comparisons = compare_runs(both)
     assert comparisons[0].last_turn.num_problems == 9 and comparisons[0].last_turn.gained == ("4", "8")
-    assert "Left out of cocos against base, scored only in base: 9." in markdown_report(both, comparisons)
+    assert "cocos against base excludes the problems that only base has scored: 9." in markdown_report(
+        both, comparisons
+    )
 
 
 def test_runs_in_which_one_task_id_names_two_problems_cannot_be_compared(tmp_path):
@@ -188,7 +190,7 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_pictures(tmp_path):
         "accuracy",
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("errors", "tokens")),
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("generation", "execution")),
-        *("flow-base", "flow-cocos"),  # nothing flows in a single turn
+        *("flow-base", "flow-cocos"),  # a run of one turn has no flow chart
     }
     for stem in stems:
         assert (out / f"plots/{stem}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")

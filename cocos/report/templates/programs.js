@@ -1,5 +1,5 @@
 // Programs as page elements: highlighted source, differences between two programs, visible control characters.
-// Text enters the page as text nodes only; no string is ever parsed as markup.
+// Text is inserted as text nodes only; no string is parsed as markup.
 "use strict";
 
 // Largest table for the longest common subsequence; for larger programs, all lines count as changed.
@@ -27,7 +27,7 @@ const BUILTINS = new Set(
     "isinstance iter len list map max min next object oct open ord pow print range repr reversed round set " +
     "sorted str sum super tuple type zip self cls").split(" "),
 );
-// Every character belongs to a match, so that the tokens together are the program.
+// Every character belongs to a match, so the concatenated tokens are the program.
 const TOKEN = new RegExp(
   [
     /(?<comment>#[^\n]*)/,
@@ -68,7 +68,7 @@ const spans = (line) =>
 
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu;
 
-/** Return text with control and direction characters made visible: they can disguise one program as another. */
+/** Return text with control and direction characters made visible, because they can disguise a program. */
 function visible(text) {
   const parts = document.createDocumentFragment();
   let end = 0;

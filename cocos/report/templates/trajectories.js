@@ -16,7 +16,7 @@ const filter = { flow: "", task: null, page: 0 };
 
 // -- properties of trajectories and turns -----------------------------------------------------------------
 
-// Runs can differ in their number of turns: beyond its last turn, a trajectory counts with the last one.
+// Runs can have different numbers of turns. After its last turn, a trajectory counts with that turn.
 const turnAt = (row, turn) => row.turns[Math.min(turn, row.turns.length) - 1];
 const isRight = (turn) => turn.is_right === true;
 const isInfraFailure = (turn) => turn.infra_error !== undefined;
@@ -28,7 +28,7 @@ function repeatedTurn(row, number) {
   return row.turns.slice(0, number - 1).findIndex((turn) => turn.code === row.turns[number - 1].code) + 1;
 }
 
-/** Return one of FLOWS between two turns, or "failed" if one of them has no verdict. */
+/** Return the flow between two turns as in FLOWS, or "failed" if one of them has no verdict. */
 function flow(row, [from, to]) {
   const ends = [turnAt(row, from), turnAt(row, to)];
   return ends.some(isInfraFailure) ? "failed" : ends.map((turn) => (isRight(turn) ? "r" : "w")).join("");
@@ -48,7 +48,7 @@ const MARKS = [
   ["failed", "infrastructure failure", (row) => row.turns.some(isInfraFailure)],
 ];
 
-const searchTexts = new Map(); // filled by the first search: most pages are never searched
+const searchTexts = new Map(); // filled by the first search, because most pages are never searched
 function searchText(row) {
   if (!searchTexts.has(row)) {
     const parts = [row.task_id, row.text, ...row.tests];
@@ -159,7 +159,7 @@ function item(row) {
       element("span", { class: "gist" }, row.text),
     ),
   );
-  // The body is made when it is first opened: the page stays small however many trajectories it has.
+  // The body is created when it is first opened, so that many trajectories do not slow down the page.
   details.addEventListener("toggle", () => {
     if (details.open && details.children.length === 1) details.append(body(row));
   });
@@ -214,7 +214,7 @@ function turnCard(row, turn, number) {
   );
 }
 
-/** Return the program of a turn with a button per view; a program that an earlier turn shows starts hidden. */
+/** Return the program of a turn with a button per view; a program that an earlier turn shows is hidden at first. */
 function program(row, number, isKnown) {
   const turn = row.turns[number - 1];
   const before = number > 1 ? row.turns[number - 2] : null;
@@ -252,7 +252,7 @@ function tests(row, turn) {
       element("span", { class: `sign ${isPassed ? "right" : "wrong"}`, role: "img", "aria-label": verdict.status }, isPassed ? "✓" : "✗"),
       source,
       i >= row.num_visible_tests ? element("small", {}, " hidden from the model") : null,
-      verdict.in_child ? element("small", {}, " judged in the program's own process: could be forged") : null,
+      verdict.in_child ? element("small", {}, " judged in the program's process, which could have forged it") : null,
     );
     if (!isPassed) line.append(explanation(verdict));
     return line;
@@ -302,7 +302,7 @@ document.querySelector("#filters .flows").append(
   ),
 );
 byId("filters").addEventListener("submit", (event) => event.preventDefault());
-// Not "change": it comes with the click that leaves the field, and rebuilding the list would swallow that click.
+// Not "change": the click that leaves the field would fire it, and rebuilding the list would swallow the click.
 byId("search").addEventListener("input", refilter);
 for (const select of document.querySelectorAll("#filters select")) select.addEventListener("change", refilter);
 byId("clear").addEventListener("click", (event) => { event.preventDefault(); clear(); });
