@@ -16,7 +16,7 @@ from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Ve
 from cocos.problems import Problem
 from cocos.syntax import parse
 
-BATCH_SIZE = 64  # problems whose programs wait at one time, so that a large set is not held in memory
+BATCH_SIZE = 64  # problems submitted at a time, so that a large set is not held in memory
 # Tried when the tests do not reveal which value they expect.
 COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
 

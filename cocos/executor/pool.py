@@ -191,7 +191,7 @@ class Executor:
         if answer.is_spent:
             self._drop_worker(number)
         result = read_result(plans, answer, limits, self.isolation)
-        most_cpu_s = min(limits.wall_s, limits.cpu_s)  # what a program can use that always has a processor
+        most_cpu_s = min(limits.wall_s, limits.cpu_s)  # the most that one thread can use
         return result, answer.end == TIMED_OUT and answer.cpu_s < STARVED_SHARE * most_cpu_s
 
     def _drop_worker(self, number: int) -> None:

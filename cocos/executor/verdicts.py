@@ -59,7 +59,7 @@ class Verdict:
         message: Text of the exception, truncated to a few hundred characters, or None.
         expected: `repr` of the value that a false comparison expects; None if the assertion is not
             a comparison.
-        actual: `repr` of the value that the program returned instead; None like `expected`.
+        actual: `repr` of the value that the program returned instead, or None in the same case.
         duration_s: Wall time of this test alone; 0 if it did not finish.
         in_child: The test was judged in the process that ran the candidate, so the candidate could have
             forged this outcome.

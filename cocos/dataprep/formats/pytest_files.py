@@ -197,8 +197,8 @@ class _TestFile:
     def _context(self, needed: list[ast.AST], test: ast.AST) -> list[str]:
         """Return the texts of all top-level statements that a test needs, in the file's order.
 
-        A test contains copies of its imports and helpers, which could instead be shared as setup code. So it
-        also runs alone, and a test that changes a helper's state cannot make the next one fail.
+        Each test contains its own copies of imports and helpers. If they were shared as setup code, a test
+        that changes a helper's state could make the next one fail.
 
         Args:
             needed: Nodes whose names must be defined.

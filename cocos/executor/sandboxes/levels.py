@@ -3,7 +3,7 @@
 docker      a long-lived container per worker (docker.py)
 namespaces  bubblewrap: user, PID, network, IPC, UTS and mount namespaces per worker (namespaces.py)
 seccomp     a system-call filter and Landlock, for machines that refuse namespaces (seccomp.py)
-rlimits     resource limits only: stops accidents but no attacks; used only if chosen by name (rlimits.py)
+rlimits     resource limits only: stops accidents, not attacks; used only if chosen by name (rlimits.py)
 """
 
 from collections.abc import Callable

@@ -76,7 +76,7 @@ def _start(arguments: list[str]) -> Sandbox:
         for capability in ZYGOTE_CAPABILITIES:
             several_users += ["--cap-add", capability]
         sandbox = Sandbox([*_namespaces(), *several_users, *_mounts(), "--", *command], {}, (info_w, block_r))
-        os.close(info_w)  # else the read would block for ever if bubblewrap dies without a report
+        os.close(info_w)  # else the read would never end if bubblewrap dies without a report
         info_w = -1
         _map_users(info_r)
         os.write(block_w, b"1")
