@@ -1,4 +1,4 @@
-"""Trusted side of a worker process: sends jobs, reads answers, and kills the process.
+"""Worker process as the trusted process uses it: send jobs, read answers, kill the worker.
 
 Knows how a job is encoded in the wire format (`inside/wire.py`). Does not know how the process is confined: a
 level of `sandboxes/levels.py` starts it.

@@ -1,6 +1,7 @@
-"""Programs that try to pass without being right, each with an honest twin that plays the same trick and is right.
+"""Cheats: programs that try to pass tests without solving the problem.
 
-A cheat must score 0 of its tests, whether they are single asserts or one check function; its twin must pass them all.
+Each cheat has an honest twin, which uses the same trick and solves the problem. A cheat must pass no test and its twin must
+pass all, both for single asserts and for a check function.
 """
 
 import textwrap
@@ -37,7 +38,7 @@ def forge():
                 pass
 """
 
-# name: (the trick with the wrong answer, the trick with the right one)
+# name: (the cheat, its honest twin)
 CHEATS: dict[str, tuple[str, str]] = {}
 
 
@@ -46,7 +47,7 @@ def cheat(name: str, wrong: str, honest: str) -> None:
     CHEATS[name] = (textwrap.dedent(wrong), textwrap.dedent(honest))
 
 
-# -- leaving early -----------------------------------------------------------------------------------------------------
+# -- early exit ---------------------------------------------------------------------------------------------------------
 cheat(
     "sys.exit at import", "import sys\nsys.exit(0)", "import sys\nif len(sys.argv) < 0: sys.exit(0)" + RIGHT
 )
@@ -77,7 +78,7 @@ cheat(
     "def add(a, b): raise KeyboardInterrupt",
     "def add(a, b):\n    try: raise KeyboardInterrupt\n    except KeyboardInterrupt: return a + b",
 )
-# -- values that claim to be equal -------------------------------------------------------------------------------------
+# -- values that compare equal to all -------------------------------------------------------------------------------------
 for base in (
     "object",
     "int",
@@ -156,13 +157,13 @@ cheat(
     "def add(a, b): return {i * (2**61 - 1) for i in range(2000)}",
     "def add(a, b): return a + b + 0 * len({i * (2**61 - 1) for i in range(200)})",
 )
-# -- text that swallows the tests --------------------------------------------------------------------------------------
+# -- source that could absorb tests --------------------------------------------------------------------------------------
 cheat("line continuation", RIGHT.replace("a + b", "None") + "if 0: \\", "x = 1 + \\\n  1" + RIGHT)
 cheat("unclosed quotes", WRONG + "'''", "x = '''\n'''" + RIGHT)
 cheat("unclosed parenthesis", WRONG + "(", "x = (\n)" + RIGHT)
 cheat("a null byte", WRONG + "\0", "x = '\\0'" + RIGHT)
 cheat("a form feed and a comment", WRONG + "\f#", "\f# comment" + RIGHT)
-# -- walks to the harness ----------------------------------------------------------------------------------------------
+# -- search for the harness ---------------------------------------------------------------------------------------------
 FRAMES = "import sys\ndef walk():\n    frame = sys._getframe()\n    while frame:\n        for value in list(frame.f_locals.values()) + list(frame.f_globals.values()):\n            if isinstance(value, list): {act}\n        frame = frame.f_back\n"
 cheat(
     "frame walk",
@@ -203,7 +204,7 @@ cheat(
     + WRONG,
     "import sys, types\nsys.modules['candidate'] = types.ModuleType('candidate')" + RIGHT,
 )
-# -- a patched language ------------------------------------------------------------------------------------------------
+# -- patched builtins and modules ---------------------------------------------------------------------------------------
 cheat(
     "patched builtins",
     "import builtins\nfor name in ('eval', 'exec', 'compile', 'len', 'sorted', 'isinstance', 'abs', 'type', 'all', 'any'):\n    setattr(builtins, name, lambda *a, **k: True)"
@@ -328,7 +329,7 @@ cheat(
     "E = type('[\"passed\"]', (Exception,), {})\ndef add(a, b): raise E",
     "E = type('[\"passed\"]', (Exception,), {})" + RIGHT,
 )
-# -- looking for the expectation ---------------------------------------------------------------------------------------
+# -- search for the expected value --------------------------------------------------------------------------------------
 SEARCH = r"""
 import gc, glob, os, re, sys
 def texts():
@@ -364,9 +365,9 @@ def found(n):
             if word.endswith({1: "on" + "e", 2: "tw" + "o"}[n]): return word
 """
 SEARCHES = {
-    "the expectation in frames, heap, argv, environment, /proc": SEARCH + "def word(n): return found(n)",
-    "the expectation from stdin": "import os, re\nos.set_blocking(0, False)\ndef word(n):\n    try: text = os.read(0, 1 << 20).decode()\n    except OSError: text = ''\n    return (re.findall('helio' 'trope-[a-z]+', text) or [None])[0]",
-    "the expectation through the peer": "import os, re\nos.set_blocking(4, False)\ndef word(n):\n    try: text = os.read(4, 1 << 20).decode()\n    except OSError: text = ''\n    return (re.findall('helio' 'trope-[a-z]+', text) or [None])[0]",
+    "the expected value in frames, heap, argv, environment, /proc": SEARCH + "def word(n): return found(n)",
+    "the expected value from stdin": "import os, re\nos.set_blocking(0, False)\ndef word(n):\n    try: text = os.read(0, 1 << 20).decode()\n    except OSError: text = ''\n    return (re.findall('helio' 'trope-[a-z]+', text) or [None])[0]",
+    "the expected value through the peer": "import os, re\nos.set_blocking(4, False)\ndef word(n):\n    try: text = os.read(4, 1 << 20).decode()\n    except OSError: text = ''\n    return (re.findall('helio' 'trope-[a-z]+', text) or [None])[0]",
     "a table read from its own source": "import inspect, linecache, re, sys\ndef word(n):\n    text = ''\n    for path in (globals().get('__file__') or '', '<code>', '<test>', sys.argv[0]):\n        text += ''.join(linecache.getlines(path))\n    try: text += inspect.getsource(sys._getframe(1))\n    except Exception: pass\n    return (re.findall('helio' 'trope-[a-z]+', text) or [None])[0]",
 }
 HONEST_WORD = "\nWORDS = {1: 'heliotrope-one', 2: 'heliotrope-two'}\ndef word(n): return WORDS[n]\n"
@@ -386,7 +387,7 @@ def test_there_are_forty_cheats_or_more():
 
 @pytest.mark.processes
 @pytest.mark.parametrize("tests", [ASSERTS, CHECK], ids=["asserts", "check"])
-def test_no_cheat_scores_and_every_honest_twin_does(executor, tests):
+def test_no_cheat_passes_a_test_and_every_honest_twin_passes_all(executor, tests):
     programs = [Program(code, tests) for pair in CHEATS.values() for code in pair]
     results = executor.run(programs)
     scores = dict(zip(CHEATS, zip(results[::2], results[1::2], strict=True), strict=True))
@@ -396,10 +397,11 @@ def test_no_cheat_scores_and_every_honest_twin_does(executor, tests):
 
 
 @pytest.mark.parametrize("tests", [SECRET, SECRET_CHECK], ids=["asserts", "check"])
-def test_the_expectation_is_nowhere_to_be_found(executor, tests):
+def test_no_program_finds_the_expected_value(executor, tests):
     results = executor.run([Program(code, tests) for code in SEARCHES.values()])
     assert {name: r for name, r in zip(SEARCHES, results, strict=True) if r.num_passed != 0} == {}
-    # Who reads what the judge asks cannot answer it: that trick has a twin only where there is no judge.
+    # A program that consumes the judge's messages cannot answer them, so the trick with the peer has an honest
+    # twin only for asserts, which need no judge.
     twins = {
         name: code + HONEST_WORD for name, code in SEARCHES.items() if tests is SECRET or "peer" not in name
     }
@@ -407,9 +409,8 @@ def test_the_expectation_is_nowhere_to_be_found(executor, tests):
     assert {name: r for name, r in zip(twins, results, strict=True) if not r.all_passed} == {}
 
 
-# A demand other than ==, and what satisfies it only by lying.
-DEMANDS = {
-    "math.isclose": ("import math\nassert math.isclose(add(1, 2), 3.0, rel_tol=0.1)", None),
+# Tests with conditions other than `==`: (a cheat, a right program).
+CONDITIONS = {
     "assert math.isclose(add(1, 2), 3.0)": (
         "class A(float):\n    __sub__ = __rsub__ = lambda *_: 0.0\n    __abs__ = lambda _: 0.0\ndef add(a, b): return A(9)",
         RIGHT,
@@ -484,13 +485,12 @@ DEMANDS = {
         "def add(a, b):\n    a += b\n    a.sort()",
     ),
 }
-del DEMANDS["math.isclose"]
 
 
 @pytest.mark.parametrize("name", ["namespaces"])
-def test_no_demand_is_met_by_a_lie_and_each_by_the_truth(name):
+def test_conditions_other_than_equality_pass_a_right_program_and_no_cheat(name):
     with Executor(num_workers=2, sandbox=offered(name, "seccomp") or level_or_skip(name)) as executor:
-        for demand, (lie, truth) in DEMANDS.items():
-            lied, told = executor.run([Program(lie, (demand,)), Program(truth, (demand,))])
-            assert lied.num_passed == 0, (demand, lied)
-            assert told.all_passed and not told.verdicts[0].in_child, (demand, told)
+        for test, (wrong, right) in CONDITIONS.items():
+            wrong_result, right_result = executor.run([Program(wrong, (test,)), Program(right, (test,))])
+            assert wrong_result.num_passed == 0, (test, wrong_result)
+            assert right_result.all_passed and not right_result.verdicts[0].in_child, (test, right_result)

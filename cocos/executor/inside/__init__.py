@@ -1,6 +1,7 @@
-"""The program that runs inside a sandbox: a zygote that forks a candidate's process and a judge's per job.
+"""Program that runs inside a sandbox.
 
-Spawned as `python inside/`, so that its files import each other as top-level modules (`import wire`). The
-trusted side never runs it, but imports `codec` and `wire`, which both sides share, and `confinement` to ask
-for the kernel's Landlock version. These three import the standard library only.
+Its main process, the zygote, forks one process for the candidate of each job, and one for the judge if the
+job needs it. The folder is run as `python inside/`, so its files import each other as top-level modules
+(`import wire`). The trusted process imports `codec` and `wire`, which both sides share, and `confinement`,
+which knows the kernel's Landlock version. These three must import the standard library only.
 """

@@ -1,11 +1,12 @@
-"""The child that runs one candidate: its code, the setup, then what each test needs of it.
+"""Child process that runs one candidate: its code, the setup, then its part of each test.
 
-The candidate owns this process and may write to the evidence file itself. So this module knows no expected
-value, and nothing that it writes is trusted. It keeps its tools out of the candidate's reach only so that an
-honest program which redefines `len` or `json.dumps` is still reported correctly.
+The candidate controls this process and can write to the evidence file itself. So nothing that this module
+writes is trusted, and it receives no expected value, except in a test that can only run here. It keeps its
+own references to the functions it needs, so that an honest program which redefines `len` or `json.dumps`
+still gets the right verdict.
 
-Everything that can be made before the fork is made at import, in the zygote: a page of memory that a child
-does not write to is shared and need not be copied.
+Everything that does not depend on the job is built at import, in the zygote. Children share these memory
+pages until they write to them.
 """
 
 import gc
@@ -22,15 +23,15 @@ import codec
 import peer
 from wire import EVIDENCE_FD, MESSAGE_CHARS
 
-# The modules that candidates import most. Imported once, here, and shared with every child by fork.
+# The modules that candidates import most. The zygote imports them once, and every child inherits them.
 COMMON_MODULES = (
     "array bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator "
     "re statistics string textwrap typing"
 )
-RESERVED_BYTES = 1000  # of the evidence, so that there is always room to report that it became too large
+RESERVED_BYTES = 1000  # of the evidence, so that the report that it is too large always fits
 
-# `random` registers a hook at import that reseeds it in every forked child, unless there is no `os.fork`.
-# Hide it, so that every child starts from the seed below: a verdict must not depend on luck.
+# When `random` is imported and `os.fork` exists, it registers a hook that reseeds it in every forked child.
+# Hide `os.fork`, so that every child starts from the seed below and no verdict depends on chance.
 _fork = os.fork
 del os.fork
 import random  # noqa: E402
@@ -45,18 +46,18 @@ def run_candidate(job: bytes, max_bytes: int) -> None:
     """Run one job, write at most `max_bytes` of evidence, and end the process.
 
     The job is marshalled (code, setup, atoms, tests). `atoms` is the source of a tuple with one tuple of
-    functions per split test. `tests` has one item per test:
+    functions per split test, one function per atom. `tests` has one item per test:
 
-        int   index of the test's functions; call each and write its value
+        int   split test: index of its tuple of functions; call each and write its value
         str   source of a test that runs in this process
-        None  a test that the judge runs; answer its calls until it says "next"
+        None  judged test: answer the judge's calls until it sends "next"
 
     Evidence is JSON lines. The first is "loaded", or ["program", error type, message] if code or setup
     raised. Then follows one line per test: [index, seconds, outcome]. An outcome is one of
 
-        [of each function, ...]      a split test; ["v", encoded value] or ["e", error type, message] each
+        [item, ...]                  split test; per atom ["v", encoded value] or ["e", error type, message]
         ["passed"]                   a test that ran in this process
-        []                           a judged test; the judge's evidence has its outcome
+        []                           judged test; the judge's evidence has its outcome
         ["e", error type, message]   the test raised
     """
     _run(*marshal.loads(job), max_bytes, _NAMESPACE)
@@ -65,8 +66,8 @@ def run_candidate(job: bytes, max_bytes: int) -> None:
 def _make_run():
     """Return the function that runs a job.
 
-    Its tools are local variables of this closure, so a candidate that assigns to a module or to `builtins`
-    does not replace them.
+    The functions it needs are local variables of this closure, so a candidate that assigns to a module or to
+    `builtins` does not replace them.
     """
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception, loads = exec, compile, eval, BaseException, json.loads
@@ -82,7 +83,7 @@ def _make_run():
             data = dumps(row).encode() + b"\n"
             if length(data) > left:
                 data = (
-                    dumps([row[0], 0.0, ["e", "OutputLimit", "more than output_kb came back"]]).encode()
+                    dumps([row[0], 0.0, ["e", "OutputLimit", "more evidence than output_kb"]]).encode()
                     + b"\n"
                 )
             left -= length(data)
@@ -134,7 +135,8 @@ def _make_run():
             if name not in namespace:
                 raise NameError(f"name {name!r} is not defined")
             result = encode(namespace[name](*values, **{key: decode(value) for key, value in kwargs.items()}))
-            # Arguments travel by value. The judge applies the changes made in place to its own objects.
+            # Arguments are passed by value. Return those that the call changed, so that the judge can change
+            # its own objects in the same way.
             after = as_list(map(encode, values))
             return ["v", result, [[i, new] for i, new in enumerate(after) if args[i] != new]]
         except base_exception as error:
@@ -144,7 +146,7 @@ def _make_run():
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    """Return class name and text of an exception, even if its __str__ raises."""
+    """Return the class name and the text of an exception, even if its __str__ raises."""
     try:
         text = str(error)[:MESSAGE_CHARS]
     except BaseException as worse:
@@ -153,11 +155,12 @@ def _describe(error: BaseException) -> tuple[str, str]:
 
 
 def _use_spare_memory() -> None:
-    """Raise the memory limit to the hard limit, so that running out of memory can be reported."""
+    """Raise the memory limit to the hard limit, so that a MemoryError can be reported."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
+# Some modules, such as dataclasses and pickle, look up the module of a class in `sys.modules`.
 _MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program")
 _NAMESPACE = _MODULE.__dict__
 _run = _make_run()

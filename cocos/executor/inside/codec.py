@@ -1,11 +1,11 @@
-"""Codec for plain values: the only form in which a value crosses between a candidate's process and another.
+"""Codec for the values that a candidate's process exchanges with the judge and the trusted process.
 
-`encode` runs beside the candidate, so its output is not trusted. `decode` runs on the trusted side and in the
-judge. It is strict and builds only values of the types below, so that a decoded value cannot bring along an
-`__eq__` that the candidate wrote. A value of any other type arrives as `Opaque`.
+The candidate can change what its process sends, so encoded values are not trusted. `decode` is strict and
+builds only plain values, which are values of the types below. A decoded value therefore never has an `__eq__`
+that the candidate wrote. A value of any other type is decoded as `Opaque`.
 
-Encoded values are JSON. None, bool, str, float and short int stand for themselves; every other value is a
-list of a tag and its parts:
+Encoded values are JSON. None, bool, str, float and short int are encoded as themselves. Every other value is
+a list of a tag and its parts:
 
     [1, (2, 3)]      ["l", 1, ["t", 2, 3]]
     {"a": 2**70}     ["d", "a", ["i", "0x400000000000000000"]]
@@ -22,10 +22,10 @@ import types
 from typing import Any
 
 MAX_DEPTH = 100
-_SHORT = 1 << 63  # larger integers travel in hexadecimal: Python limits decimal ones to 4,300 digits
+_SHORT = 1 << 63  # larger integers are encoded in hexadecimal: Python limits decimal ones to 4,300 digits
 _TYPE_NAME_CHARS = 80
 
-# Encoding: iterators and views have no public types, so take the types of examples.
+# For encoding. Most types of iterators and views have no public name, so take them from examples.
 _VIEWS = {type({}.keys()): "k", type({}.values()): "v", type({}.items()): "m"}
 _ITERABLES: tuple[Any, ...] = ([], (), "", "é", b"", set(), range(0), {}, {}.values(), {}.items())
 _ITERATORS: tuple[Any, ...] = (
@@ -34,7 +34,7 @@ _ITERATORS: tuple[Any, ...] = (
 )
 _SCALARS: tuple[tuple[type, Any], ...] = ((int, int.__index__), (float, float.__float__), (str, str.__str__))
 
-# Decoding: the constructor of each tag. "y" is a type, by name.
+# The constructor of each tag.
 _SEQUENCES: dict[str, Any] = {
     "l": list,
     "t": tuple,
@@ -44,7 +44,9 @@ _SEQUENCES: dict[str, Any] = {
     "g": iter,
 }
 _MAPPINGS: dict[str, Any] = {"d": dict, "C": collections.Counter, "O": collections.OrderedDict}
+# datetime comes before date, because it is a subclass of date.
 _DATES: dict[str, Any] = {"dt": datetime.datetime, "da": datetime.date, "ti": datetime.time}
+# The types that are plain values themselves, by name (tag "y").
 _TYPES: dict[str, type] = {
     plain_type.__name__: plain_type
     for plain_type in (
@@ -65,9 +67,8 @@ class NotPlainValue(CodecError):
 class Opaque:
     """Stand-in for a value that is not plain.
 
-    It is not None and may be true; everything else raises. In particular `==` raises where other classes
-    answer False: `f(x) != 3`, and every test that wants a comparison to be false, must not pass because the
-    candidate returned a strange object.
+    It is not None, and it may be true. Comparisons and other operations raise. If `==` returned False, a
+    candidate could pass `assert f(x) != 3` with an object of any class.
     """
 
     def __init__(self, type_name: str, is_true: bool) -> None:
@@ -90,8 +91,8 @@ class Opaque:
 def encode(value: Any, depth: int = 0) -> Any:
     """Encode a value as data for `json.dumps`.
 
-    An instance of a subclass becomes the plain value at its base. For this, methods are called on the base
-    class (`dict.items(value)`), which the subclass cannot override.
+    An instance of a subclass is encoded as a value of its plain base class. Methods are called on the base
+    class (`dict.items(value)`), because the subclass may have overridden them.
     """
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
@@ -111,7 +112,7 @@ def encode(value: Any, depth: int = 0) -> Any:
             tag = "C"
         elif isinstance(value, collections.OrderedDict):
             tag = "O"
-        # dict.items would ignore the order that OrderedDict.move_to_end has made.
+        # dict.items ignores the order that OrderedDict.move_to_end has set.
         base = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
         return [tag, *[encode(part, deeper) for item in base.items(value) for part in item]]
     if kind in _VIEWS:
@@ -142,22 +143,23 @@ def _encode_scalar(value: Any) -> Any:
         return ["td", value.days, value.seconds, value.microseconds]
     if isinstance(value, type) and _TYPES.get(value.__name__) is value:
         return ["y", value.__name__]
-    # True of a function or a match object, for example. A class that defines its truth could lie about it.
+    # Functions and match objects, for example, are always true. If the class defines its truth value, the
+    # candidate may have written that code, so the value is not used.
     always_true = not (hasattr(type(value), "__bool__") or hasattr(type(value), "__len__"))
     return ["o", str(type(value).__name__)[:_TYPE_NAME_CHARS], always_true]
 
 
 def decode(node: object, depth: int = 0) -> Any:
-    """Build the value that `node`, which is parsed JSON, stands for.
+    """Return the value that `node`, which is parsed JSON, encodes.
 
     Raises:
-        CodecError: `node` is not an encoded value, is nested deeper than MAX_DEPTH, or holds too many keys or
-            elements with equal hashes.
+        CodecError: `node` is not an encoded value, is nested deeper than MAX_DEPTH, or contains too many keys
+            or elements with equal hashes.
 
     """
     if not isinstance(node, list):
         if isinstance(node, dict):
-            raise CodecError("a JSON object stands for no value")
+            raise CodecError("a JSON object is not an encoded value")
         return node
     if depth > MAX_DEPTH or not node or not isinstance(node[0], str):
         raise CodecError("nested too deeply, or no tag")
@@ -218,7 +220,7 @@ def _decode_view(tag: str, items: list) -> object:
 
 
 def _only(parts: list, kind: type) -> Any:
-    """Return the only part, which must be of type `kind`."""
+    """Return the single item of `parts`, which must be of type `kind`."""
     [part] = parts
     if not isinstance(part, kind):
         raise CodecError("a part of the wrong type")
@@ -226,10 +228,10 @@ def _only(parts: list, kind: type) -> Any:
 
 
 def _hashable(items: list) -> list:
-    """Return `items`, or raise CodecError if more than seven of eight hashes are repeated.
+    """Return `items`, or raise CodecError if fewer than one in eight of many hashes are distinct.
 
-    A candidate can craft integers with equal hashes. A set of n of them takes n**2 comparisons to build, and
-    the trusted side has no time limit.
+    A candidate can choose integers with equal hashes. A set of n of them takes about n**2 comparisons to
+    build, and the trusted process has no time limit.
     """
     if len(items) > 256 and len({hash(item) for item in items}) * 8 < len(items):
         raise CodecError("too many equal hashes")

@@ -1,10 +1,10 @@
-"""Confinement of the zygote and of its children, with the kernel's own means.
+"""Confinement of the zygote and of its children by the kernel.
 
-`Confinement` confines the zygote when it is created. Each child confines itself further with `enter`, before
-it runs a line of foreign code. A step that fails ends the child, and the executor counts a dead worker.
+Creating a `Confinement` confines the zygote. Each child confines itself further with `enter` before it runs
+untrusted code. If a step fails, the child ends, and the executor counts the worker as dead.
 
-The order matters: a step that needs a privilege comes before the step that gives the privilege up. In a child
-the system-call filter comes last, because it refuses calls that the other steps make.
+The order of the steps matters. A step that needs a privilege comes before the step that gives it up. In a
+child the system-call filter comes last, because it refuses calls that the other steps make.
 """
 
 import contextlib
@@ -36,35 +36,35 @@ LANDLOCK_EXECUTE = 1 << 0
 LANDLOCK_WRITE_FILE = 1 << 1
 LANDLOCK_READ_FILE = 1 << 2
 LANDLOCK_READ_DIR = 1 << 3
-LANDLOCK_NUM_RIGHTS_V1 = 13  # version 2 adds one right on files, version 3 one, version 5 one
+LANDLOCK_NUM_RIGHTS_V1 = 13  # rights on files and folders; versions 2, 3 and 5 add one each
 LANDLOCK_NET_TCP = 0b11  # bind, connect; since version 4
 LANDLOCK_SCOPED = 0b11  # abstract sockets, signals; since version 6
 
-OUT_OF_THE_WAY_FD = 32  # above the descriptors that the zygote arranges
-SPARE_MB = 64  # between soft and hard limit of memory, so that a child out of memory can still report it
+OUT_OF_THE_WAY_FD = 32  # above the descriptors that the zygote assigns
+SPARE_MB = 64  # between the soft and the hard memory limit, so that a child can still report a MemoryError
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Filter(ctypes.Structure):
-    """`struct sock_fprog`: a system-call filter as the kernel takes it."""
+    """System-call filter in the kernel's format, `struct sock_fprog`."""
 
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
 @dataclass
 class Confinement:
-    """Confinement that the trusted side asks of this sandbox.
+    """Confinement of one sandbox, with the settings that the trusted process chose.
 
     Attributes:
-        scratch: The folders that programs may write to. They are emptied after each program. They must be
-            empty at the start, which proves that they belong to this sandbox.
-        uids: User ids of candidate and judge, or () if both keep the zygote's.
-        processes_beside: Processes that others may run under the same user id, which the kernel counts
-            together with the program's; None: do not limit processes.
-        seccomp: A system-call filter in the kernel's format, in hexadecimal, or "".
+        scratch: Folders that programs may write to. They are emptied after each program. They must be empty
+            at the start, so that no other files are deleted.
+        uids: User ids of the candidate's and the judge's process; () if both keep the zygote's.
+        processes_beside: Number of other processes and threads to allow for under the same user id, because
+            the kernel counts all of them against the program's limit; None sets no limit on processes.
+        seccomp: System-call filter in the kernel's format, in hexadecimal; "" for none.
         strict: Load the filter in the children only, because it refuses calls that the zygote needs.
-        landlock: Folders and files that may be read; None: no Landlock.
+        landlock: Folders and files that may be read; None if Landlock is not used.
 
     """
 
@@ -80,12 +80,12 @@ class Confinement:
     _prepared: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        """Confine the zygote itself, in everything that its children can inherit."""
+        """Confine the zygote itself. Its children inherit most of these settings."""
         if any(os.listdir(folder) for folder in self.scratch):
             raise ValueError(
-                f"{self.scratch} is not empty: it belongs to somebody else, and would be emptied"
+                f"scratch folders {self.scratch} contain files that would be deleted; give empty folders"
             )
-        # If the machine runs out of memory, the kernel should end this process and its children first.
+        # If the machine runs out of memory, the kernel should kill this process and its children first.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")
         if self.seccomp:
@@ -94,14 +94,14 @@ class Confinement:
         if self.landlock is not None:
             self._ruleset = landlock_ruleset(self.landlock, self.scratch[0])
         if self.uids:
-            os.setgroups([])  # the zygote keeps its capabilities: each child has to change its user id
+            os.setgroups([])  # do not drop capabilities: each child needs them to change its user id
         elif os.geteuid() == 0:
             drop_capabilities()
         # Not dumpable: no process of the same user can trace us or read our memory under /proc.
-        _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "become unreadable to other processes")
+        _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # Subreaper: a program's orphans become the zygote's children, so that it can find and kill them.
-        _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become subreaper")
-        # Without new privileges no setuid program helps a candidate. Landlock and the filter demand it too.
+        _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a child subreaper")
+        # With no_new_privs a setuid program gives no privileges. Landlock and the filter require it too.
         _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
         if self._filter and not self.strict:
             self._load_filter()
@@ -111,7 +111,9 @@ class Confinement:
         os.umask(0o077)
 
     def prepare(self, limits: list[int]) -> None:
-        """Compute the child's resource limits. Called before the fork, so that equal jobs share the result.
+        """Compute the resource limits of the next child.
+
+        Called in the zygote, which keeps the result for later jobs with the same limits.
 
         Args:
             limits: The values of `wire.ChildLimits`.
@@ -129,25 +131,25 @@ class Confinement:
             resource.RLIMIT_NOFILE: (open_files, open_files),
         }
         if self.processes_beside is not None:
-            num_processes = self.processes_beside + processes + 1
+            num_processes = self.processes_beside + processes + 1  # the kernel counts this process too
             wanted[resource.RLIMIT_NPROC] = (num_processes, num_processes)
         self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
         self._prepared = limits
 
     def enter(self, is_judge: bool) -> None:
-        """Confine this child for good."""
+        """Confine this child irrevocably."""
         for name, values in self._rlimits:
             resource.setrlimit(name, values)
         if self.uids:
             uid = self.uids[is_judge]
             os.setresgid(uid, uid, uid)  # the group first: the new user may not change it
             os.setresuid(uid, uid, uid)  # gives up every capability
-        # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to end this process
-        # with its parent. A change of user clears this setting, so it comes after.
+        # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
+        # when its parent ends. A change of user clears this setting, so set it afterwards.
         if os.getppid() != 1:
-            _check(_libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "end with the zygote")
+            _check(_libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
         if self._ruleset >= 0:
-            _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "enter Landlock")
+            _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "apply the Landlock ruleset")
         if self._filter and self.strict:
             self._load_filter()
 
@@ -155,7 +157,7 @@ class Confinement:
         assert self._filter
         _check(
             _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self._filter), 0, 0),
-            "load the filter",
+            "load the system-call filter",
         )
 
 
@@ -179,18 +181,18 @@ def landlock_ruleset(readable: list[str], writable: str) -> int:
     """Create a Landlock ruleset and return its descriptor.
 
     The paths in `readable` may be read and executed, and everything is allowed below `writable`. Where the
-    kernel's version knows it, TCP is refused, and signals and abstract sockets to processes outside.
+    kernel supports it, TCP is refused, and so are signals and abstract sockets to processes outside.
     """
     version = landlock_version()
-    # A right that the kernel does not know is an error, and one that is not named here stays allowed. So name
-    # all that this version knows: one right more since version 2, 3 (truncate) and 5 (ioctl on devices).
+    # The kernel rejects a right that it does not know, and a right that is not listed stays allowed. So list
+    # every right of this version. Versions 2 (refer), 3 (truncate) and 5 (ioctl on devices) add one each.
     num_rights = LANDLOCK_NUM_RIGHTS_V1 + min(version - 1, 2) + (version >= 5)
     all_rights = (1 << num_rights) - 1
-    # The kernel also refuses a structure that is longer than its own, unless the rest is zero.
+    # The kernel also rejects a structure that is longer than its own, unless the rest is zero.
     num_bytes = 8 if version < 4 else 16 if version < 6 else 24
     attributes = struct.pack("=QQQ", all_rights, LANDLOCK_NET_TCP, LANDLOCK_SCOPED)[:num_bytes]
     ruleset = _check(
-        _libc.syscall(LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "make a Landlock ruleset"
+        _libc.syscall(LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "create a Landlock ruleset"
     )
     for path, rights in [
         *((path, LANDLOCK_EXECUTE | LANDLOCK_READ_FILE | LANDLOCK_READ_DIR) for path in readable),
@@ -199,7 +201,7 @@ def landlock_ruleset(readable: list[str], writable: str) -> int:
     ]:
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            if not os.path.isdir(path):  # rights on folders are refused for a file
+            if not os.path.isdir(path):  # the kernel rejects rights on folders for a file
                 rights &= LANDLOCK_EXECUTE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE
             rule = struct.pack("=Qi", rights, fd)
             _check(

@@ -1,9 +1,9 @@
-"""The child that runs tests of several statements, in a process that the candidate cannot reach.
+"""Child process that runs the judged tests of a job. The candidate cannot reach it.
 
-A name that a test takes from the candidate is a stub. A call of it sends the arguments to the candidate's
-process by value, and the result comes back through the strict codec. So the candidate never sees what is
-expected, and the comparisons of a test see plain values only. A list, dict or set that the candidate changed
-in place is changed here too.
+In a test, each function of the candidate is replaced by a stub. A call of the stub sends the arguments to the
+candidate's process by value and decodes the result that comes back. So the candidate never receives an
+expected value, and a test compares plain values only. If the candidate changes a list, dict or set argument
+in place, the stub changes the test's object in the same way.
 """
 
 import builtins
@@ -18,7 +18,7 @@ from wire import EVIDENCE_FD, MESSAGE_CHARS
 
 
 class CandidateError(Exception):
-    """An exception that the candidate raised and whose class is not a builtin."""
+    """An exception of the candidate that `_exception` does not rebuild as a builtin exception."""
 
 
 def run_judge(job: bytes, max_bytes: int) -> None:
@@ -28,10 +28,11 @@ def run_judge(job: bytes, max_bytes: int) -> None:
     names that become stubs. Evidence is one JSON line per test: [number, seconds, outcome], where the outcome
     is ["passed"] or ["e", error type, message].
 
-    Messages per test, between the candidate's process (C) and the judge (J):
+    Messages per test, between the candidate's process (C) and the judge (J). The judge may send any number of
+    calls, and the candidate's process answers each of them:
 
         C  ["ready"]
-        J  ["call", name, args, kwargs]      any number of times, each answered by
+        J  ["call", name, args, kwargs]
         C  ["v", result, [[index of a changed argument, its new value], ...]]  or  ["e", error type, message]
         J  ["next"]
     """
@@ -90,10 +91,10 @@ def _receive() -> list:
 
 
 def _exit_without_candidate() -> NoReturn:
-    """Exit because the candidate's process has gone or sends no messages.
+    """Exit because the candidate's process has ended or sends malformed messages.
 
-    An exception would not do: a test that expects an exception would catch it and pass. Without a line of
-    evidence the test cannot pass.
+    Do not raise instead: a test that expects an exception would catch it and pass. Without evidence the test
+    cannot pass.
     """
     os._exit(0)
 
@@ -104,8 +105,8 @@ def _exception(type_name: str, message: str) -> Exception:
     if (
         isinstance(kind, type)
         and issubclass(kind, Exception)
-        # Errors of input and output would look like failures of our own connection, and a UnicodeDecodeError
-        # cannot be made from a message.
+        # Most subclasses of UnicodeError cannot be built from a message alone. OSError and EOFError become a
+        # CandidateError too, so `except OSError` in a test does not catch the candidate's.
         and not issubclass(kind, (OSError, EOFError, UnicodeError))
     ):
         return kind(message)

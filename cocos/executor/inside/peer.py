@@ -1,6 +1,6 @@
-"""Messages between a candidate's process and its judge's process.
+"""Messages between the candidate's process and the judge's process, through the socket at PEER_FD.
 
-A message is its length (four bytes, big-endian) and then its bytes, through the socket at PEER_FD.
+A message consists of its length (four bytes, big-endian) and its bytes.
 """
 
 import os
@@ -12,7 +12,7 @@ def send(text: str) -> None:
     """Write one message.
 
     Raises:
-        OSError: The process at the other end has gone.
+        OSError: The other process has closed the socket.
 
     """
     data = text.encode()
@@ -25,7 +25,7 @@ def receive() -> bytes:
     """Read one message.
 
     Raises:
-        EOFError: The process at the other end has gone.
+        EOFError, OSError: The other process has closed the socket.
 
     """
     return _read(int.from_bytes(_read(4), "big"))
@@ -36,7 +36,7 @@ def _read(size: int) -> bytes:
     while size:
         part = os.read(PEER_FD, min(size, 1 << 16))
         if not part:
-            raise EOFError("the process at the other end has gone")
+            raise EOFError("the other process has closed the socket")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

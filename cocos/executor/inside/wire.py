@@ -1,7 +1,7 @@
 """Wire format between the executor and the zygote in each of its sandboxes.
 
-Both sides import this module: the trusted side as `cocos.executor.inside.wire`, the programs inside a sandbox
-as `wire`. It imports the standard library only, because a sandbox has nothing else.
+The trusted process imports this module as `cocos.executor.inside.wire`, and the program inside a sandbox
+imports it as `wire`. It needs the standard library only, because a sandbox has nothing else.
 
     stdin of the zygote    JobHeader, the judge's part (JSON, or nothing), the candidate's part (marshal)
     stdout of the zygote   READY; then per job AnswerHeader, the candidate's evidence, the judge's evidence
@@ -13,14 +13,14 @@ import struct
 from typing import NamedTuple
 
 READY = b"ready\n"
-MARSHAL_VERSION = 2  # every Python reads and writes the types of a job alike in this version
-MESSAGE_CHARS = 300  # of an exception's message, as evidence
+MARSHAL_VERSION = 2  # a sandbox's Python may be another version than ours, and all of them read this format
+MESSAGE_CHARS = 300  # an exception's message in the evidence is truncated to this length
 
 # How a job ended, one byte each.
 EXITED = b"E"  # the candidate's process, and the judge's, ended before the wall limit
 TIMED_OUT = b"T"  # the wall limit was reached
 FLOODED = b"F"  # there was more evidence than `output_kb` allows; none is sent
-NEVER_STARTED = b"N"  # a child could not be confined, so that no foreign code ran in it
+NEVER_STARTED = b"N"  # a child could not be confined; it ran no untrusted code
 
 # File descriptors in every child. 0 to 2 are /dev/null.
 EVIDENCE_FD = 3  # the memory file that takes this child's evidence
@@ -31,8 +31,8 @@ FIRST_OWN_FD = 6  # this and all higher descriptors belong to the zygote; childr
 JOB_HEADER = struct.Struct("!IIdIIIIII")  # the fields of JobHeader
 ANSWER_HEADER = struct.Struct("!c?idddII")  # the fields of AnswerHeader
 
-# The trusted side packs and unpacks the headers by name, the zygote by position: there, named tuples touch
-# more of the pages that are shared by fork, and cost 6 % more page faults per program.
+# Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
+# the pages that it shares with its children, and cost 6 % more page faults per program.
 
 
 class ChildLimits(NamedTuple):
@@ -56,7 +56,7 @@ class JobHeader(NamedTuple):
         judge_size: Bytes of the judge's part; 0 means that the job needs no judge.
         candidate_size: Bytes of the candidate's part.
         wall_s: Seconds until the zygote kills candidate and judge.
-        limits: What each of them may use.
+        limits: Limits of each of these two processes.
 
     """
 
@@ -71,7 +71,7 @@ class JobHeader(NamedTuple):
 
 
 class AnswerHeader(NamedTuple):
-    """The zygote's report on a job, which the evidence follows.
+    """The zygote's report on a job, sent before the evidence.
 
     Attributes:
         end: How the job ended: EXITED, TIMED_OUT, FLOODED or NEVER_STARTED.

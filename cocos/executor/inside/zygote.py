@@ -1,12 +1,11 @@
-"""The zygote: runs jobs one at a time, each in children that it forks and confines.
+"""The zygote, which runs jobs one at a time. It forks the children of each job, and they confine themselves.
 
 It reads only the header of a job. Each child reads its own part, so that the zygote's memory, which every
-later child inherits, never contains a test or an expected value. A child writes its evidence to a memory file
-and the kernel sends the file on. The zygote parses nothing that a candidate wrote, so no candidate can
-confuse it or answer in its place.
+later child inherits, never contains a test or an expected value. A child writes its evidence to a memory
+file, and the kernel copies the file to the answer pipe. The zygote parses nothing that a candidate wrote.
 """
 
-import _signal  # the functions of `signal` convert masks to sets of enum members, in every child
+import _signal  # not `signal`: in every child it would convert signal masks to sets of enum members
 import fcntl
 import os
 import socket
@@ -33,16 +32,16 @@ JUDGE_POLL_S = 0.0002
 
 
 class Zygote:
-    """The server of one sandbox. It rearranges the descriptors of its process, so there can be only one."""
+    """The server of one sandbox. It replaces descriptors of its process, so a process can have only one."""
 
     def __init__(self, confinement) -> None:
         self.confinement = confinement
         self.scratch_is_ours = not confinement.uids and os.stat(confinement.scratch[0]).st_uid == os.geteuid()
-        # As PID 1 we have an IPC namespace. Without the filter, programs can create System V objects in it.
+        # PID 1 also has an IPC namespace. Without the filter, programs can create System V objects there.
         self.may_share_memory = os.getpid() == 1 and not confinement.seccomp
         self.jobs, self.answers = _move_up(os.dup(0)), _move_up(os.dup(1))
-        # Evidence goes to memory files, not pipes: a pipe blocks its writer when it is full, must be drained
-        # while the candidate runs, and may still be held open by a process that the candidate left behind.
+        # Evidence goes to memory files, not pipes. A pipe blocks its writer when it is full, must be drained
+        # while the candidate runs, and may be kept open by a process that the candidate started.
         evidence, self.judge_evidence = map(_move_up, map(os.memfd_create, ("evidence", "judgement")))
         self.started, started_w = map(_move_up, os.pipe())
         devnull = _move_up(os.open(os.devnull, os.O_RDWR))
@@ -56,11 +55,11 @@ class Zygote:
         _signal.pthread_sigmask(SIG_BLOCK, [SIGCHLD])
 
     def serve(self, run_candidate, run_judge) -> None:
-        """Send READY, then run jobs until their pipe ends.
+        """Send READY, then run jobs until the job pipe is closed.
 
         Args:
-            run_candidate: Called in a child with the candidate's part of the job and the bytes of evidence
-                that it may write. Must end the process.
+            run_candidate: Function that runs the candidate's part of a job in a child. Its arguments are that
+                part and the number of bytes of evidence that it may write. It must end the process.
             run_judge: The same for the judge's part.
 
         """
@@ -74,8 +73,8 @@ class Zygote:
                 sockets = socket.socketpair()
                 peer = sockets[1].fileno()
                 judge = self.fork(run_judge, judge_job_size, limits, self.judge_evidence, sockets[0].fileno())
-                # The judge's part holds what is expected and comes first in the pipe. It must be read before
-                # there is a candidate, which reads from the same pipe.
+                # The judge's part contains expected values. The candidate's process will read from the same
+                # pipe, so fork it only after the judge has read its part.
                 while not (num_started := self.count_started()) and not has_exited(judge):
                     time.sleep(JUDGE_POLL_S)
             child = self.fork(run_candidate, candidate_job_size, limits, EVIDENCE_FD, peer)
@@ -87,7 +86,7 @@ class Zygote:
             if num_started + self.count_started() < 2:
                 end = NEVER_STARTED
             is_spent = not self.clean()
-            # Every process of the job is dead by now, so neither file can grow between here and `send`.
+            # Every process of the job is dead now, so neither file can grow before it is sent.
             candidate_size = os.fstat(EVIDENCE_FD).st_size
             judge_size = os.fstat(self.judge_evidence).st_size if judge_job_size else 0
             if max(candidate_size, judge_size) > limits[OUTPUT_KB] << 10:
@@ -123,8 +122,8 @@ class Zygote:
             if peer is not None:
                 os.dup2(peer, PEER_FD)
             self.confinement.enter(evidence != EVIDENCE_FD)
-            # Only now: confinement needs the Landlock ruleset's descriptor. This also closes the job pipe,
-            # the answer pipe and the other child's evidence.
+            # Close the job pipe, the answer pipe and the other child's evidence. Not earlier, because
+            # `enter` needs the descriptor of the Landlock ruleset.
             os.closerange(FIRST_OWN_FD, 1 << 16)
             _signal.pthread_sigmask(SIG_SETMASK, ())
             os.write(STARTED_FD, b".")
@@ -134,16 +133,17 @@ class Zygote:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 
     def count_started(self) -> int:
-        """Return how many children were confined since the last call; no other child ran foreign code."""
+        """Return how many children have confined themselves since the last call."""
         try:
             return len(os.read(self.started, 2))
         except BlockingIOError:
             return 0
 
     def send(self, fd: int, size: int) -> None:
-        """Have the kernel send `size` bytes of a memory file as part of the answer, then empty the file.
+        """Send `size` bytes of a memory file as part of the answer, then empty the file.
 
-        With `sendfile` the bytes never enter the zygote's memory, where the next child could find them.
+        `sendfile` copies in the kernel. So the bytes never enter the zygote's memory, where the next child
+        could find them.
         """
         offset = 0
         while offset < size:
@@ -155,7 +155,7 @@ class Zygote:
         """Remove all files that a program left. Return False if the sandbox must not be used again."""
         try:
             for folder in self.confinement.scratch:
-                if self.scratch_is_ours:  # then the program's too, which may have removed our permissions
+                if self.scratch_is_ours:  # the program has the same user id and may have changed the mode
                     os.chmod(folder, 0o700)
                 for entry in os.listdir(folder):
                     remove(os.path.join(folder, entry))
@@ -171,7 +171,7 @@ def has_segments(kind: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove a file, or a folder and its content, whatever the permissions are."""
+    """Remove a file, or a folder and its content, whatever their permissions are."""
     if not os.path.isdir(path) or os.path.islink(path):
         os.unlink(path)
         return
@@ -182,7 +182,7 @@ def remove(path: str) -> None:
 
 
 def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, int, float, float]:
-    """Wait until candidate and judge have ended or the deadline is over. Kill and reap all that is left.
+    """Wait until candidate and judge have ended or the deadline has passed. Kill and reap all other children.
 
     Args:
         child: Process id of the candidate.
@@ -190,8 +190,8 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
         deadline: Time on the monotonic clock.
 
     Returns:
-        EXITED or TIMED_OUT; the candidate's wait status, its CPU seconds and its largest resident size in
-        MiB.
+        `wire.EXITED` or `wire.TIMED_OUT`, and of the candidate's process the wait status, the CPU seconds and
+        the largest resident size in MiB.
 
     """
     end = EXITED
@@ -209,8 +209,8 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
         _signal.sigtimedwait((SIGCHLD,), left_s)
         if not ended:
             ended, status, usage = os.wait4(child, os.WNOHANG)
-    # Orphans become our children, because we are PID 1 of a namespace or a subreaper. A killed process can
-    # have children that reach us only after its death, so repeat until no child is left.
+    # Orphans become our children, because we are PID 1 of a namespace or a subreaper. Those of a process that
+    # is killed here arrive only after its death, so repeat until no child is left.
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -221,12 +221,12 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
 
 
 def has_exited(child: int) -> bool:
-    """Return whether a child has ended, without reaping it: until then its id cannot be reused."""
+    """Return whether a child has ended. It is not reaped, so its process id cannot be reused."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def kill_children() -> None:
-    """Kill every process that a program left running and that has become our child."""
+    """Kill all our children; as PID 1, every other process of the namespace."""
     if os.getpid() == 1:
         os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
         return

@@ -1,14 +1,15 @@
-"""Plans for judging tests, and verdicts from the evidence. All of it runs on the trusted side.
+"""Plans for judging tests, and verdicts from the evidence.
 
-`plans.plan_test` decides per test who evaluates which part of it. An example, with the test
+Everything here runs in the trusted process, which is the process that created the `Executor`. The candidate
+is the program under test. `plans.plan_test` decides which process evaluates which part of a test. Example:
 
     assert sorted(f([2, 1])) == [1, 2]
 
-1. `assert_split` splits it. The candidate's part is the atom `sorted(f([2, 1]))`. What is demanded of it
-   is the condition `_0 == [1, 2]`, where `_0` stands for the value of the first atom.
-2. `worker` sends the source of the atom, `(lambda: sorted(f([2, 1]))),`, and nothing of the condition.
-3. The candidate's process evaluates the atom. It leaves the evidence `[0, 1.2e-05, [["v", ["l", 1, 2]]]]`:
-   test 0 took 12 microseconds, and its only atom has the value [1, 2], as `inside/codec.py` encodes it.
-4. `evidence` decodes the value, evaluates the condition on it, and gives the verdict. A candidate that
-   controls its whole process can choose the value that is sent, but cannot find out which one would pass.
+1. `assert_split` splits the assert. The candidate's part is the atom `sorted(f([2, 1]))`. The trusted
+   process keeps the condition `_0 == [1, 2]`, where `_0` stands for the value of the first atom.
+2. `worker` sends the source of the atom, `(lambda: sorted(f([2, 1]))),`, but not the condition.
+3. The candidate's process evaluates the atom and writes the evidence `[0, 1.2e-05, [["v", ["l", 1, 2]]]]`.
+   It says that test 0 took 12 microseconds and that its only atom has the value [1, 2].
+4. `evidence` decodes the value, evaluates the condition on it, and returns the verdict. A candidate that
+   controls its whole process can choose the value that it sends, but it never receives the condition.
 """

@@ -1,6 +1,6 @@
-"""Messages for asserts that have none: what was expected and what the program returned.
+"""Messages for asserts without one. A message says what was expected and what the program returned.
 
-Used for tests of several statements. It rewrites the test's source and does not change which tests pass:
+Used for tests that `assert_split` does not split. Adding messages does not change which tests pass:
 
     assert f(1) == 2
 
@@ -21,7 +21,7 @@ def add_assert_messages(test: str, tree: ast.Module) -> str:
     """Return the test's source with a message for every assert that has none.
 
     Args:
-        test: The test's source; returned as it is if its tree is nested too deeply.
+        test: The test's source; returned unchanged if its tree is nested too deeply.
         tree: The parsed test; left unchanged.
 
     """
@@ -37,7 +37,7 @@ class _MessageAdder(ast.NodeTransformer):
             return node
         match node.test:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.Is() as operator], comparators=[right]):
-                # Names keep the two values for the message: a second call of f could return another value.
+                # Store both values for the message: evaluating a side again could give another value.
                 got = ast.NamedExpr(ast.Name(_GOT, ast.Store()), left)
                 expected = ast.NamedExpr(ast.Name(_EXPECTED, ast.Store()), right)
                 node.test = ast.Compare(got, [operator], [expected])

@@ -1,14 +1,14 @@
-"""Splitting of one assert into the candidate's part and what is demanded of it.
+"""Splitting of one assert into atoms for the candidate's process and a condition for the trusted process.
 
-    assert abs(f(2) - 1.5) < tolerance_of(g, 1)      # g and tolerance_of are not known to the trusted side
+    assert abs(f(2) - 1.5) < tolerance_of(g, 1)      # f, g and tolerance_of exist in the candidate's process
 
     atoms        f(2)    tolerance_of(g, 1)          evaluated in the candidate's process
-    condition    abs(_0 - 1.5) < _1                  evaluated on the trusted side, with the atoms' values
+    condition    abs(_0 - 1.5) < _1                  evaluated in the trusted process, with the atoms' values
 
-Works on the test's source alone. The trusted side evaluates a closed list of names and node types, which
-cannot run code of the candidate's and takes at most n log n time in the size of its values. Every other
-subexpression becomes an atom if it is a call, a name, an attribute or a subscript. If that is not possible
-either, the assert is not split.
+Reads the test's source only, never the candidate's. The trusted process evaluates only the names and node
+types listed here. They cannot run the candidate's code and take at most n log n time in the size of their
+values. Any other subexpression becomes an atom if it is a call, a name, an attribute or a subscript.
+Otherwise the assert is not split.
 """
 
 import ast
@@ -27,10 +27,11 @@ def _builtins(names: str) -> dict[str, object]:
     return {name: getattr(builtins, name) for name in names.split()}
 
 
-# Functions that decide. The trusted side calls them, even if the candidate defines the same name.
+# Functions that decide whether an assert holds. The trusted process calls its own, even if the candidate has
+# redefined the name.
 _DECIDING = _builtins("abs all any bool enumerate isinstance max min reversed round sum type zip")
-# Constructors and conversions. Around a value of the candidate's they belong to the atom: the codec has no
-# form for an object with a __len__ or an __iter__, but it has one for the length or the list made of it.
+# Constructors and conversions. A call of one on the candidate's value is part of the atom: the codec cannot
+# encode any object that has a __len__ or an __iter__, but it can encode the length or the list made from it.
 _CONVERTING = _builtins("bytes complex dict float frozenset int len list range repr set sorted str tuple")
 _STANDARD = {
     "Counter": collections.Counter,
@@ -57,7 +58,7 @@ _SAFE_NODES = (
     *(ast.UnaryOp, ast.unaryop, ast.BoolOp, ast.boolop, ast.BinOp, ast.operator, ast.Compare, ast.cmpop),
     *(ast.IfExp, ast.Call, ast.keyword, ast.Attribute),
 )
-_MAX_EXPONENT = 1000  # of powers and shifts, and the largest bound of a range, on the trusted side
+_MAX_EXPONENT = 1000  # the largest exponent, shift width and range bound that the trusted process evaluates
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class Split:
 
     Attributes:
         atoms: Source of the expressions that the candidate's process evaluates.
-        condition: What the trusted side evaluates, with the atoms' values as _0, _1, ...
-        actual: The candidate's side of a plain comparison, for messages, or None.
-        expected: The other side, or None.
+        condition: Expression that the trusted process evaluates, with the atoms' values as _0, _1, ...
+        actual: The candidate's side of the condition, for messages; None unless it is a single comparison.
+        expected: The other side of the condition, or None.
 
     """
 
@@ -79,7 +80,7 @@ class Split:
 
 
 class _Unsplittable(Exception):
-    """The assert must be judged in another way."""
+    """The assert cannot be split."""
 
 
 def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str]) -> Split | None:
@@ -87,11 +88,12 @@ def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str
 
     Args:
         condition: The asserted expression; left unchanged.
-        unsafe: Names that must not be used in the candidate's process, such as helpers of the test.
+        unsafe: Names that the candidate could redefine so that the assert holds, such as helpers that the
+            setup defines.
         candidate_names: Names that exist only in the candidate's process, even if they are also builtins.
 
     Returns:
-        The split, or None if the assert uses an unsafe name or must be judged in another way.
+        The split, or None if the assert uses an unsafe name or cannot be split.
 
     """
     names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
@@ -99,7 +101,8 @@ def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str
         return None
     unknown = (names - SAFE_NAMES.keys()) | (names & candidate_names)
     if not unknown:
-        # The function under test has the name of a builtin, as in `sum(10, 15) == 6`: take the first call.
+        # The function under test has the name of a builtin, as in `sum(10, 15) == 6`. Assume that it is the
+        # function that is called first.
         calls = [node.func for node in ast.walk(condition) if isinstance(node, ast.Call)]
         unknown = {function.id for function in calls[:1] if isinstance(function, ast.Name)}
     splitter = _Splitter(unknown)
@@ -118,14 +121,14 @@ def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str
 
 
 class _Splitter:
-    """Replaces the parts of a condition that need the candidate by names, and collects their source."""
+    """Replaces each part of a condition that needs the candidate by a name, and collects its source."""
 
     def __init__(self, unknown: set[str]) -> None:
         self.unknown = unknown
         self.atoms: list[str] = []
 
     def visit(self, node: ast.expr) -> ast.expr:
-        """Return `node` as the trusted side will evaluate it; raise _Unsplittable if it cannot."""
+        """Return `node` as the trusted process will evaluate it; raise _Unsplittable if it cannot."""
         if _is_safe(node, self.unknown):
             _refuse_costly(node)
             return node
@@ -137,7 +140,7 @@ class _Splitter:
                 node.values = [self.visit(value) for value in node.values]
             case ast.UnaryOp():
                 node.operand = self.visit(node.operand)
-            # Only these two operators: `*`, `**` and `%` could build huge values from small ones.
+            # No other operators: `*`, `**` and `%` could build huge values from small ones.
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 node.left, node.right = self.visit(node.left), self.visit(node.right)
             case ast.List() | ast.Tuple() | ast.Set() if not _has_star(node.elts):
@@ -164,8 +167,8 @@ class _Splitter:
             keyword.value = self.visit(keyword.value)
 
     def _replace_by_atom(self, node: ast.expr) -> ast.expr:
-        # A comparison in the candidate's process would be the candidate's to decide. Inside a lambda it is an
-        # argument of the candidate's function, as in `f(lambda x: x > 1, [1, 2])`.
+        # The candidate could falsify a comparison in its own process. A comparison in a lambda is safe: it is
+        # part of an argument of the candidate's function, as in `f(lambda x: x > 1, [1, 2])`.
         decisions = (ast.Compare, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
         if any(isinstance(inner, decisions) for inner in _walk_outside_lambdas(node)):
             raise _Unsplittable
@@ -185,7 +188,7 @@ def _walk_outside_lambdas(node: ast.AST):
 
 
 def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
-    """Return whether the trusted side can evaluate this without the candidate."""
+    """Return whether the trusted process can evaluate this without the candidate."""
     for inner in ast.walk(node):
         if not isinstance(inner, _SAFE_NODES):
             return False
@@ -203,9 +206,9 @@ def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
 
 
 def _refuse_costly(node: ast.AST) -> None:
-    """Raise _Unsplittable for a power, shift or range that is too large to evaluate on the trusted side.
+    """Raise _Unsplittable for a power, shift or range that could be large.
 
-    The trusted side has no time or memory limit.
+    The trusted process has no time or memory limit.
     """
     for inner in ast.walk(node):
         match inner:

@@ -1,8 +1,8 @@
-"""Verdicts from the evidence that came out of a sandbox. No test counts as passed without positive evidence.
+"""Verdicts from the evidence of a sandbox. No test counts as passed without positive evidence.
 
-The candidate may have written anything into its evidence. So every line is checked, reading ends at the first
-line that is malformed or out of order, and what a value is worth is decided here. The judge's evidence comes
-from a process that the candidate cannot reach.
+The candidate may have written anything into its evidence. So every line is checked, and reading ends at the
+first line that is malformed or out of order. The judge's evidence comes from a process that the candidate
+cannot reach.
 """
 
 import json
@@ -26,7 +26,10 @@ _STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 
 @dataclass(frozen=True)
 class Answer:
-    """The zygote's answer to one job. `wire.AnswerHeader` describes the fields that the two share."""
+    """The zygote's answer to one job.
+
+    `wire.AnswerHeader` describes the fields. `duration_s` is its `wall_s`.
+    """
 
     end: bytes
     is_spent: bool
@@ -39,10 +42,10 @@ class Answer:
 
 
 def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> ExecutionResult:
-    """Return one verdict per test.
+    """Return the result of one program, with one verdict per test.
 
     Args:
-        plans: How each test was judged, in the order of the job.
+        plans: The plan of each test, in the order of the job.
         answer: The zygote's answer.
         limits: Limits that the program ran under.
         isolation: Name of the isolation level, for the result.
@@ -62,11 +65,11 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     for number, plan in enumerate(plans):
         row = next(rows, None)
         if isinstance(plan, Judged):
-            # The candidate's row only says that the test is over. It may be missing: if the candidate's
-            # process ended after the judge had decided, the judge's row stands. It may not be malformed.
+            # The judge's row has the outcome. The candidate's row only marks the end of the test, and is
+            # missing if its process ended first. If it is malformed, the test has no evidence.
             row = judge_rows.get(number) if row is None or _is_row(row) else None
         if not _is_row(row) or row[0] != number:
-            # This test left no evidence, so the end of the process is its verdict. The rest never ran.
+            # Without valid evidence, the verdict is the reason why the process ended. No later test ran.
             verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - number - 1)
             break
         verdicts.append(_verdict(plan, row[1], row[2]))
@@ -75,7 +78,7 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
 
 def _parsed_lines(evidence: bytes) -> Iterator[Any]:
     """Yield the parsed lines, up to the first that is not JSON."""
-    for line in evidence.split(b"\n")[:-1]:  # what follows the last line break was cut off
+    for line in evidence.split(b"\n")[:-1]:  # the last item is empty, or a line that is not complete
         try:
             yield json.loads(line)
         except (ValueError, RecursionError):
@@ -102,7 +105,7 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
 
 
 def _error(description: list, duration_s: float, in_child: bool = False) -> Verdict:
-    """Return the verdict for [error type, message], or for whatever was sent in its place."""
+    """Return the verdict for [error type, message]; any other list gives the error type MalformedEvidence."""
     if len(description) != 2 or not all(isinstance(part, str) for part in description):
         description = ["MalformedEvidence", "the process sent no well-formed outcome"]
     error_type, message = (part[:REPR_CHARS] for part in description)
@@ -112,14 +115,14 @@ def _error(description: list, duration_s: float, in_child: bool = False) -> Verd
 
 
 class _CandidateRaised(Exception):
-    """An atom that the condition needs raised in the candidate's process."""
+    """The candidate's process raised an exception in an atom that the condition needs."""
 
 
 class _Atoms(dict):
     """Values of the atoms by name, decoded when the condition reads them.
 
-    So an atom that raised or is malformed matters only if it is needed: `f(1) == 2 or f(None) == 3` passes if
-    the first comparison is true.
+    An atom that raised or is malformed therefore matters only if the condition needs it. For example,
+    `f(1) == 2 or f(None) == 3` passes if the first comparison is true and `f(None)` raises.
     """
 
     def __init__(self, outcomes: list) -> None:
@@ -137,7 +140,7 @@ class _Atoms(dict):
 
 
 def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
-    """Evaluate the condition of a split test on the atoms that came back."""
+    """Return the verdict on a split test: evaluate its condition on the values of its atoms."""
     if len(outcomes) != len(plan.atoms):
         return _error([], duration_s)
     names = {"__builtins__": {}, **SAFE_NAMES}
@@ -146,7 +149,7 @@ def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
             return Verdict(Status.PASSED, duration_s=duration_s)
     except _CandidateRaised as error:
         return _error(list(error.args), duration_s)
-    # A condition can raise anything on a strange value: the error is the candidate's, not the executor's.
+    # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
     except Exception as error:
         return _error([type(error).__name__, str(error)], duration_s)
     expected, actual = (_repr_of_side(side, names, outcomes) for side in (plan.expected, plan.actual))
@@ -157,24 +160,24 @@ def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
 def _repr_of_side(side: CodeType | None, names: dict, outcomes: list) -> str | None:
     try:
         return repr(eval(side, names, _Atoms(outcomes)))[:REPR_CHARS] if side else None
-    except ValueError:  # an integer of more digits than Python prints
+    except ValueError:  # an integer with more digits than Python converts to text
         return "<too long to show>"
 
 
 def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:
     """Return the verdict on the test during which the process ended."""
     if answer.end == TIMED_OUT:
-        return Verdict(Status.TIMEOUT, "WallLimit", f"more than {limits.wall_s:g} s on the clock")
+        return Verdict(Status.TIMEOUT, "WallLimit", f"more than {limits.wall_s:g} s of wall time")
     if answer.end == FLOODED:
-        return Verdict(Status.ERROR, "OutputLimit", f"more than {limits.output_kb} KiB came back")
+        return Verdict(Status.ERROR, "OutputLimit", f"more than {limits.output_kb} KiB of evidence")
     if not WIFSIGNALED(answer.wait_status):
         return Verdict(Status.ERROR, "ProcessExit", "the process ended before the test did")
-    # The kernel sends SIGXCPU at the soft limit of processor time, SIGKILL at the hard limit, and SIGKILL too
-    # when memory runs out. What the process had used tells the last two apart.
+    # The kernel sends SIGXCPU at the soft limit of processor time. SIGKILL may come from the hard limit or from
+    # lack of memory, so compare with what the process used.
     number = WTERMSIG(answer.wait_status)
     if number == signal.SIGXCPU or answer.cpu_s >= limits.cpu_s:
         return Verdict(Status.TIMEOUT, "CpuLimit", f"more than {limits.cpu_s} s of processor time")
     if number == signal.SIGKILL and answer.peak_mb > limits.memory_mb / 2:
-        return Verdict(Status.MEMORY, "MemoryError", "the kernel ended the process for want of memory")
+        return Verdict(Status.MEMORY, "MemoryError", "the kernel killed the process because memory ran out")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     return Verdict(Status.ERROR, "ProcessKilled", f"the process was killed by {name}")

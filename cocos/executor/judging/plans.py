@@ -1,10 +1,12 @@
-"""Plans: how each test is judged, decided from the test alone. The candidate has no influence on it.
+"""Plans, which say in which process each part of a test runs.
 
-`Split`     a single assert. The candidate's process evaluates the parts that need the candidate and sends
-            plain values; the trusted process evaluates what is demanded of them (`assert_split.py`).
-`Judged`    several statements. They run in a process that the candidate cannot reach and that calls the
+A plan depends on the test and the problem's setup, never on the candidate. There are three kinds:
+
+`Split`     for a single assert. The candidate's process evaluates the parts that need the candidate and
+            sends plain values. The trusted process evaluates the condition on them (`assert_split.py`).
+`Judged`    for other tests. They run in a judge process that the candidate cannot reach. It calls the
             candidate's functions through a socket (`inside/judge.py`).
-`InChild`   neither is possible. The test runs in the candidate's process, which could forge the evidence.
+`InChild`   if neither is possible. The test runs in the candidate's process, which could forge the evidence.
 """
 
 import ast
@@ -18,8 +20,8 @@ from cocos.executor.judging.assert_messages import add_assert_messages
 from cocos.executor.judging.assert_split import Split, split_assert
 from cocos.syntax import parse
 
-# Modules that the tests of benchmarks use without importing them. The judge imports them itself: a module of
-# the candidate's namespace could have been patched.
+# Modules that the tests of benchmarks use without importing them. The judge imports them itself, because the
+# candidate could have patched those of its own process.
 STANDARD_MODULES = frozenset(
     (
         *("bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq"),
@@ -58,7 +60,7 @@ class InChild:
 
     Attributes:
         source: The statements.
-        reason: Why nothing better is possible.
+        reason: Why the test can be neither split nor judged.
 
     """
 
@@ -74,7 +76,7 @@ def plan_test(test: str, setup: str = "") -> Plan:
     """Decide how to judge one test.
 
     Args:
-        test: Source of the test. One that does not parse gets an InChild plan, and fails when it is run.
+        test: Source of the test. If it does not parse, its plan is InChild, and it raises when it is run.
         setup: Source that the problem runs before its tests, in the candidate's process.
 
     """
@@ -90,8 +92,8 @@ def plan_test(test: str, setup: str = "") -> Plan:
         case [ast.Assert(test=condition)]:
             definitions = (ast.FunctionDef, ast.ClassDef)
             helpers = {node.name for node in ast.walk(setup_tree) if isinstance(node, definitions)}
-            # In the candidate's process these names could be redefined. `math` and `sys` cannot: the trusted
-            # side evaluates them itself.
+            # The candidate could redefine these names in its process. The trusted process has a `math` and a
+            # `sys` of its own, for the attributes that `assert_split` lists.
             unsafe = helpers | (imported - {"math", "sys"})
             if plan := split_assert(condition, unsafe, candidate_names=setup_names):
                 return plan
@@ -106,7 +108,7 @@ def plan_test(test: str, setup: str = "") -> Plan:
 
 
 def _bound_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that these nodes themselves bind."""
+    """Return the names that these nodes bind, without those that their children bind."""
     names: set[str] = set()
     for node in nodes:
         match node:
@@ -145,7 +147,7 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
 def _why_not_judged(tree: ast.Module, remote: set[str], setup_names: set[str]) -> str | None:
     """Return why the judge cannot run a test, or None if it can.
 
-    The judge can only call the candidate's functions with plain values and read the plain values returned.
+    The judge can only call the candidate's functions, with plain values, and get plain values back.
     """
     nodes = list(ast.walk(tree))
     if any(isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.Global)) for node in nodes):
@@ -153,24 +155,25 @@ def _why_not_judged(tree: ast.Module, remote: set[str], setup_names: set[str]) -
     if any(_reads_stdout(node) for node in nodes):
         return "reads what the candidate prints"
     if not remote:
-        return "the function under test cannot be told apart"
+        return "no name in it is known to be a function of the candidate"
     if remote & setup_names:
         return f"uses {', '.join(sorted(remote & setup_names))} of the setup"
+    # By convention a capitalized name without an underscore is a class.
     if classes := {name for name in remote if name[:1].isupper() and "_" not in name}:
         return f"uses the candidate's class {', '.join(sorted(classes))}"
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     # A stub can be called, or passed on as in `check(f)`. It has no attributes and cannot be compared.
     uses = {id(call.func) for call in calls} | {id(argument) for call in calls for argument in call.args}
     if any(isinstance(node, ast.Name) and node.id in remote and id(node) not in uses for node in nodes):
-        return "uses the candidate's functions other than by calling them or handing them on"
+        return "uses a function of the candidate other than by calling it or passing it as an argument"
     own_functions = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    # Any parameter may stand for a function of the candidate's, as `c` does in `def check(c)`.
+    # Any parameter may be a function of the candidate, as `c` is in `def check(c)`.
     maybe_stubs = remote | {node.arg for node in nodes if isinstance(node, ast.arg)}
     for call in calls:
         if _is_call_of_name(call, maybe_stubs) and _passes_function(call, own_functions | remote):
-            return "hands the candidate something that is not a plain value"
+            return "passes a function or a class to the candidate"
         if isinstance(call.func, ast.Attribute) and _is_call_of_name(call.func.value, maybe_stubs):
-            return "calls a method of what the candidate returned"
+            return "calls a method of a value that the candidate returned"
     return None
 
 
@@ -186,7 +189,7 @@ def _is_call_of_name(node: ast.expr, names: set[str]) -> bool:
 
 
 def _passes_function(call: ast.Call, functions: set[str]) -> bool:
-    """Return whether an argument contains a lambda, or one of these names other than as what is called."""
+    """Return whether an argument contains a lambda, or one of these names without calling it."""
     parts = [part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)]
     called = {
         part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)

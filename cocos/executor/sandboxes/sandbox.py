@@ -1,4 +1,4 @@
-"""Sandboxed process that executes programs, started and killed from the trusted side.
+"""Sandboxed process that executes programs, started and killed by the trusted process.
 
 The module of each isolation level starts one for each worker.
 """

@@ -87,7 +87,7 @@ def missing_reason() -> str | None:
 def compile_filter(strict: bool) -> str:
     """Return the filter in the kernel's format, as hexadecimal digits; "" if it cannot be compiled here.
 
-    It is compiled on the trusted side, because the sandboxes have the standard library only.
+    It is compiled in the trusted process, because the sandboxes have the standard library only.
 
     Args:
         strict: Also refuse new processes and signals, for a level without namespaces.
