@@ -106,7 +106,7 @@ def _exception(type_name: str, message: str) -> Exception:
         isinstance(kind, type)
         and issubclass(kind, Exception)
         # Most subclasses of UnicodeError cannot be built from a message alone. OSError and EOFError become a
-        # CandidateError too, so `except OSError` in a test does not catch the candidate's.
+        # CandidateError too, so `except OSError` in a test does not catch them.
         and not issubclass(kind, (OSError, EOFError, UnicodeError))
     ):
         return kind(message)

@@ -182,7 +182,7 @@ def remove(path: str) -> None:
 
 
 def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, int, float, float]:
-    """Wait until candidate and judge have ended or the deadline has passed. Kill and reap all other children.
+    """Wait until candidate and judge have ended or the deadline has passed. Then kill and reap every child.
 
     Args:
         child: Process id of the candidate.
@@ -209,8 +209,8 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
         _signal.sigtimedwait((SIGCHLD,), left_s)
         if not ended:
             ended, status, usage = os.wait4(child, os.WNOHANG)
-    # Orphans become our children, because we are PID 1 of a namespace or a subreaper. Those of a process that
-    # is killed here arrive only after its death, so repeat until no child is left.
+    # Orphans become our children, because we are PID 1 of a namespace or a subreaper. A killed process's
+    # own children become ours only after its death, so repeat until no child is left.
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

@@ -115,7 +115,7 @@ def _error(description: list, duration_s: float, in_child: bool = False) -> Verd
 
 
 class _CandidateRaised(Exception):
-    """The candidate's process raised an exception in an atom that the condition needs."""
+    """An exception was raised in the candidate's process by an atom that the condition needs."""
 
 
 class _Atoms(dict):
@@ -172,8 +172,8 @@ def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:
         return Verdict(Status.ERROR, "OutputLimit", f"more than {limits.output_kb} KiB of evidence")
     if not WIFSIGNALED(answer.wait_status):
         return Verdict(Status.ERROR, "ProcessExit", "the process ended before the test did")
-    # The kernel sends SIGXCPU at the soft limit of processor time. SIGKILL may come from the hard limit or from
-    # lack of memory, so compare with what the process used.
+    # The kernel sends SIGXCPU at the soft limit of processor time. It sends SIGKILL at the hard limit and
+    # when memory runs out, so compare with what the process used.
     number = WTERMSIG(answer.wait_status)
     if number == signal.SIGXCPU or answer.cpu_s >= limits.cpu_s:
         return Verdict(Status.TIMEOUT, "CpuLimit", f"more than {limits.cpu_s} s of processor time")
