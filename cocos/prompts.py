@@ -167,6 +167,7 @@ def _visible_verdicts(problem: Problem, result: ExecutionResult) -> tuple[Verdic
 
 def _reason(verdict: Verdict, max_chars: int) -> str:
     if verdict.status is Status.FAILED and verdict.expected is not None and verdict.actual is not None:
+        # The two values share the limit.
         expected, actual = (_cut(side, max_chars // 2) for side in (verdict.expected, verdict.actual))
         return f"Expected {expected}, got {actual}."
     if verdict.status is Status.TIMEOUT:

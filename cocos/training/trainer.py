@@ -235,7 +235,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         def padded(ids: list[torch.Tensor], side: str, value: int) -> torch.Tensor:
             return pad(ids, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
 
-        # Masks come from lengths, not from pad ids: where pad and eos are one id, a sampled eos is trained.
+        # Masks come from lengths, not from pad ids: if pad and eos are one id, a sampled eos must be trained.
         pad_id = self._tokenizer.pad_token_id
         return {
             "prompt_ids": padded(prompts, "left", pad_id),  # (R, P)
