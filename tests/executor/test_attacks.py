@@ -2,7 +2,6 @@
 
 import os
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -210,9 +209,9 @@ def test_a_hang_in_c_is_ended(executor):
 
 def test_ignoring_every_signal_does_not_help(executor):
     code = "import signal, time\nfor s in signal.valid_signals():\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: pass"
-    started = time.monotonic()
+    restarts = executor.stats.worker_restarts
     assert attack(executor, code).verdicts[0].status is Status.TIMEOUT
-    assert time.monotonic() - started < 15
+    assert executor.stats.worker_restarts == restarts  # the zygote killed it; the worker did not hang
 
 
 def test_a_daemon_does_not_outlive_its_program(executor):
