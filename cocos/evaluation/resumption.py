@@ -57,7 +57,7 @@ def configuration_changes(args: EvalConfig, record: dict[str, Any]) -> list[str]
     ]
     if changes and not args.accept_changes:
         raise ValueError(
-            f"{folder} was made with another configuration: {'; '.join(changes)}; use that one, "
+            f"{folder} was made with another configuration: {'; '.join(changes)}; restore it, "
             "choose another --output_dir, or mix both with --accept_changes"
         )
     return [*earlier_changes, *changes]

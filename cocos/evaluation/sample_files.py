@@ -20,7 +20,7 @@ from cocos.trajectories import Key
 class FolderLock:
     """Lock on an output folder; the operating system releases it when the process ends, however it ends.
 
-    A run locks the folder exclusively while it prepares it, and then shares the lock among its ranks. No
+    A run locks the folder exclusively while it merges files, and then shares the lock among its ranks. No
     other run can lock the folder as long as one of these processes exists.
 
     Args:

@@ -182,8 +182,8 @@ def _parse_transcript(prompt: Sequence[int]) -> dict[str, Any]:
 def _restore_stop_string(text: str, may_have_stopped: bool) -> str:
     """Return the text up to [DONE], and append [DONE] if the endpoint removed it.
 
-    Endpoints omit the stop string. [DONE] stands on a line of its own, so a text that does not end with a
-    line end was stopped by an end-of-sequence token instead.
+    Endpoints omit the stop string. [DONE] has its own line, so a text that does not end with a line end was
+    stopped by an end-of-sequence token instead.
     """
     before, done, _ = text.partition(DONE)
     return before + DONE if done or (may_have_stopped and text.endswith("\n")) else text

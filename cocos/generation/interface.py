@@ -1,4 +1,4 @@
-"""The interface between the turn loop and whatever generates text. Standard library only."""
+"""Interface between the turn loop and the generators. Standard library only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

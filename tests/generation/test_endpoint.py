@@ -324,7 +324,7 @@ def test_the_options_of_an_endpoint_reach_it(monkeypatch):
 
 def test_invalid_options_of_an_endpoint_are_rejected():
     paths = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y"}
-    with pytest.raises(ValueError, match="--base_url is an endpoint's; give --generator api"):
+    with pytest.raises(ValueError, match="--base_url needs --generator api"):
         EvalConfig(**paths, base_url="http://127.0.0.1/v1")
     for name, value in [("concurrency", 0), ("max_retries", -1), ("request_timeout_s", 0.0)]:
         with pytest.raises(ValueError, match=f"--{name}"):

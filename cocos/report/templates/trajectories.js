@@ -252,7 +252,7 @@ function tests(row, turn) {
       element("span", { class: `sign ${isPassed ? "right" : "wrong"}`, role: "img", "aria-label": verdict.status }, isPassed ? "✓" : "✗"),
       source,
       i >= row.num_visible_tests ? element("small", {}, " hidden from the model") : null,
-      verdict.in_child ? element("small", {}, " judged in the program's process, which could have forged it") : null,
+      verdict.in_child ? element("small", {}, " judged in the program's process, which could have forged the verdict") : null,
     );
     if (!isPassed) line.append(explanation(verdict));
     return line;
