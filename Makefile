@@ -10,7 +10,7 @@ help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python >= 3.11 is required: make PYTHON=python3.11")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python >= 3.11 is required; run: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
@@ -28,22 +28,22 @@ check: $(VENV)/.installed  ## check style, types and imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fast: $(VENV)/.installed  ## run the tests that start no further processes (2 minutes on 2 cores)
+fast: $(VENV)/.installed  ## run the tests that start no other process (2 minutes on 2 cores)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not processes"
 
 test: $(VENV)/.installed  ## run all tests (15 minutes on 2 cores)
 	$(BIN)/python -m pytest
 
-data: $(VENV)/.installed  ## write the public data sets to data/public; DATA=folder reads them from there, not from the hub
+data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
 
-demo: $(VENV)/.installed  ## train and evaluate the laboratory's model, base to CoCoS (3 minutes on 2 cores); SEED=0
+demo: $(VENV)/.installed  ## train and evaluate base, Boost and CoCoS in the laboratory (3 minutes on 2 cores); SEED=0
 	PATH="$(abspath $(BIN)):$$PATH" SEED=$(SEED) scripts/demo.sh
 
-study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues an interrupted study
+study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
-bench: $(VENV)/.installed  ## measure the executor and the generation of later turns, as ratios
+bench: $(VENV)/.installed  ## benchmark the executor and the generation of turns against plain baselines
 	$(BIN)/python scripts/bench/executor.py
 	$(BIN)/python scripts/bench/generation.py
 

@@ -4,7 +4,7 @@
         --output_dir OUT
 
 With --dev_data, the checkpoint with the best greedy accuracy in the last turn is saved. --dry_run checks the
-inputs, prints what the run would do and need, and exits.
+inputs, prints the plan of the run and its estimated memory and time, and exits.
 """
 
 from pathlib import Path

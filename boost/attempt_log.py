@@ -1,4 +1,4 @@
-"""File of sampled attempts that grows batch by batch, so that an interrupted command can continue.
+"""Log of sampled attempts, extended batch by batch, so that an interrupted command can continue.
 
 The first line records the options that the attempts were sampled with. Each later line is one batch.
 """
@@ -14,14 +14,14 @@ from cocos.files.json_lines import DataError, read_rows
 
 
 class AttemptLog:
-    """Batches of attempts in a JSON-lines file; a batch that an interruption cut off is dropped.
+    """Batches of attempts in a JSON-lines file. An incomplete last batch is dropped.
 
     Args:
         path: The file; created if it does not exist.
         made_with: Options that the attempts are sampled with.
 
     Attributes:
-        batches: Complete batches, those of earlier runs first.
+        batches: Complete batches in the order of the file.
 
     Raises:
         DataError: The file is not a log of attempts, or its attempts were sampled with other options.
@@ -38,7 +38,7 @@ class AttemptLog:
             write_atomically(path, header + "\n")
 
     def append(self, attempts: Iterable[Attempt]) -> None:
-        """Add a batch to the file. After a kill or a power failure it holds the whole batch or none of it."""
+        """Append a batch to the file. A batch that a crash cut off is dropped when the log is read again."""
         batch = list(attempts)
         line = json.dumps([asdict(attempt) for attempt in batch], ensure_ascii=False)
         with open(self.path, "ab") as file:
@@ -50,7 +50,7 @@ class AttemptLog:
         rows = [row for _, row in read_rows(self.path)]
         recorded = rows[0].get("made_with") if rows and isinstance(rows[0], dict) else None
         if not isinstance(recorded, dict):
-            raise DataError(f"{self.path}: this is no log of attempts; remove it or choose another --output")
+            raise DataError(f"{self.path}: not a log of attempts; remove it or choose another --output")
         for name, value in made_with.items():
             if recorded.get(name) != value:
                 raise DataError(

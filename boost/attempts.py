@@ -21,7 +21,7 @@ class Attempt:
     Attributes:
         task_id: Id of the problem.
         code: Program extracted from the completion, or "".
-        is_right: The program passed every test, hidden ones too. None: the executor failed.
+        is_right: The program passes every test, visible and hidden. None: the executor failed.
         corrections: Programs that the model wrote in turn 2 after this attempt and that pass every test.
 
     """
@@ -51,7 +51,7 @@ def sample_attempts(
         executor: Runs the programs.
         protocol: Prompts of both turns.
         num_samples: First attempts per problem.
-        num_corrections: Second turns per wrong attempt; 0: none.
+        num_corrections: Second turns to sample after each wrong attempt; 0: none.
         temperature: Sampling temperature of both turns; 0 decodes greedily.
         max_infra_share: Largest share of infrastructure failures, see `check_infra_failures`.
 
@@ -59,7 +59,7 @@ def sample_attempts(
         The attempts in the order of the problems.
 
     Raises:
-        ExecutorError: More first attempts than `max_infra_share` met an infrastructure failure.
+        ExecutorError: A larger share of the first attempts met an infrastructure failure.
 
     """
     rules = Rules(temperatures=(temperature,))

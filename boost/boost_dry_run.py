@@ -20,10 +20,10 @@ from cocos.prompts import BEGIN, CORRECT
 
 
 def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
-    """Check a Boost run as far as it goes without weights, and return the report.
+    """Check a Boost run without loading weights, and return the report.
 
     Raises:
-        ValueError: Model or adapter would stop the run before its first update.
+        ValueError: The model or the adapter cannot be created.
 
     """
     tokenizer, rows, eval_rows = inputs
@@ -60,7 +60,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
             *_first_rows_text(rows, tokenizer),
             f"steps: {updates} updates of {batch} rows; {updates * batch / len(rows):.1f} passes over them",
             memory_text(shape, layout, workload),
-            f"seconds per update, estimated for cards from their data sheets: {seconds}",
+            f"seconds per update, estimated from the cards' data sheets: {seconds}",
             warnings_text(warnings),
         ]
     )

@@ -1,8 +1,8 @@
-"""Boost rows: made from turn pairs, saved and loaded as JSON, and converted to token ids and labels.
+"""Boost rows: made from two programs, saved and loaded as JSON, and converted to token ids and labels.
 
-A row is one turn to imitate after the transcript before it. The file format is that of the released README: a
-JSON list (or JSON lines) of `{"prompt": "...[BEGIN]", "completion": "...\\n[DONE]"}`. Does not know models or
-trainers.
+A row is a transcript and the answer to learn after it. A file is a JSON list, as in the README of the
+released code, or JSON lines of `{"prompt": "...[BEGIN]", "completion": "...\\n[DONE]"}`. Does not know
+models or trainers.
 """
 
 import json
@@ -28,12 +28,12 @@ class BoostRow:
 
 
 def make_rows(problem: Problem, attempt: str, correction: str, protocol: PromptProtocol) -> list[BoostRow]:
-    """Return a problem's two rows, so that first and second turns are 1 : 1 (CoCoS, arXiv 2505.23060).
+    """Return the rows of a problem, one per turn: a ratio of 1 : 1 (CoCoS, arXiv 2505.23060).
 
     Args:
         problem: The problem of both turns.
-        attempt: The model's own first program. Imitating it teaches the format and keeps the model's
-            distribution.
+        attempt: The model's own first program. It teaches the format and keeps the model close to its
+            own distribution.
         correction: A program that passes the tests; equal to `attempt` if that is right.
         protocol: Prompts of both turns.
 
@@ -44,9 +44,9 @@ def make_rows(problem: Problem, attempt: str, correction: str, protocol: PromptP
 
 
 def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
-    """Write rows as JSON lines; a path that ends in `.json` gets the README's format.
+    """Write rows as JSON lines, or as a JSON list if the path ends in `.json`.
 
-    That is a JSON list whose prompts end with the marker, without the newline after it.
+    As in the released README, the prompts of the list end with the marker, without the newline after it.
     """
     if Path(path).suffix == ".json":
         listed = [asdict(row) | {"prompt": row.prompt.removesuffix("\n")} for row in rows]
@@ -59,7 +59,7 @@ def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
 def load_rows(path: str | Path) -> list[BoostRow]:
     """Read rows from a JSON list or JSON lines.
 
-    A prompt that ends with a marker gets a newline after it, as the model sees it in the turn loop.
+    A prompt that ends with a marker gets a newline after it, as in the turn loop.
 
     Raises:
         DataError: The file or a row is malformed; the message names file and line.
@@ -72,13 +72,13 @@ def load_rows(path: str | Path) -> list[BoostRow]:
         ):
             raise DataError(f"{place}: expected an object with the strings 'prompt' and 'completion'")
         if not row["completion"].strip():
-            raise DataError(f"{place}: field 'completion' is empty; there is nothing to learn from this row")
+            raise DataError(f"{place}: field 'completion' is empty; remove the row")
         prompt = row["prompt"].lstrip()
         if prompt.endswith((BEGIN, CORRECT)):
             prompt += "\n"
         rows.append(BoostRow(prompt, row["completion"]))
     if not rows:
-        raise DataError(f"{path}: no rows in it; make some with scripts/make_boost_data.py")
+        raise DataError(f"{path}: the file has no rows; make some with scripts/make_boost_data.py")
     return rows
 
 
@@ -88,11 +88,11 @@ def tokenize(
     """Return a row's token ids and labels; labels are -100 on the prompt.
 
     The prompt is encoded in the same pieces as in the turn loop, so that training sees the same ids as
-    generation. Labels follow from the prompt's length: a search for a marker could find it in a program.
+    generation. Labels follow from the prompt's length, because a program may contain a marker.
 
     Args:
         row: The row.
-        encode: (text, whether it starts the transcript) -> ids, as `cocos.generation.tokenizer.encode`.
+        encode: Maps (text, is_start) to token ids, as `cocos.generation.tokenizer.encode` does.
         max_length: Longest row in tokens; None: no limit.
 
     Raises:
@@ -139,7 +139,7 @@ def _pieces(prompt: str) -> Iterator[str]:
     """Split a transcript before and after each answer; a few-shot prefix stays with the first prompt."""
     *answered, last = _ANSWER_END.split(prompt)
     for part in answered:
-        # The last marker starts the answer: earlier ones belong to few-shot examples.
+        # The last marker starts the answer. Earlier ones belong to few-shot examples.
         start = max((marker.end() for marker in _ANSWER_START.finditer(part)), default=0)
         yield from (part[:start], part[start:])
     yield last

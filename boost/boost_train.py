@@ -3,9 +3,9 @@
     python boost/boost_train.py --model_name_or_path MODEL --train_data rows.jsonl --eval_data dev.jsonl \\
         --output_dir OUT
 
-Rows come from scripts/make_boost_data.py or from a file in the README's format. The loss is on completions
+Rows come from scripts/make_boost_data.py or from a file in its format. The loss covers the completions
 only. With --eval_data, the checkpoint with the lowest evaluation loss is saved. --dry_run checks the inputs,
-prints what the run would do and need, and exits.
+prints the plan of the run and its estimated memory and time, and exits.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Pairs of a first attempt and the program that its second turn should give, and the choice among them.
+"""Pairs of a first attempt and its correction, and the selection of pairs for Boost.
 
-A right attempt is its own correction: so the second turn learns to keep right programs. A wrong attempt is
-paired with a program that passes every test. Knows neither models nor files.
+A right attempt is its own correction, so that the model learns to keep right programs. The correction of a
+wrong attempt is a program that passes every test. Does not know models or files.
 """
 
 import random
@@ -36,11 +36,11 @@ def make_pairs(
     verified: Collection[str],
     source: CorrectionSource,
 ) -> list[TurnPair]:
-    """Pair every attempt that is right or has a correction, in the order of the attempts.
+    """Return a pair for every attempt that is right or has a correction, in the order of the attempts.
 
     Args:
         problems: The problems that were attempted.
-        attempts: Attempts without a program or without a verdict are left out.
+        attempts: The attempts. Those without a program or without a verdict are left out.
         verified: Ids of the problems whose reference passes its tests.
         source: `reference`: verified references only; `own`: the model's own programs that pass every test;
             `any`: the reference if it is verified, otherwise the model's own.
@@ -68,15 +68,15 @@ def make_pairs(
 def balance_pairs(
     pairs: Sequence[TurnPair], per_problem: int | None, keep_share: float | None, seed: int
 ) -> list[TurnPair]:
-    """Draw pairs so that no problem and neither kind of second turn dominates, in the given order.
+    """Select pairs so that neither a problem nor a kind of second turn dominates; keep their order.
 
     Args:
         pairs: All pairs.
-        per_problem: Largest number of pairs per problem; those of different programs are taken first. None:
-            no limit.
-        keep_share: Share of pairs whose second turn keeps the first, in [0, 1]. Pairs of the more frequent
-            kind are dropped to reach it. None: no pair is dropped for it.
-        seed: Seed of the draw.
+        per_problem: Largest number of pairs per problem. Pairs with different attempts are selected first.
+            None: no limit.
+        keep_share: Share of pairs whose second turn repeats the first, in [0, 1]. Pairs of the more frequent
+            kind are dropped at random to reach it. None: no pair is dropped.
+        seed: Seed of the random selection.
 
     """
     rng = random.Random(seed)
@@ -110,7 +110,8 @@ def _reach_keep_share(
 ) -> list[int]:
     """Return the chosen indices without the surplus of the more frequent kind of second turn.
 
-    Example: with 6 kept, 2 changed and a share of 0.5, 2 * 0.5 / 0.5 = 2 kept and both changed ones stay.
+    Example: with 6 kept and 2 changed programs and a share of 0.5, 2 * 0.5 / 0.5 = 2 kept and both changed
+    ones remain.
     """
     kept = sorted(index for index in chosen if pairs[index].is_kept)
     changed = sorted(index for index in chosen if not pairs[index].is_kept)

@@ -1,4 +1,4 @@
-"""Check YAML, TOML, JSON and Markdown files: they parse, code fences end, and relative links lead to files.
+"""Check that YAML, TOML, JSON and Markdown files parse, close their code fences and link to existing files.
 
     python scripts/check_text_files.py README.md configs/cocos.yaml ...
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import yaml
 
-LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")  # a colon marks an address on the network
+LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")  # a target with a colon is a URL
 
 
 def faults(path: Path) -> list[str]:
-    """Return what is wrong with a file; nothing if its kind is unknown."""
+    """Return the faults of a file. A file of another type has none."""
     text = path.read_text(encoding="utf-8")
     try:
         match path.suffix:
@@ -40,13 +40,13 @@ def markdown_faults(text: str, folder: Path) -> list[str]:
     prose, is_code = [], False
     for number, line in enumerate(text.splitlines(), start=1):
         if line != line.rstrip():
-            found.append(f"line {number} ends with blanks")
+            found.append(f"line {number} ends with spaces")
         if line.lstrip().startswith("```"):
             is_code = not is_code
         elif not is_code:
             prose.append(line)
     if is_code:
-        found.append("the last code fence (```) does not end")
+        found.append("the last code fence (```) is not closed")
     targets = LINK.findall("\n".join(prose))
     return found + [f"link to {target}: no such file" for target in targets if not (folder / target).exists()]
 

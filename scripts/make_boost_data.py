@@ -5,9 +5,9 @@
 
 Samples attempts at every problem, executes them, and writes two rows per attempt: the attempt (turn 1) and
 its correction (turn 2). A right attempt is its own correction. The correction of a wrong one is the problem's
-reference if that passes the tests, or a program of the model that does (--corrections, --num_corrections).
-Attempts without a correction are left out and counted. Attempts are saved in OUTPUT.attempts.jsonl batch by
-batch, so that the same command continues after an interruption.
+reference or a program of the model that passes every test; see --corrections. Attempts without a correction
+are left out and counted. Each batch of attempts is saved in OUTPUT.attempts.jsonl, so that the same command
+continues after an interruption.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from cocos.problems import Problem, load_problems
 from cocos.prompts import protocol
 from cocos.trajectories import as_program
 
-# Options that decide what is sampled: a log of attempts made with other values is not continued.
+# Options that change the samples. A log of attempts made with other values cannot be continued.
 SAMPLING_OPTIONS = (
     "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length",
     "batch_size", "seed", "protocol",
@@ -54,7 +54,7 @@ def main() -> None:
         args.keep_share,
         args.seed,
     )
-    # Boost teaches the `cocos` format, even if the base model was prompted with another protocol.
+    # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
     taught = protocol("cocos")
     rows = [row for pair in pairs for row in make_rows(pair.problem, pair.attempt, pair.correction, taught)]
     if not rows:
@@ -69,7 +69,7 @@ def main() -> None:
 def load_or_sample_attempts(
     args: BoostDataConfig, problems: Sequence[Problem], tokenizer: PreTrainedTokenizerBase, executor: Executor
 ) -> list[Attempt]:
-    """Return all attempts in the order of the problems; only batches that the log lacks are sampled."""
+    """Return all attempts in the order of the problems; sample the batches that the log lacks."""
     made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
     log = AttemptLog(
         Path(f"{args.output}.attempts.jsonl"), made_with | {"train_data": sha256(args.train_data)}
@@ -81,7 +81,7 @@ def load_or_sample_attempts(
         generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
         sampled_with = prompt_protocol(args)
         for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
-            set_seed(args.seed + start)  # per batch: a continued run samples what an uninterrupted one does
+            set_seed(args.seed + start)  # per batch, so that a continued run samples the same
             attempts = sample_attempts(
                 problems[start : start + args.batch_size],
                 generator,
@@ -97,7 +97,7 @@ def load_or_sample_attempts(
 
 
 def verified_references(problems: Sequence[Problem], executor: Executor) -> set[str]:
-    """Return the ids of the problems whose reference passes every test; no other reference is taught."""
+    """Return the ids of the problems whose reference passes every test."""
     solved = [problem for problem in problems if problem.code.strip()]
     results = executor.run([as_program(problem, problem.code) for problem in solved])
     return {problem.task_id for problem, result in zip(solved, results, strict=True) if result.all_passed}

@@ -6,11 +6,11 @@
     python scripts/prepare_data.py public --output_dir data/public
 
 SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, humanevalfix-docs or kodcode; jsonl, csv or parquet
-for your own file; or OWNER/NAME for a data set on the hub. The command writes train.jsonl, validation.jsonl,
-test.jsonl, dataset_card.md, manifest.json and, if there is something to report, findings.jsonl and
-dropped.jsonl. If it fails, it leaves no folder behind.
+for your own file; or OWNER/NAME for a data set on the Hugging Face hub. The command writes train.jsonl,
+validation.jsonl, test.jsonl, dataset_card.md and manifest.json. If the checks find something, it also writes
+findings.jsonl, and if rows are dropped, dropped.jsonl. If it fails, it leaves no folder behind.
 
-`check` checks finished files, and `public` prepares the public sets. Each has its own --help.
+`check` checks prepared files, and `public` prepares the public sets. Each has its own --help.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
 
 
 def check(args: argparse.Namespace, options: PreparationOptions) -> int:
-    """Run the checks on finished data sets; return 1 if there are findings."""
+    """Run the checks on prepared data sets; return 1 if there are findings."""
     # The first pass validates every row, so that a malformed one is reported before the slow checks start.
     counts = Counter(split for split, _ in read_prepared(args.paths))
     print(_describe(counts))
@@ -190,7 +190,7 @@ def parser() -> argparse.ArgumentParser:
         ("--revision", "commit or tag on the hub (default: the newest)", {}),
         (
             "--columns",
-            "columns of your set that are not named like their MBPP field",
+            "columns of your set whose names differ from the MBPP fields, such as text=question",
             {"nargs": "+", "default": [], "metavar": "FIELD=COLUMN"},
         ),
         (
@@ -199,7 +199,7 @@ def parser() -> argparse.ArgumentParser:
             "file (default: list)",
             {"choices": TEST_FORMS, "default": "list"},
         ),
-        ("--licence", "licence of your set, for its card", {}),
+        ("--licence", "licence of your set, for its card (default: not stated)", {}),
     ):
         result.add_argument(flag, help=help_, **more)
     _add_output_options(result)
@@ -211,7 +211,7 @@ def check_parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="prepare_data.py check",
         allow_abbrev=False,
-        description="Run all checks on finished files or folders. Exit status 1 if they find anything.",
+        description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
     )
     result.add_argument(
         "paths", nargs="+", type=Path, metavar="FILE", help="MBPP-format files, or folders of splits"
@@ -226,8 +226,8 @@ def public_parser() -> argparse.ArgumentParser:
         prog="prepare_data.py public",
         allow_abbrev=False,
         description=f"Prepare {', '.join(names[:-1])} and {names[-1]}, each in a folder of its name, and "
-        "keep the raw files in raw/. Nothing is executed; `check` runs the checks later. Sets that exist are "
-        "skipped, so that the same command continues after a failure. Exit status 1 if a set failed.",
+        "keep the raw files in raw/. No program is executed; `check` does that. Sets that exist are "
+        "skipped, so that the same command continues after a failure. Exits with status 1 if a set failed.",
     )
     result.add_argument("--output_dir", type=Path, required=True, help="folder of the prepared sets")
     result.add_argument(
@@ -253,8 +253,8 @@ def _add_output_options(to: argparse.ArgumentParser) -> None:
         ),
         (
             "--hide_tests",
-            "tests per problem that are scored and never shown: a number, or a share if below 1; at least "
-            "one test stays visible (default: 0)",
+            "number of tests per problem to hide, or their share if below 1; hidden tests are scored but "
+            "never shown to the model, and at least one test stays visible (default: 0)",
             {"type": float, "default": PreparationOptions.hide_tests, "metavar": "N"},
         ),
         (
@@ -270,36 +270,41 @@ def _add_check_options(to: argparse.ArgumentParser) -> argparse.ArgumentParser:
     for flag, help_, more in (
         (
             "--checks",
-            "checks to run after the conversion; without a value: none (default: both)",
+            "checks to run; without a value: none (default: both)",
             {"nargs": "*", "choices": CHECKS, "default": list(CHECKS)},
         ),
         (
             "--against",
-            "benchmarks to compare the rows with: humaneval=HumanEval.jsonl.gz, or an MBPP-format file",
+            "benchmarks to compare the rows with: MBPP-format files, or raw files of public sets such as "
+            "humaneval=HumanEval.jsonl.gz",
             {"nargs": "+", "default": [], "metavar": "NAME=FILE"},
         ),
         (
             "--num_seeds",
-            "runs per reference (default: 3)",
+            "runs of each reference solution, with different random seeds (default: 3)",
             {"type": int, "default": PreparationOptions.num_seeds},
         ),
         (
             "--slow_s",
-            "time in seconds above which a reference is slow (default: 1)",
+            "seconds above which a reference solution counts as slow (default: 1)",
             {"type": float, "default": PreparationOptions.slow_s},
         ),
         (
             "--similarity",
-            "Jaccard similarity from which two problems are near duplicates (default: 0.8)",
+            "smallest Jaccard similarity of near duplicates, in (0, 1] (default: 0.8)",
             {"type": float, "default": PreparationOptions.similarity},
         ),
-        ("--executor_workers", "programs to run at a time (default: one per processor)", {"type": int}),
+        (
+            "--executor_workers",
+            "programs to run at the same time (default: one per processor)",
+            {"type": int},
+        ),
         (
             "--sandbox",
             "isolation level, as in train.py (default: auto)",
             {"default": PreparationOptions.sandbox},
         ),
-        ("--min_isolation", "lowest isolation level to accept", {}),
+        ("--min_isolation", "weakest isolation level to accept, as in train.py", {}),
     ):
         to.add_argument(flag, help=help_, **more)
     return to

@@ -81,7 +81,7 @@ CONFIGS: dict[str, PretrainedConfig] = {
 }
 ADAPTER = LoraConfig(r=16, task_type="CAUSAL_LM")  # --use_peft with TRL's defaults
 
-# MBPP train: 374 problems, the longest prompt has 983 characters, assumed 2.9 to a token.
+# MBPP train: 374 problems. The longest prompt has 983 characters, at an assumed 2.9 characters per token.
 FIRST_PROMPT, INSTRUCTION, ANSWER = 340, 48, 512
 PROMPTS_T = prompt_lengths(FIRST_PROMPT, ANSWER, INSTRUCTION, turns=2)
 SCHEDULE = Schedule(
@@ -89,7 +89,7 @@ SCHEDULE = Schedule(
 )
 UPDATES = 1500
 TIMEOUT_S = 10.0
-BOOST_ROWS, BOOST_TOKENS, BOOST_UPDATES = 256, 400, 1000  # a row with its padding, assumed
+BOOST_ROWS, BOOST_TOKENS, BOOST_UPDATES = 256, 400, 1000  # tokens per row, including padding: assumed
 
 SHAPES = {name: model_shape(config) for name, config in CONFIGS.items()}
 ADAPTED = {name: model_shape(config, ADAPTER) for name, config in CONFIGS.items()}
@@ -108,7 +108,7 @@ def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Workload:
 
 
 def bytes_per_parameter() -> str:
-    """Return bytes per trained parameter on one of N GPUs at the optimizer's step, reference included."""
+    """Return a table of bytes per trained parameter on one of N GPUs, including the reference model."""
     kinds: list[tuple[str, Precision, int]] = [
         ("ZeRO-1, bf16", ZERO_BF16, 1),
         ("ZeRO-2, bf16", ZERO_BF16, 2),
@@ -143,12 +143,12 @@ def bytes_per_parameter() -> str:
     return markdown_table(head, rows)
 
 
-# A billion parameters without width or vocabulary: only weights, gradients and optimizer states count.
+# A billion parameters without width or vocabulary, so that only weights, gradients and optimizer count.
 UNIT = ModelShape(10**9, 0, 1, 0, 0, 1, 1, 0, 0, 1)
 
 
 def bytes_under_adapters() -> str:
-    """Return bytes per frozen and per adapter parameter, and both together on a recipe."""
+    """Return a table of bytes per frozen and per adapter parameter, and their total for a recipe."""
     rows = []
     for name, layout in (("LoRA, bf16 base", LORA), ("QLoRA, 4 bits", QLORA)):
         kind, shape = layout.precision, ADAPTED["qwen2.5-1.5b"]
@@ -169,7 +169,7 @@ def bytes_under_adapters() -> str:
 
 
 def memory_table() -> str:
-    """Return the peak memory of each recipe under each layout."""
+    """Return a table of the peak memory of each recipe under each layout."""
     layouts = {
         "ZeRO-2, 1 GPU": (SHAPES, Layout(zero_stage=2), load(1)),
         "ZeRO-1, 8": (SHAPES, Layout(zero_stage=1, num_gpus=8), load(8)),
@@ -188,9 +188,9 @@ def memory_table() -> str:
     return markdown_table(["recipe", *layouts], rows)
 
 
-LORA = Layout(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16: adapters are kept in float32
-QLORA = Layout(PURE_BF16, base_weights=2, layer_weights=NF4)  # and --load_in_4bit: adapters in bfloat16
-SMALL = load(1, per_device=2, rollout=32)  # for 24 GB
+LORA = Layout(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16; adapters are in float32
+QLORA = Layout(PURE_BF16, base_weights=2, layer_weights=NF4)  # with --load_in_4bit; adapters are in bfloat16
+SMALL = load(1, per_device=2, rollout=32)  # small batches, for 24 GB
 
 
 MACHINES = ((A10, 1), (A100, 1), (A100, 8))
@@ -232,7 +232,7 @@ def boost_hours(name: str, card: Card, num_gpus: int) -> float:
 
 
 def recipe_table() -> str:
-    """Return every recipe on three machines: layout, peak memory, seconds, hours, executor workers."""
+    """Return a table of every recipe on three machines: layout, memory, seconds, hours, executor workers."""
     rows = []
     for name in CONFIGS:
         for card, num_gpus in MACHINES:
@@ -260,7 +260,7 @@ def recipe_table() -> str:
 
 
 def rollout_table() -> str:
-    """Return what one update of the recipes samples, trains on and executes."""
+    """Return a table of the numbers of tokens, rows and programs in one update of the recipes."""
     row = PROMPTS_T[-1] + ANSWER
     rows = [
         (

@@ -17,8 +17,8 @@ class BoostConfig(TrainingOptions, SFTConfig):
     )
     eval_data: str | None = HfArg(
         default=None,
-        help="File of Boost rows to evaluate on. The checkpoint with the lowest loss on them is saved. By "
-        "default there is no evaluation, and the last weights are saved.",
+        help="File of Boost rows to evaluate on. The checkpoint with the lowest evaluation loss is saved. By "
+        "default there is no evaluation, and the final weights are saved.",
     )
     global_batch_size: int | None = HfArg(
         default=256, help="Rows per update over all devices; sets gradient_accumulation_steps."
@@ -28,7 +28,7 @@ class BoostConfig(TrainingOptions, SFTConfig):
     )
     max_length: int | None = HfArg(
         default=None,
-        help="Longest row in tokens. A longer row is an error and is never truncated. No limit by default.",
+        help="Longest row in tokens. A longer row is an error and is not truncated. No limit by default.",
     )
     learning_rate: float = HfArg(default=2e-5, help="Peak learning rate of AdamW.")
     max_steps: int = HfArg(default=1000, help="Number of updates.")

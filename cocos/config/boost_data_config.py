@@ -17,36 +17,35 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
     )
     train_data: str = HfArg(
         default="",
-        help="File of MBPP-format problems to attempt. Reference solutions serve as corrections where the "
-        "file has them.",
+        help="File of MBPP-format problems to attempt. Its reference solutions can serve as corrections.",
     )
     output: str = HfArg(
         default="",
-        help="File for the rows: JSON lines, or the README's JSON list if its name ends in .json.",
+        help="File for the rows: JSON lines, or one JSON list if its name ends in .json.",
     )
     num_samples: int = HfArg(default=2, help="Attempts per problem.")
     corrections: Literal["any", "reference", "own"] = HfArg(
         default="any",
-        help="Source of the correction of a wrong attempt. `reference`: the reference solution. `own`: a "
-        "program of the model that passes every test. `any`: the reference if it passes, otherwise the "
-        "model's.",
+        help="Source of the correction of a wrong attempt. `reference`: the reference solution, if it passes "
+        "every test. `own`: a program of the model that passes every test. `any`: the reference if it "
+        "passes, otherwise the model's program.",
     )
     num_corrections: int = HfArg(
         default=0,
-        help="Second turns sampled after each wrong attempt. Those that pass every test are corrections.",
+        help="Second turns per wrong attempt. Those that pass every test become corrections. 0: none.",
     )
     pairs_per_problem: int | None = HfArg(
         default=None, help="Largest number of attempts per problem that become rows. No limit by default."
     )
     keep_share: float | None = HfArg(
         default=None,
-        help="Share of second turns that keep a right attempt, in [0, 1]. Attempts of the more frequent kind "
-        "are dropped to reach it. By default none is dropped.",
+        help="Share of second turns that repeat a right attempt, in [0, 1]; the others correct a wrong one. "
+        "Attempts of the more frequent kind are dropped at random to reach it. By default none is dropped.",
     )
-    temperature: float = HfArg(default=0.9, help="Sampling temperature of the attempts; 0 decodes greedily.")
+    temperature: float = HfArg(default=0.9, help="Sampling temperature of both turns; 0 decodes greedily.")
     max_completion_length: int = HfArg(default=512, help="Largest number of new tokens per turn.")
     batch_size: int = HfArg(default=32, help="Problems per batch.")
-    seed: int = HfArg(default=42, help="Seed of the sampling and of the choice of rows.")
+    seed: int = HfArg(default=42, help="Seed of sampling and of the selection of rows.")
 
     def __post_init__(self) -> None:
         for name in ("model_name_or_path", "train_data", "output"):

@@ -12,7 +12,7 @@ from cocos.distributed import num_ranks
 from cocos.generation.vllm_offline import STOP_AT_DONE
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
-# TRL options that act on TRL's own rewards, advantages and generation, which CoCoSTrainer replaces.
+# TRL options for rewards, advantages and generation, which CoCoSTrainer replaces.
 WITHOUT_EFFECT = {
     "normalize_advantages": False,
     "reward_clip_range": None,
@@ -25,7 +25,7 @@ WITHOUT_EFFECT = {
 
 @dataclass
 class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
-    """Options of train.py: TRL's RLOOConfig with the paper's values, turns, rewards and credit."""
+    """Options of train.py: TRL's RLOOConfig with the paper's values, and options of turns and rewards."""
 
     train_data: str = HfArg(
         default="", help="File of MBPP-format problems to train on. Reference solutions are not used."
@@ -33,31 +33,34 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
     dev_data: str | None = HfArg(
         default=None,
         help="File of MBPP-format problems for greedy evaluation during training. The checkpoint with the "
-        "best accuracy in the last turn is saved. By default there is no evaluation, and the last weights "
+        "best accuracy in the last turn is saved. By default there is no evaluation, and the final weights "
         "are saved.",
     )
     credit: Literal["turn", "trajectory", "last"] = HfArg(
         default="trajectory",
-        help="Turns that are trained, and the return of each. `trajectory`: all turns, each with the "
-        "discounted sum of all improvements r_t - r_(t-1). `turn`: all turns, each with the discounted sum "
-        "of the rewards from this turn on. `last`: the last turn alone, after turns that a group shares (as "
-        "in the released code; --gamma has no effect).",
+        help="Turns that are trained, and their returns, where r_t is the reward of turn t and r_0 = 0. "
+        "`trajectory`: all turns, each with the sum of gamma^(T-t) * (r_t - r_(t-1)) over all turns. "
+        "`turn`: all turns, turn t with the sum of gamma^(s-t) * r_s over the turns s >= t. `last`: turn T "
+        "only, with the return of `trajectory`; a group shares the earlier turns, so --gamma has no effect "
+        "(as in the released code).",
     )
-    gamma: float = HfArg(default=0.5, aliases=["--weight"], help="Discount between turns, in [0, 1].")
+    gamma: float = HfArg(
+        default=0.5, aliases=["--weight"], help="Discount factor between turns, in [0, 1]; see --credit."
+    )
     improvement_bonus: float = HfArg(
         default=0.0,
-        help="Factor of r_t - r_(t-1), which is added to the return of each turn after the first. Only with "
-        "--credit turn. 0: no bonus.",
+        help="Coefficient of the bonus r_t - r_(t-1), which is added to the return of each turn after the "
+        "first. Only with --credit turn. 0: no bonus.",
     )
     turn_weights: list[float] | None = HfArg(
         default=None,
-        help="Weight of each turn's reward in the returns, one number per turn. Only with --credit turn. All "
-        "are 1 by default; `0 1` is SCoRe's stage I.",
+        help="Weight of each turn's reward in the returns, one number per turn. Only with --credit turn. By "
+        "default all are 1. SCoRe's stage I uses `0 1`.",
     )
     turn_betas: list[float] | None = HfArg(
         default=None,
-        help="KL coefficient of each turn, one number per turn; replaces --beta. `0.25 0.01` is SCoRe's "
-        "stage I.",
+        help="KL coefficient of each turn, one number per turn; replaces --beta. SCoRe's stage I uses "
+        "`0.25 0.01`.",
     )
     reward: Literal["fraction", "binary", "count"] = HfArg(
         default="fraction",
@@ -65,12 +68,12 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         "otherwise 0. `count`: number of tests that pass.",
     )
     num_generations: int = HfArg(
-        default=2, aliases=["--rloo_k"], help="Trajectories per problem (the group size k), 2 or more."
+        default=2, aliases=["--rloo_k"], help="Trajectories per problem (the group size), 2 or more."
     )
     rollout_batch_size: int = HfArg(
         default=64,
         aliases=["--local_rollout_forward_batch_size"],
-        help="Sequences per device in one forward pass of sampling and of the old log-probabilities.",
+        help="Sequences per device in one batch of sampling or of computing the old log-probabilities.",
     )
     global_batch_size: int | None = HfArg(
         default=128, help="Trajectories per update over all devices; sets gradient_accumulation_steps."
@@ -85,10 +88,10 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
     temperature: float = HfArg(default=0.9, help="Sampling temperature of the training rollouts.")
     disable_dropout: bool = HfArg(
         default=True,
-        help="Switch off dropout, LoRA's too. Dropout adds noise to the ratio of new to old probabilities.",
+        help="Turn off dropout, also LoRA's. It would add noise to the ratio of new to old probabilities.",
     )
     beta: float = HfArg(
-        default=0.01, help="Coefficient of the KL penalty. 0 saves the reference model and its forward pass."
+        default=0.01, help="Coefficient of the KL penalty. With 0, no reference model is loaded."
     )
     save_total_limit: int | None = HfArg(
         default=2, help="Number of checkpoints to keep. The best one is always kept."
@@ -102,7 +105,8 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
     )
     dead_batches: int = HfArg(
         default=10,
-        help="Warn after this many consecutive batches in which all returns of every group are equal.",
+        help="Warn after this many consecutive batches in which all returns of each group are equal, so that "
+        "every advantage is 0.",
     )
 
     def __post_init__(self) -> None:
@@ -118,8 +122,8 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         if self.credit == "last" and local_batch % self.num_generations:
             raise ValueError(
                 f"--credit last needs whole groups on a device: {local_batch} trajectories "
-                f"(--per_device_train_batch_size times accumulation) do not divide by --num_generations "
-                f"{self.num_generations}"
+                f"(--per_device_train_batch_size times accumulation) are not divisible by --num_generations "
+                f"{self.num_generations}; change one of them"
             )
         if self.use_vllm:
             sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
@@ -129,8 +133,8 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
     def max_executor_wait_s(self) -> float | None:
         """Longest time in seconds that a program may wait for a worker; None with a single rank.
 
-        Half of the time that the ranks wait for each other: a slow executor then ends the run with its own
-        error message and not with that of a communication timeout.
+        This is half of the communication timeout of the ranks. A slow executor thus ends the run with its
+        own error message before the communication times out.
         """
         return self.ddp_timeout / 2 if num_ranks() > 1 else None
 
@@ -144,7 +148,7 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         for name in ("turn_weights", "turn_betas"):
             values = getattr(self, name)
             if values is not None and (len(values) != self.num_turns or min(values) < 0):
-                raise ValueError(f"--{name} is {values}; give --num_turns numbers, 0 or more each")
+                raise ValueError(f"--{name} is {values}; give --num_turns numbers, each 0 or more")
 
     def _check_inherited_options(self) -> None:
         for name, neutral in UNTRUNCATED.items():
@@ -157,11 +161,11 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         for name, neutral in WITHOUT_EFFECT.items():
             if getattr(self, name) != neutral:
                 raise ValueError(
-                    f"--{name} has no effect here: --reward, --credit and --gamma decide about rewards and "
-                    f"advantages; leave it out"
+                    f"--{name} has no effect, because CoCoSTrainer replaces TRL's rewards, advantages and "
+                    "generation; leave it out"
                 )
         if self.sync_ref_model:
             raise ValueError(
-                "--sync_ref_model changes the reference model, which no checkpoint contains: a resumed run "
-                "would be another one; leave it out"
+                "--sync_ref_model changes the reference model, but checkpoints do not contain it, so a "
+                "resumed run would differ from an uninterrupted one; leave it out"
             )

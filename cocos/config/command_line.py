@@ -1,6 +1,6 @@
-"""The parser that reads an entry point's options from flags and a YAML file.
+"""Parser that reads an entry point's options from flags and a YAML file.
 
-Flags override the file. Every error is one line that names the option and the remedy.
+Flags override the file. Every error message names the option and the remedy in one line.
 """
 
 import argparse
@@ -25,7 +25,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
 
 
 class OptionParser(TrlParser):
-    """TrlParser that raises ValueError and checks the values of a config file as it checks flags."""
+    """TrlParser that raises ValueError and checks a config file as strictly as flags."""
 
     def _add_dataclass_arguments(self, dtype: type) -> None:
         """List this project's options before the hundreds of inherited ones in the help text."""
@@ -40,14 +40,14 @@ class OptionParser(TrlParser):
                 option.type = types[option.name]
                 self._parse_dataclass_field(ours if option.name in own_names else inherited, option)
         for action in self._actions:
-            if isinstance(action, argparse._StoreFalseAction):  # --no_OPTION has the help of --OPTION
+            if isinstance(action, argparse._StoreFalseAction):  # would repeat the help of --OPTION
                 action.help = f"Set --{action.dest} to false."
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see --help")
 
     def set_defaults_with_config(self, **kwargs: Any) -> list[str]:
-        """Check the keys and values of a config file against names, types and choices of the flags.
+        """Check the keys and values of a config file as if they were flags, then set them as defaults.
 
         argparse converts defaults only if they are strings and never checks their choices.
         """
@@ -89,7 +89,7 @@ def parse_options(config_type: type[Options], description: str, argv: list[str] 
     )
     parser.add_argument("--config", metavar="FILE.yaml", help="YAML file of options; flags override it.")
     argv = list(sys.argv[1:] if argv is None else argv)
-    # TrlParser looks for "--config" as an argument of its own and takes the next argument as the path.
+    # TrlParser understands "--config FILE" but not "--config=FILE".
     for number, argument in enumerate(argv):
         if argument.startswith("--config="):
             argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]

@@ -26,17 +26,17 @@ class GeneratorOptions:
     )
     api_key_env: str = HfArg(
         default="OPENAI_API_KEY",
-        help="Environment variable that holds the endpoint's key; a line of the file .env in the current "
-        "folder works too. Several keys, separated by commas, take turns. Keys are never written to a file "
-        "or a log.",
+        help="Environment variable with the endpoint's key. The file .env in the current folder may set it. "
+        "Several keys, separated by commas, are used in turn. Keys are never written to a file or a log.",
     )
     concurrency: int = HfArg(
         default=8, help="Requests that each process sends to the endpoint at the same time."
     )
     max_retries: int = HfArg(
         default=6,
-        help="Retries of a failed request to the endpoint. The pause before each doubles, or is the one that "
-        "the endpoint requests. After the last retry, the trajectory counts as an infrastructure failure.",
+        help="Retries of a failed request to the endpoint. The pause doubles with each retry, unless the "
+        "endpoint requests another one. If the last retry fails, the trajectory has an infrastructure "
+        "failure.",
     )
     request_timeout_s: float = HfArg(
         default=120.0, help="Time limit of one request to the endpoint, in seconds."
@@ -66,9 +66,9 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     )
     visible_tests: int | None = HfArg(
         default=None,
-        help="Number of tests that the model may see, the first ones of each problem. The other tests are "
-        "scored but appear in neither prompt nor feedback. By default all tests are visible that the file "
-        "does not mark as hidden.",
+        help="Make only the first N tests of each problem visible. The other tests are hidden: they are "
+        "scored but appear in neither prompt nor feedback. By default, only the tests that the file marks as "
+        "hidden are.",
     )
     batch_size: int = HfArg(
         default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
@@ -80,41 +80,42 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     )
     temperature: list[float] = HfArg(
         default_factory=lambda: [0.0],
-        help="Sampling temperature; 0 decodes greedily. Several values apply to turns 1, 2, ..., and the "
-        "last one to all later turns.",
+        help="Sampling temperature; 0 decodes greedily. Several values apply to turns 1, 2 and so on; the "
+        "last one also applies to all later turns.",
     )
     seed: int = HfArg(default=42, help="Seed of the sampling.")
     answers: list[str] = HfArg(
         default_factory=list,
-        help="Sources of answers that replace the model's first turns, in order. `references` and `buggy` "
-        "are the correct and the buggy programs of --test_data, one turn each; anything else is the path of "
-        "a samples.jsonl or another file of answers. No model is needed if they fill all turns.",
+        help="Sources of given answers for the first turns, in order; the model answers the remaining turns. "
+        "`references` and `buggy` are the correct and the buggy programs of --test_data and fill one turn "
+        "each. Any other value is the path of a samples.jsonl or another file of answers. No model is needed "
+        "if all turns are given.",
     )
     feedback: Feedback = HfArg(
         default="none",
         help="Feedback on the program before the next turn. `verdict`: how many visible tests pass. `error`: "
-        "also the first visible test that fails, with the expected and the actual value. Feedback comes from "
-        "an oracle, so its results are reported apart from those of `none`, which is self-correction.",
+        "also the first visible test that fails, with the expected and the actual value. Test results are "
+        "oracle feedback, so the report separates these runs from those of `none` (self-correction).",
     )
     feedback_chars: int = HfArg(
         default=300,
-        help="Largest number of characters that the feedback quotes from the test, and from its error, 20 or "
-        "more.",
+        help="Largest number of characters that --feedback error quotes from the test, and from its error "
+        "message; 20 or more.",
     )
     early_stop: bool = HfArg(
         default=False,
-        help="End a trajectory when its program passes the visible tests. Its last answer then counts in the "
-        "remaining turns. This uses an oracle too, so its results are reported apart.",
+        help="End a trajectory when its program passes the visible tests. That program then counts for the "
+        "remaining turns too. The report separates these runs too, because the tests are an oracle.",
     )
     on_repeat: OnRepeat = HfArg(
         default="keep",
-        help="Action when a program equals that of the previous turn: `keep` it, `resample` the turn once, "
-        "or `tell` the model so before its next turn.",
+        help="Action when a program equals that of the previous turn. `keep`: accept it. `resample`: sample "
+        "the turn once more. `tell`: say so in the prompt of the next turn.",
     )
     resume: bool = HfArg(
         default=False,
-        help="Continue the run in --output_dir if there is one. Trajectories that are missing or that met an "
-        "infrastructure failure are played.",
+        help="Continue the run in --output_dir if there is one: play the trajectories that are missing or "
+        "had an infrastructure failure.",
     )
     accept_changes: bool = HfArg(
         default=False,
@@ -137,7 +138,7 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
         self._check_sampling()
         self._check_feedback()
         if self.accept_changes and not self.resume:
-            raise ValueError("--accept_changes is for continuing a run; give --resume too")
+            raise ValueError("--accept_changes needs --resume; give both or neither")
 
     @property
     def rules(self) -> Rules:
@@ -153,13 +154,13 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
 
     @property
     def conditions(self) -> dict[str, object]:
-        """Options that every row and the metrics record: results compare only if these are equal."""
+        """Options that every row and the metrics record. Only results with equal ones are comparable."""
         names = ("protocol", "feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
         return {name: getattr(self, name) for name in names}
 
     def _check_endpoint(self) -> None:
         if self.base_url is not None and self.generator != "api":
-            raise ValueError("--base_url is an endpoint's; give --generator api with it")
+            raise ValueError("--base_url needs --generator api")
         if self.concurrency < 1 or self.max_retries < 0 or self.request_timeout_s <= 0:
             raise ValueError(
                 "--concurrency is 1 or more, --max_retries 0 or more, --request_timeout_s above 0"

@@ -18,25 +18,25 @@ class ExecutorOptions:
 
     executor_workers: int | None = HfArg(
         default=None,
-        help="Programs that this process runs at the same time. By default, its share of the machine's "
-        "processors.",
+        help="Programs that each process runs at the same time. By default, one per processor; the processes "
+        "of a machine share its processors.",
     )
     sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = HfArg(
         default="auto",
-        help="Isolation level of the programs. `auto` takes the strongest that this machine offers.",
+        help="Isolation level of the programs. `auto` selects the strongest that works on this machine.",
     )
     min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = HfArg(
         default=None,
-        help="Weakest isolation level to accept; below it the command stops with an error. By default "
-        "`seccomp` if --sandbox is `auto`, otherwise no minimum.",
+        help="Weakest isolation level to accept; if only a weaker one works, the command stops with an "
+        "error. By default `seccomp` if --sandbox is `auto`, otherwise no minimum.",
     )
     program_timeout_s: float = HfArg(
         default=10.0, help="Time limit of one program with all its tests, in seconds of wall-clock time."
     )
     max_infra_share: float = HfArg(
         default=0.05,
-        help="Stop with an error if a larger share of the completions gets no verdict because the executor "
-        "or the endpoint failed.",
+        help="Stop with an error if a larger share of the completions, in [0, 1], gets no verdict because "
+        "the executor or the endpoint failed.",
     )
 
 
@@ -46,12 +46,12 @@ class PromptOptions:
 
     protocol: str = HfArg(
         default="cocos",
-        help="Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat` "
-        "or `repair` for chat models.",
+        help="Prompt protocol. `cocos`: for Boost and CoCoS models. `cocos-fewshot`: for base models. "
+        "`chat`, `repair`: for chat models; `repair` asks to compare the program with the tests.",
     )
     few_shot_data: str | None = HfArg(
         default=None,
-        help="File of solved MBPP-format problems that --protocol cocos-fewshot shows before the first turn.",
+        help="File of solved MBPP-format problems, the few-shot examples of --protocol cocos-fewshot.",
     )
     num_turns: int = HfArg(default=2, help="Turns per problem (T), 1 or more.")
 
@@ -59,15 +59,14 @@ class PromptOptions:
 def check_prompt_options(options: PromptOptions) -> None:
     """Raise ValueError if the number of turns is below 1."""
     if options.num_turns < 1:
-        raise ValueError(f"--num_turns is {options.num_turns}; a trajectory has at least 1 turn")
+        raise ValueError(f"--num_turns is {options.num_turns}; give 1 or more")
 
 
 def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> Executor:
     """Start the executor that the options describe; the caller closes it.
 
     Args:
-        options: Isolation level, number of workers and limits. By default, the ranks of a machine share its
-            processors.
+        options: Isolation level, number of workers and limits.
         max_wait_s: Longest time that a program may wait for a worker, in seconds; None: no limit.
 
     """

@@ -1,6 +1,6 @@
 """Inputs of a training run that are loaded before its model: problems, prompt protocol and tokenizer.
 
-Training and its dry run share them, so that a dry run finds every error in them.
+A dry run loads them too, so it finds every error in them.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
-"""Estimates of what a run would do and need, before its weights are loaded.
+"""Estimates of a run's memory, updates and seconds, made before its weights are loaded.
 
-`shapes` describes model, layout and workload; `memory` and `schedule` compute bytes, updates and seconds from
-them (standard library only). `run_shapes` derives the shapes from options and a model's configuration, and
-`token_lengths` those of the data. `dry_run` is the report behind --dry_run.
+`shapes` describes model, layout and workload. From these, `memory` and `schedule` compute bytes, updates and
+seconds (standard library only). `run_shapes` derives the shapes from the options and the model's
+configuration, and `token_lengths` measures the data. `dry_run` writes the report of --dry_run.
 """

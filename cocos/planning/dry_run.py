@@ -1,9 +1,9 @@
-"""Report of --dry_run: the first prompts, number of updates, estimated memory and seconds, and warnings.
+"""Report of train.py --dry_run: first prompts, number of updates, estimated memory and seconds, warnings.
 
     python train.py --config configs/cocos_qwen2.5-1.5b.yaml --output_dir OUT --dry_run
 
-The model exists on the meta device only, so a 7B model takes seconds on a laptop. The first problem is played
-through the turn loop of training, with its reference as every answer, and its programs are executed.
+The model is created on the meta device, so a 7B model takes seconds on a laptop. The first problem is played
+through the turn loop of training. Its reference is the answer of every turn, and the executor runs it.
 """
 
 import math
@@ -36,10 +36,10 @@ PLACEHOLDER = "def solution(*args):\n    return None"  # the answer to a problem
 
 
 def dry_run(args: CoCoSConfig, inputs: TrainingInputs) -> str:
-    """Check a run as far as it goes without weights, and return the report.
+    """Check a run without loading weights, and return the report.
 
     Raises:
-        ValueError: Model, adapter or prompts would stop the run before its first update.
+        ValueError: The model or the adapter cannot be created, or the prompts cannot be tokenized.
         ExecutorError: The executor's self-test fails.
 
     """
@@ -79,7 +79,7 @@ def _data_text(problems: Sequence[Problem], dev_problems: Sequence[Problem], len
     visible = sum(len(problem.test_list) for problem in problems)
     scored = sum(len(problem.scored_tests) for problem in problems)
     return (
-        f"data: {len(problems)} problems, {len(dev_problems)} for dev; {visible} tests shown, "
+        f"data: {len(problems)} problems, {len(dev_problems)} for dev; {visible} visible tests, "
         f"{scored - visible} hidden\n"
         f"tokens: first prompt {lengths.median_prompt} (median), {lengths.longest_prompt} (longest, task "
         f"{lengths.longest_task}), instruction {lengths.instruction}, longest reference {lengths.reference}"
@@ -115,7 +115,7 @@ def _updates_text(args: CoCoSConfig, schedule: Schedule) -> str:
 def _seconds_text(
     args: CoCoSConfig, shape: ModelShape, layout: Layout, schedule: Schedule, prompts_T: list[int]
 ) -> str:
-    lines = ["seconds per update, estimated for cards from their data sheets (docs/scaling.md)"]
+    lines = ["seconds per update, estimated from the cards' data sheets (docs/scaling.md)"]
     local_trajectories = schedule.trajectories / layout.num_gpus
     for card in (A10, A100):
         seconds = seconds_per_update(

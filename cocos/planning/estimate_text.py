@@ -11,7 +11,7 @@ SHARDING = ("nothing sharded", "ZeRO stage 1", "ZeRO stage 2", "ZeRO stage 3 or 
 
 
 def model_text(name: str | None, shape: ModelShape, layout: Layout) -> str:
-    """Return the model's size, and the bytes that each trained parameter takes."""
+    """Return the model's size, and the bytes per trained parameter."""
     adapter = f", {shape.adapter_parameters:,} of adapters are trained" if shape.adapter_parameters else ""
     precision = layout.precision
     return (
@@ -23,14 +23,14 @@ def model_text(name: str | None, shape: ModelShape, layout: Layout) -> str:
 
 
 def memory_text(shape: ModelShape, layout: Layout, workload: Workload) -> str:
-    """Return a table with the memory of every phase, and whether it fits this machine's GPU."""
+    """Return a table of the memory of every phase, and its peak compared with this machine's GPU, if any."""
     memory = phases(shape, layout, workload)
     needed = peak(memory)
     verdict = f"needs {gib(needed)} GiB per GPU"
     if torch.cuda.is_available():
         available = torch.cuda.get_device_properties(0).total_memory
         room = "fits" if fits(needed, available / GIB) else "does NOT fit"
-        verdict += f", {room} into this GPU's {gib(available)}"
+        verdict += f", {room} in this GPU's {gib(available)} GiB"
     return "\n".join(
         [
             f"memory, estimated for rows of {workload.prompt + workload.answer} tokens, the longest possible",

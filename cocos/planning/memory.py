@@ -2,13 +2,13 @@
 
 Model states follow ZeRO (arXiv 1910.02054, sec. 3.1 and 5): P parameters trained with AdamW in bfloat16 need
 2 P (weights) + 2 P (gradients) + 12 P (float32 copy 4, two moments 8) bytes. N GPUs share the last term under
-stage 1, the gradients too under stage 2, the weights too under stage 3. While it steps, DeepSpeed adds a
-float32 copy of its share of the gradients: 4 P / N. Worked example without that copy, P = 1e9 and N = 8:
+stage 1, the gradients too under stage 2, the weights too under stage 3. During the optimizer step, DeepSpeed
+adds a float32 copy of a GPU's share of the gradients: 4 P / N. Example without that copy, P = 1e9 and N = 8:
 stage 1 needs 2 + 2 + 12 / 8 = 5.5 GB, stage 2 needs 2 + 14 / 8 = 3.75 GB, stage 3 needs 16 / 8 = 2 GB.
 
-Standard library only; knows neither options nor models. Sizes are bytes on one GPU. They are estimates, not
-measurements, and meant to be right within a fifth. Fragmentation, communication buckets and batches that are
-padded further than assumed are not counted.
+Standard library only; does not know options or models. Sizes are bytes on one GPU. They are estimates, not
+measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's communication buckets and padding
+beyond the assumed lengths are not counted.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from cocos.planning.shapes import GIB, Layout, ModelShape, Workload
 
 OVERHEAD = 1.5 * GIB  # CUDA context, workspaces of cuBLAS and NCCL: assumed
-USABLE = 0.95  # share of a card that a run can fill before allocations fail: assumed
+USABLE = 0.95  # share of a card's memory that a run can use: assumed
 HEAD_TILE_TOKENS, HEAD_TILE_VOCAB = 4096, 32768  # trl 1.16 computes logits in tiles of this size
 
 
@@ -33,16 +33,16 @@ class Memory(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All parts, and what CUDA itself takes."""
+        """Sum of all parts and of CUDA's overhead."""
         return sum(self) + OVERHEAD
 
 
 def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, Memory]:
-    """Return the memory of each phase of an update; the run needs that of the largest.
+    """Return the memory of each phase of an update. The run needs that of the largest phase.
 
     Returns:
         Memory of `rollout` (sampling), `scoring` (old and reference log-probabilities), `update` (forward and
-        backward pass) and `step` (optimizer step); the first two are missing in a run without sampling.
+        backward pass) and `step` (optimizer step). A run without sampling has only the last two.
 
     """
     weights, optimizer = weight_bytes(shape, layout), optimizer_bytes(shape, layout)
@@ -75,7 +75,7 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
 
 
 def peak(memory: dict[str, Memory]) -> float:
-    """Return the bytes of the phase that needs most."""
+    """Return the bytes of the largest phase."""
     return max(phase.total for phase in memory.values())
 
 
@@ -85,9 +85,9 @@ def fits(needed: float, card_gib: float) -> bool:
 
 
 def weight_bytes(shape: ModelShape, layout: Layout) -> float:
-    """Return the bytes of the policy: trained parameters, and under an adapter the frozen base.
+    """Return the bytes of the policy's weights: trained parameters, and the frozen base under an adapter.
 
-    Under stage 3, the module that computes is whole on every GPU; see `_whole_module_bytes`.
+    Under stage 3 they include the module that every GPU gathers to compute it; see `_whole_module_bytes`.
     """
     weights = shape.trained * layout.precision.weights
     if shape.adapter_parameters:
@@ -98,7 +98,7 @@ def weight_bytes(shape: ModelShape, layout: Layout) -> float:
 
 
 def gathered_bytes(shape: ModelShape, layout: Layout) -> float:
-    """Return what stage 3 adds while it samples: the other GPUs' shares of the weights."""
+    """Return the bytes that sampling adds under stage 3: the other GPUs' shares of the weights."""
     share = weight_bytes(shape, layout) - _whole_module_bytes(shape, layout)
     return share * (layout.num_gpus - 1) if layout.zero_stage >= 3 else 0.0
 
@@ -106,7 +106,7 @@ def gathered_bytes(shape: ModelShape, layout: Layout) -> float:
 def gradient_bytes(shape: ModelShape, layout: Layout) -> float:
     """Return the bytes of the gradients.
 
-    DistributedDataParallel (several GPUs, no ZeRO) holds them twice, the second time in its buckets.
+    DistributedDataParallel (several GPUs, no ZeRO) keeps a second copy in its communication buckets.
 
     Example: 1e9 parameters in float32 on 2 GPUs without ZeRO take 4 GB and 4 GB of buckets.
     """
@@ -125,7 +125,7 @@ def optimizer_bytes(shape: ModelShape, layout: Layout) -> float:
 def reference_bytes(shape: ModelShape, layout: Layout) -> float:
     """Return the bytes of the reference model.
 
-    They are 0 without a KL penalty, and under an adapter: its base is the reference.
+    They are 0 without a KL penalty. They are also 0 under an adapter, whose base serves as the reference.
     """
     if not layout.has_reference or shape.adapter_parameters:
         return 0.0
@@ -191,8 +191,8 @@ def _head_tile_bytes(shape: ModelShape, layout: Layout, tokens: int) -> float:
 def _whole_module_bytes(shape: ModelShape, layout: Layout) -> float:
     """Return the bytes of the largest module under stage 3, else 0.
 
-    It is whole twice in bfloat16, as itself and as the next module: 4 bytes per parameter. DeepSpeed's own
-    estimator assumes the same.
+    Every GPU gathers the current and the next module in bfloat16: 4 bytes per parameter, as in DeepSpeed's
+    estimator.
     """
     if layout.zero_stage < 3:
         return 0.0

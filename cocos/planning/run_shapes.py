@@ -22,14 +22,14 @@ def model_shape(
 ) -> ModelShape:
     """Return the shape of a checkpoint's model, counted on a model without storage.
 
-    Do not train in this process afterwards: it switches off ZeRO-3, which would divide this model too.
+    This turns off ZeRO-3, which would shard this model too. Do not train in this process afterwards.
     """
     unset_hf_deepspeed_config()
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
         parameters = model.num_parameters()
         module_lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
-        # Architectures name their list of decoder layers differently; it is always the largest list.
+        # The name of the list of decoder layers depends on the architecture. It is always the largest list.
         layers = max(module_lists, key=lambda module: sum(p.numel() for p in module.parameters()))
         layer_parameters = sum(p.numel() for p in layers[0].parameters())
         adapter = get_peft_model(model, peft_config).get_nb_trainable_parameters()[0] if peft_config else 0
@@ -51,7 +51,7 @@ def model_shape(
 
 
 def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_reference: bool) -> Layout:
-    """Return the precision and sharding that a run's options lead to; offloading to the CPU is ignored."""
+    """Return the precision and sharding that follow from a run's options; CPU offloading is ignored."""
     is_half = bool(args.bf16 or args.fp16)
     dtype = str(config.dtype if args.dtype in ("auto", None) else args.dtype)
     plugin = args.deepspeed_plugin
@@ -76,7 +76,7 @@ def _precision(
 ) -> Precision:
     if args.deepspeed_plugin is not None:
         return shapes.ZERO_BF16 if is_half else shapes.ZERO_FLOAT32
-    if args.use_peft:  # adapters are float32, but bfloat16 beside a 4-bit base
+    if args.use_peft:  # adapters are in float32, or in bfloat16 if the base has 4 bits
         return shapes.PURE_BF16 if args.load_in_4bit else shapes.FLOAT32
     if is_stored_half:
         return shapes.PURE_BF16
@@ -84,7 +84,7 @@ def _precision(
 
 
 def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
-    """Return what one update of this run consists of."""
+    """Return the sizes of one update of this run."""
     return Schedule(
         problems=num_problems,
         trajectories=args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,

@@ -1,4 +1,4 @@
-"""Warnings about options with which a run would fail or learn nothing."""
+"""Warnings about options that would make a run fail, learn nothing, or differ from the estimate."""
 
 from transformers import PretrainedConfig
 
@@ -25,11 +25,11 @@ def run_warnings(
         args: The run's options.
         config: The model's configuration.
         shape: The model's sizes.
-        schedule: What one update consists of.
+        schedule: Sizes of one update.
         lengths: Lengths of the data in tokens.
-        prompts_T: Tokens before each turn's answer, at most.
+        prompts_T: Largest number of tokens before each turn's answer.
         num_tokens: Size of the tokenizer's vocabulary.
-        trajectory: The first problem, played with its reference as every answer.
+        trajectory: The first problem, played with its reference as the answer of every turn.
 
     """
     return [
@@ -46,7 +46,7 @@ def _batch_warnings(schedule: Schedule) -> list[str]:
         return []
     return [
         f"{schedule.problems} problems are fewer than the {schedule.problems_per_rollout} that are sampled "
-        f"together, so there would be no update; lower --global_batch_size or raise --num_generations"
+        "together, so there would be no update; lower --global_batch_size or raise --num_generations"
     ]
 
 
@@ -58,12 +58,12 @@ def _length_warnings(
     if longest > shape.context:
         warnings.append(
             f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
-            f"{shape.context}: lower --max_completion_length, or leave out task {lengths.longest_task}"
+            f"{shape.context}; lower --max_completion_length, or leave out task {lengths.longest_task}"
         )
     if lengths.reference > args.max_completion_length:
         warnings.append(
             f"a reference takes {lengths.reference} tokens, more than --max_completion_length "
-            f"{args.max_completion_length}: such answers would be cut off"
+            f"{args.max_completion_length}; such answers would be truncated"
         )
     return warnings
 
@@ -72,7 +72,7 @@ def _vocabulary_warnings(config: PretrainedConfig, num_tokens: int) -> list[str]
     vocab = config.get_text_config().vocab_size
     if num_tokens <= vocab:
         return []
-    return [f"the tokenizer has {num_tokens} tokens, the model {vocab}: higher token ids would fail"]
+    return [f"the tokenizer has {num_tokens} tokens, but the model only {vocab}; higher token ids would fail"]
 
 
 def _reference_warnings(trajectory: Trajectory) -> list[str]:
@@ -88,6 +88,6 @@ def _engine_warnings(args: CoCoSConfig) -> list[str]:
     if not args.use_vllm and not args.use_transformers_continuous_batching:
         return []
     return [
-        "memory and seconds of the rollout are those of transformers' generate: the chosen engine reserves "
-        "its own share of the GPU for its cache, and samples faster"
+        "memory and seconds of the rollout are estimated for transformers' generate; the chosen engine "
+        "samples faster and reserves its own share of the GPU for its cache"
     ]

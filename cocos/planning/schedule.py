@@ -1,6 +1,6 @@
-"""Estimate of a run's length: updates, passes over the data, seconds, and processors for its programs.
+"""Estimate of a run's duration: updates, passes over the data, seconds, and processors for its programs.
 
-Computed from a few named assumptions. Standard library only; `memory.py` is the other half of the estimate.
+The assumptions are the constants below. Standard library only; `memory.py` estimates the memory.
 """
 
 import math
@@ -10,20 +10,20 @@ from typing import NamedTuple
 from cocos.planning.memory import cache_bytes, weight_bytes
 from cocos.planning.shapes import Layout, ModelShape
 
-LAUNCH_S = 1e-3  # seconds per decoder layer and sampled token for launching kernels, any batch size: assumed
+LAUNCH_S = 1e-3  # seconds to launch a decoder layer's kernels for one token of every sequence: assumed
 UTILISATION = 0.35  # share of a card's peak that large matrix products reach: assumed
 PROGRAMS_PER_CORE_S = 640  # docs/executor.md: 1,281 programs/s with two workers at level namespaces
-TIMEOUT_SHARE = 0.02  # share of programs that reach their time limit, which dominates the cost: assumed
+TIMEOUT_SHARE = 0.02  # share of programs that reach their time limit: assumed
 
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU as its data sheet describes it.
+    """Data-sheet values of a GPU.
 
     Attributes:
         name: Name in reports.
         memory_gib: Memory in GiB.
-        tflops: Peak of dense bfloat16 products in TFLOP/s.
+        tflops: Peak rate of dense bfloat16 matrix products in TFLOP/s.
         tb_s: Memory bandwidth in TB/s.
 
     """
@@ -40,16 +40,16 @@ A100 = Card("A100, 80 GB", 80, 312, 2.0)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Contents of one update, over all GPUs.
+    """Sizes of one update, over all GPUs.
 
     Attributes:
         problems: Problems in the training file.
         trajectories: Trajectories per update.
-        group: Trajectories per problem, k.
+        group: Trajectories per problem (the group size).
         turns: Turns per trajectory, T.
         trained_turns: Rows of the loss per trajectory, K.
-        problems_per_rollout: Problems that are sampled together.
-        updates_per_rollout: Updates from the trajectories that are sampled together.
+        problems_per_rollout: Problems per rollout, that is, sampled together.
+        updates_per_rollout: Updates from the trajectories of one rollout.
 
     """
 
@@ -75,13 +75,13 @@ class Schedule:
     def updates_per_pass(self) -> int:
         """Updates in one pass over the problems.
 
-        Problems that do not fill a rollout are skipped, so it is 0 if there are fewer than one rollout needs.
+        Remaining problems that do not fill a rollout are skipped. It is 0 if no rollout can be filled.
         """
         return self.problems // self.problems_per_rollout * self.updates_per_rollout
 
 
 def prompt_lengths(first: int, answer: int, instruction: int, turns: int) -> list[int]:
-    """Return the tokens before the answer of each turn if every answer has `answer` tokens.
+    """Return the number of tokens before each turn's answer if every answer has `answer` tokens.
 
     Example: a first prompt of 100, answers of 50 and an instruction of 10 give 100, 160, 220.
     """
@@ -114,15 +114,15 @@ def seconds_per_update(
 
     Each batch of `rollout_rows` takes `answer` steps per turn. A step takes the time of launching its
     kernels, or of reading weights and cache once, whichever is longer. All other time is arithmetic with P
-    parameters: 2 P operations per token of the transcripts, 2 P per token of each row under the policy and
-    again under the reference, and `training_seconds`.
+    parameters. Prefill takes 2 P operations per token of the prompts. Scoring takes 2 P per token of each row
+    for the policy, and as many for the reference. The update takes `training_seconds`.
 
     Args:
         shape: Sizes of the model.
         layout: Precision and sharding.
-        schedule: What the update consists of.
+        schedule: Sizes of the update.
         card: The GPU.
-        prompts_T: Tokens before each turn's answer, padding included.
+        prompts_T: Tokens before each turn's answer, including padding.
         answer: Tokens of each answer.
         rollout_rows: Sequences that one GPU samples together.
 
@@ -150,8 +150,8 @@ def seconds_per_update(
 def training_seconds(shape: ModelShape, layout: Layout, card: Card, tokens: float) -> float:
     """Estimate the seconds of a forward and backward pass over `tokens` tokens on one GPU.
 
-    Operations per token with P parameters: 2 P forward, 4 P backward (2 P under an adapter, whose base has no
-    gradients), and 2 P to repeat the forward pass under activation checkpointing.
+    Operations per token with P parameters: 2 P forward, 4 P backward (2 P under an adapter, because its base
+    has no weight gradients), and 2 P to repeat the forward pass under activation checkpointing.
     """
     backward = 2 if shape.adapter_parameters else 4
     passes = 2 + backward + 2 * layout.checkpoints_activations
@@ -171,7 +171,7 @@ def executor_cores(
 ) -> int:
     """Return the workers (one processor each) that finish a turn's programs while another turn is sampled.
 
-    Example: 64 programs in 14 s, 2 % of them endless and stopped after 10 s, take 64 * (1 / 640 + 0.02 * 10)
+    Example: 64 programs in 14 s, 2 % of them stopped at a time limit of 10 s, take 64 * (1 / 640 + 0.02 * 10)
     = 12.9 processor seconds, so 1 worker is enough.
 
     Args:
@@ -179,7 +179,7 @@ def executor_cores(
         seconds: Duration of the sampling of one turn.
         timeout_s: Time limit of a program.
         timeout_share: Share of the programs that reach the limit.
-        per_core_s: Programs per second and processor, without those that reach the limit.
+        per_core_s: Programs per second and processor, not counting those that reach the limit.
 
     """
     work_s = programs * (1 / per_core_s + timeout_share * timeout_s)

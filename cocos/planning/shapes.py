@@ -22,7 +22,7 @@ class ModelShape:
         kv_heads: Heads of keys and values.
         head_dim: Width of one head.
         vocab: Rows of the embedding.
-        context: Longest transcript in tokens that the model supports.
+        context: Longest sequence that the model supports, in tokens.
         adapter_parameters: Parameters that LoRA adds; 0: every parameter is trained.
 
     """
@@ -82,12 +82,13 @@ class Layout:
 
     Attributes:
         precision: Precision of the trained parameters.
-        zero_stage: ZeRO stage. 0: every GPU holds everything; 3 also stands for FSDP's full shard.
+        zero_stage: ZeRO stage. 0: nothing is sharded. 3 also stands for FSDP's full shard.
         num_gpus: GPUs of all machines, N.
         base_weights: Bytes per frozen parameter under an adapter.
-        layer_weights: The same in quantized decoder layers (QLoRA): `NF4`, or 1 for 8 bits. None: as
-            `base_weights`.
-        has_reference: The KL penalty needs a reference model. Under an adapter, the base serves as one.
+        layer_weights: Bytes per frozen parameter in quantized decoder layers (QLoRA): `NF4`, or 1 for 8
+            bits. None: the layers are not quantized.
+        has_reference: The run has a KL penalty, which needs a reference model. Under an adapter, the base
+            serves as one.
         checkpoints_activations: Only the input of each layer is kept for the backward pass.
         compute: Bytes per activation.
 
@@ -103,7 +104,7 @@ class Layout:
     compute: int = 2
 
     def share(self, stage: int) -> float:
-        """Return a GPU's share of what this ZeRO stage divides: 1 / N from that stage on, else 1."""
+        """Return a GPU's share of the states that ZeRO divides from `stage` on: 1 / N or, below it, 1."""
         return 1 / self.num_gpus if self.zero_stage >= stage else 1.0
 
 
@@ -115,7 +116,7 @@ class Workload:
         rollout_rows: Sequences sampled together; 0: a run without sampling.
         scoring_rows: Rows in a forward pass of the policy or the reference.
         update_rows: Rows in a forward and backward pass.
-        prompt: Longest transcript before an answer, in tokens.
+        prompt: Longest prompt of any turn, in tokens.
         answer: Longest answer, in tokens.
 
     """

@@ -12,7 +12,7 @@ from cocos.prompts import PromptProtocol, answer
 
 
 class FixedAnswerGenerator(TokenTranscripts):
-    """Generator that gives the same program as every answer, in the model's own tokens."""
+    """Generator that answers every prompt with the same program, in the model's tokens."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, code: str):
         super().__init__(tokenizer, {tokenizer.eos_token_id})
@@ -36,7 +36,7 @@ class TokenLengths:
         longest_prompt: Longest first prompt.
         longest_task: Id of the problem with the longest first prompt.
         median_prompt: Median of the first prompts.
-        instruction: Message between two turns.
+        instruction: The instruction between two turns.
         reference: Longest reference solution with [DONE]; 0 if no problem has one.
 
     """

@@ -2,10 +2,10 @@
 
     python scripts/bench/executor.py --data data/public/raw/mbpp.jsonl --output_file build/executor.json
 
-Rates depend on the machine, so every round also measures two rates to compare with. The first is that of
-empty forks: as many processes as there are workers fork at once, with or without the modules of the zygote.
-The second is that of one fresh `python -I` per program. All figures are medians over the rounds. Programs
-that take longer than 0.5 s are left out: they would measure themselves and not the executor.
+Rates depend on the machine, so every round also measures two baselines. The first is the rate of empty
+forks: one process per worker forks children that exit at once, with or without the zygote's modules loaded.
+The second is the rate with a fresh `python -I` per program. All figures are medians over the rounds. Programs
+that take longer than 0.5 s are left out, because their own time would hide that of the executor.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from cocos.executor.sandboxes.levels import LEVELS
 from cocos.problems import load_problems
 
 FORKS = 3000
-FRESH_PROGRAMS = 150  # programs that run with one `python -I` each: enough for a rate, and still quick
+FRESH_PROGRAMS = 150  # programs that run with one `python -I` each
 SLOW_S = 0.5
 EMPTY_FORKS = f"""
 import gc, os, sys, time
@@ -46,11 +46,11 @@ print({FORKS} / (time.perf_counter() - started))
 
 
 def empty_fork_rate(num_workers: int, preload: bool) -> float:
-    """Return the forks per second of `num_workers` processes at the same time; each child only exits.
+    """Return the forks per second of `num_workers` simultaneous processes whose children exit at once.
 
     Args:
         num_workers: Processes that fork.
-        preload: Load the modules of the executor's zygote first. A larger process takes longer to fork.
+        preload: Load the zygote's modules first. A larger process takes longer to fork.
 
     """
     command = [INTERPRETER, *FLAGS, "-c", EMPTY_FORKS.format(preload=preload)]
@@ -102,7 +102,7 @@ def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict
         rates: dict[str, list[float]] = {}
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(rounds):
-                # One of each per round, so that a change of the machine's load affects all of them.
+                # Measure all rates in each round, so that a change of the machine's load affects all of them.
                 rates.setdefault("empty_fork", []).append(empty_fork_rate(num_workers, preload=True))
                 rates.setdefault("empty_fork_bare", []).append(empty_fork_rate(num_workers, preload=False))
                 fresh = fresh_interpreter_rate(programs[:FRESH_PROGRAMS], num_workers, folder)

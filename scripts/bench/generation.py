@@ -2,9 +2,9 @@
 
     python scripts/bench/generation.py --output_file build/generation.json
 
-Both decode greedily in batches of the same problems and must generate the same ids. No program is executed,
-because that would take equally long in both. The two alternate for some rounds and medians are reported, so
-that a change of the machine's load affects both.
+Both decode greedily in batches of the same problems and should generate the same ids; the report counts the
+trajectories that differ. No program is executed, because that would take the same time in both. The two
+alternate over the rounds, so that a change of the machine's load affects both. Medians are reported.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from cocos.prompts import DONE, PromptProtocol, protocol
 
 
 class PlainGenerator(TokenTranscripts):
-    """Generator as a short script would write it: pad a batch, call `model.generate`, cut the completions."""
+    """Generator of a short script: pads a batch, calls `model.generate`, and truncates the completions."""
 
     def __init__(self, model: PreTrainedModel, tokenizer, max_completion_length: int):
         super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--model_name_or_path", default="data/toy/base")
     parser.add_argument("--data", nargs="+", default=["data/toy/test.jsonl", "data/toy/dev.jsonl"])
     parser.add_argument(
-        "--num_problems", type=int, default=500, help="taken from the start again if the files have fewer"
+        "--num_problems", type=int, default=500, help="problems to answer; repeated if the files have fewer"
     )
     parser.add_argument("--num_turns", type=int, default=2)
     parser.add_argument("--batch_size", type=int, default=32)

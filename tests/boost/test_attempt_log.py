@@ -25,5 +25,5 @@ def test_a_log_continues_after_its_last_complete_batch_and_rejects_other_options
     with pytest.raises(DataError, match="was made with seed 1, not 2; remove it or choose another --output"):
         AttemptLog(path, made_with | {"seed": 2})
     path.write_text("[]\n")
-    with pytest.raises(DataError, match="no log of attempts"):
+    with pytest.raises(DataError, match="not a log of attempts"):
         AttemptLog(path, made_with)

@@ -141,7 +141,7 @@ def test_a_row_has_the_same_ids_as_the_turn_loop(problem, executor, name):
         assert trained_ids(features) == list(turn.completion.token_ids)
         assert features["input_ids"].count(BOS) == 1 and features["input_ids"][0] == BOS
     whole = generator.encode(generator.decode(turns[1].prompt_ids), is_start=True)
-    assert whole != list(turns[1].prompt_ids)  # otherwise this test would prove nothing
+    assert whole != list(turns[1].prompt_ids)  # so the pieces matter
 
 
 def test_a_row_has_the_same_ids_as_the_turn_loop_with_a_real_tokenizer(problem, executor, tokenizer, encode):
@@ -173,7 +173,8 @@ def test_a_row_that_is_too_long_is_an_error_and_never_truncated(encode):
     length = len(tokenize(row, encode)["input_ids"])
     assert len(tokenize(row, encode, max_length=length)["input_ids"]) == length
     with pytest.raises(
-        DataError, match=f"{length} tokens, more than --max_length {length - 1}; raise it or drop"
+        DataError,
+        match=f"{length} tokens, more than --max_length {length - 1}; raise it or drop the row",
     ):
         tokenize(row, encode, max_length=length - 1)
 
@@ -195,7 +196,7 @@ BAD_ROWS = [
     (
         "an empty completion",
         {"prompt": "p", "completion": " \n"},
-        "'completion' is empty; there is nothing to learn",
+        "'completion' is empty; remove the row",
     ),
 ]
 
@@ -210,7 +211,7 @@ def test_the_error_of_a_malformed_row_names_file_line_and_reason(tmp_path, row, 
 
 
 def test_a_file_without_rows_or_without_json_is_an_error(tmp_path):
-    for content, words in [("[]", "no rows in it; make some with"), ('[{"prompt":', "not valid JSON")]:
+    for content, words in [("[]", "the file has no rows; make some with"), ('[{"prompt":', "not valid JSON")]:
         path = tmp_path / "rows.json"
         path.write_text(content)
         with pytest.raises(DataError, match=words):

@@ -24,9 +24,9 @@ def test_a_continued_run_writes_what_an_uninterrupted_run_writes(problems_file, 
     whole, log = (tmp_path / "rows.json").read_bytes(), tmp_path / "rows.json.attempts.jsonl"
     attempts = log.read_bytes()
     rows = json.loads(whole)
-    # In the README's format, prompts end with the marker.
+    # In a .json file, prompts end with the marker.
     assert {row["prompt"].rsplit("\n", 1)[-1] for row in rows} == {"[BEGIN]", "[CORRECT]"}
-    # An interrupted log: the header, the first of three batches, and a torn line.
+    # An interrupted log: the header, the first of three batches, and an incomplete line.
     log.write_bytes(b"\n".join(attempts.split(b"\n")[:2]) + b"\n[{")
     (tmp_path / "rows.json").unlink()
     succeed(*make(problems_file, tmp_path / "rows.json", *words))

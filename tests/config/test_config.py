@@ -53,7 +53,7 @@ def write_config(tmp_path, text: str) -> Path:
         (CoCoSConfig, "--global_batch_size", 64, "gradient_accumulation_steps", 16),  # 64 / 4 per device
         (CoCoSConfig, "--per_device_train_batch_size", 8, "gradient_accumulation_steps", 16),  # 128 / 8
         (CoCoSConfig, "--learning_rate", 3e-6, "learning_rate", 3e-6),
-        (CoCoSConfig, "--num_train_epochs", 3, "max_steps", -1),  # for TRL: as many as the epochs take
+        (CoCoSConfig, "--num_train_epochs", 3, "max_steps", -1),  # TRL: the epochs decide
         (BoostConfig, "--wandb_run_name", "first", "run_name", "first"),
         (BoostConfig, "--global_batch_size", 64, "gradient_accumulation_steps", 64),  # 64 / 1 per device
         (BoostConfig, "--weight_decay", 0.1, "weight_decay", 0.1),
@@ -65,7 +65,7 @@ def write_config(tmp_path, text: str) -> Path:
     ],
 )
 def test_a_flag_of_the_reference_commands_has_its_effect(config_type, flag, value, name, expected):
-    assert getattr(options(config_type), name) != expected  # the default would prove nothing
+    assert getattr(options(config_type), name) != expected  # so that the flag makes a difference
     assert getattr(options(config_type, flag, value), name) == expected
 
 
@@ -131,7 +131,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
     assert (args.model_name_or_path, args.test_data, args.output_dir) == ("m", "t.jsonl", "out")
 
 
-# -- errors: one line each, with what is wrong and what to do --
+# -- errors --
 
 
 @pytest.mark.parametrize(
@@ -148,32 +148,32 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--weight", "-0.1"], ["--gamma is -0.1; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--gamma", "nan"], ["--gamma is nan; it must lie in [0, 1]"]),
-        (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; a trajectory has at least 1 turn"]),
-        (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; a trajectory has at least 1 turn"]),
+        (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
+        (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
         (CoCoSConfig, ["--improvement_bonus", "1"], ["--improvement_bonus needs --credit turn"]),
         (
             CoCoSConfig,
             ["--global_batch_size", "6"],
-            ["--global_batch_size 6 does not divide by 4", "change one"],
+            ["--global_batch_size 6 is not divisible by 4", "change one"],
         ),
         (
             BoostConfig,
             ["--global_batch_size", "8", "--per_device_train_batch_size", "3"],
-            ["--global_batch_size 8 does not divide by 3", "change one"],
+            ["--global_batch_size 8 is not divisible by 3", "change one"],
         ),
-        (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size 0 does not divide", "change one"]),
-        (CoCoSConfig, ["--per_device_train_batch_size", "0"], ["does not divide by 0", "change one"]),
+        (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size 0 is not divisible", "change one"]),
+        (CoCoSConfig, ["--per_device_train_batch_size", "0"], ["is not divisible by 0", "change one"]),
         (CoCoSConfig, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
         (CoCoSConfig, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
         (CoCoSConfig, ["--rloo_k", "1"], ["at least 2 generations"]),
-        (CoCoSConfig, ["--sync_ref_model", "true"], ["a resumed run would be another one", "leave it out"]),
-        (CoCoSConfig, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
-        (BoostConfig, ["--enable_jit_checkpoint", "true"], ["SIGTERM always ends a run", "leave it out"]),
+        (CoCoSConfig, ["--sync_ref_model", "true"], ["resumed run would differ", "leave it out"]),
+        (CoCoSConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM a run always", "leave it out"]),
+        (BoostConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM a run always", "leave it out"]),
         (CoCoSConfig, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
         (
             CoCoSConfig,
             ["--normalize_advantages", "true"],
-            ["--normalize_advantages has no effect here", "leave it out"],
+            ["--normalize_advantages has no effect, because", "leave it out"],
         ),
         (CoCoSConfig, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
         (CoCoSConfig, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),

@@ -1,4 +1,4 @@
-"""The frame of every command: exit statuses and one-line errors."""
+"""The runner of every command: exit statuses and one-line errors."""
 
 import subprocess
 import sys
@@ -24,34 +24,34 @@ def raising(error):
 
 
 @pytest.mark.parametrize("result", [None, 0, 1])
-def test_the_exit_status_is_what_main_returns(result):
+def test_the_exit_status_is_the_value_that_main_returns(result):
     assert status_of(lambda: result) == result
 
 
 @pytest.mark.parametrize("kind", [ValueError, FileNotFoundError, ImportError, ExecutorError])
-def test_an_error_of_the_user_is_one_line_and_status_2(kind, capsys, monkeypatch):
+def test_a_user_error_prints_one_line_and_exits_with_status_2(kind, capsys, monkeypatch):
     monkeypatch.delenv("COCOS_TRACEBACK", raising=False)
     assert status_of(raising(kind("--gamma is 2;\n  give 1"))) == 2
     assert capsys.readouterr().err == "error: --gamma is 2; give 1 (COCOS_TRACEBACK=1 shows where)\n"
 
 
-def test_an_error_of_the_user_keeps_its_traceback_on_request(monkeypatch):
+def test_a_user_error_keeps_its_traceback_on_request(monkeypatch):
     monkeypatch.setenv("COCOS_TRACEBACK", "1")
     with pytest.raises(ValueError, match="--gamma"):
         run_command(raising(ValueError("--gamma is 2")))
 
 
-def test_an_error_of_the_program_keeps_its_traceback():
+def test_a_program_error_keeps_its_traceback():
     with pytest.raises(AssertionError, match="ours"):
         run_command(raising(AssertionError("ours")))
 
 
-def test_ctrl_c_is_one_word_and_status_130(capsys):
+def test_ctrl_c_prints_one_word_and_exits_with_status_130(capsys):
     assert status_of(raising(KeyboardInterrupt())) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_the_frame_imports_only_the_standard_library():
+def test_the_runner_imports_neither_torch_nor_yaml():
     code = "import sys, cocos.entry_point; print(bool({'torch', 'transformers', 'trl', 'yaml'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "False", done.stderr

@@ -1,4 +1,4 @@
-"""--dry_run: its report and warnings; it neither loads weights nor writes files."""
+"""The report and the warnings of --dry_run, which neither loads weights nor writes files."""
 
 import json
 import re
@@ -84,12 +84,12 @@ def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file
 def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
     [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "README.md").read_text(), re.M)
     done = command(
-        *(sys.executable, *shlex.split(line)),  # model and data that a test does not have are replaced
+        *(sys.executable, *shlex.split(line)),  # the README's model and data are replaced
         *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),
         *("--output_dir", tmp_path / "out"),
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    # the recipe's 128 trajectories are 64 problems, here are 20; 512 new tokens twice are too long for 1,024
+    # the recipe needs 64 problems, the file has 20; two turns of 512 new tokens exceed a context of 1,024
     found = warnings_of(done.stdout)
     assert len(found) == 2 and "would be no update" in found[0] and "context of 1024" in found[1]
     assert list(tmp_path.iterdir()) == []
@@ -143,7 +143,7 @@ def test_a_missing_model_or_data_file_is_an_error(bare_base, problems_file):
         report(bare_base, "nowhere.jsonl", "--global_batch_size", "16")
 
 
-def test_options_that_would_fail_are_warned_about(bare_base, problems_file, tmp_path):
+def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_path):
     fine = ("--global_batch_size", "16")
     assert warnings_of(report(bare_base, problems_file, *fine)) == []
     # 96 trajectories are 24 problems x 4, but there are only 20 problems

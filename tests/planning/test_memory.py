@@ -63,7 +63,7 @@ def test_the_optimizers_step_equals_deepspeeds_estimate(num_gpus):
     _, theirs, _ = estimate_zero3_model_states_mem_needs(
         shape.parameters, largest, num_gpus, cpu_offload=False
     )
-    # theirs leaves out the bfloat16 gradients, which live until the step has read them
+    # DeepSpeed's estimate omits the bfloat16 gradients, which exist until the step has read them
     assert sum(three) == pytest.approx(theirs + 2 * shape.parameters / num_gpus, abs=2)
 
 
@@ -111,7 +111,7 @@ def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoint
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         place = tensor.untyped_storage().data_ptr()
         if place not in parameters:
-            kept[place] = tensor  # the reference keeps its memory from being reused
+            kept[place] = tensor  # keeping the tensor prevents reuse of its memory
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -167,7 +167,7 @@ def test_sampling_under_stage_3_gathers_the_weights():
     assert reference_bytes(QWEN, layout) == 2 * QWEN.parameters / 8
 
 
-def test_without_zero_every_gpu_holds_everything_and_the_buckets():
+def test_without_zero_nothing_is_sharded_and_ddp_adds_buckets():
     one, two = Layout(AUTOCAST), Layout(AUTOCAST, num_gpus=2)
     assert gradient_bytes(bare(10), two) == 2 * gradient_bytes(bare(10), one) == 80
     assert optimizer_bytes(bare(10), two) == optimizer_bytes(bare(10), one) == 80

@@ -81,7 +81,7 @@ def test_a_step_takes_as_long_as_reading_the_weights_if_that_is_longer():
     assert seconds.rollout == pytest.approx(10 * 2.0, rel=1e-3)
 
 
-def test_what_is_not_computed_takes_no_time():
+def test_phases_that_a_run_skips_take_no_time():
     card, full = Card("one", 1, 1.0, 1.0), Layout()
     everything = training_seconds(TINY, full, card, 1000)
     assert training_seconds(TINY, replace(full, checkpoints_activations=False), card, 1000) == pytest.approx(
@@ -112,7 +112,7 @@ def test_programs_that_time_out_determine_the_number_of_workers():
     assert executor_cores(4, seconds=0.001, timeout_s=10) == 4  # more workers than programs would idle
 
 
-# The totals on the checkpoints' pages on the hub.
+# Parameter counts from the checkpoints' pages on the hub.
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [

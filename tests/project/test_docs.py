@@ -128,8 +128,8 @@ def test_faults_of_text_files_are_found(tmp_path):
     (tmp_path / "a.toml").write_text("a =\n")
     (tmp_path / "a.json").write_text("{,}")
     assert check_text_files.faults(tmp_path / "a.md") == [
-        "line 1 ends with blanks",
-        "the last code fence (```) does not end",
+        "line 1 ends with spaces",
+        "the last code fence (```) is not closed",
         "link to b.md: no such file",
     ]
     for name in ("a.yaml", "a.toml", "a.json"):

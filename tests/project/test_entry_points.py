@@ -167,10 +167,10 @@ def test_samples_of_an_earlier_evaluation_are_never_overwritten(problems_file, t
     [
         (("train.py", "--gama", "0.5"), "unknown option: --gama; did you mean --gamma?"),
         (("test.py", "--test_data", "nowhere.jsonl"), "nowhere.jsonl: no such file"),
-        (("train.py", "--global_batch_size", "6"), "--global_batch_size 6 does not divide by 4"),
+        (("train.py", "--global_batch_size", "6"), "--global_batch_size 6 is not divisible by 4"),
     ],
 )
-def test_a_mistake_is_answered_in_one_line(words, expected, tiny_model, problems_file, tmp_path):
+def test_a_user_error_prints_one_line(words, expected, tiny_model, problems_file, tmp_path):
     script, *rest = words
     data = "--test_data" if script == "test.py" else "--train_data"
     line = complaint(
@@ -181,7 +181,7 @@ def test_a_mistake_is_answered_in_one_line(words, expected, tiny_model, problems
     assert not (tmp_path / "out/samples.jsonl").exists()
 
 
-def test_fewer_problems_than_one_batch_takes_are_refused(tiny_model, problems_file, tmp_path):
+def test_fewer_problems_than_a_batch_needs_are_an_error(tiny_model, problems_file, tmp_path):
     line = complaint(
         *(sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file),
         *("--output_dir", tmp_path / "out", "--global_batch_size", 16, "--report_to", "none"),
@@ -190,7 +190,7 @@ def test_fewer_problems_than_one_batch_takes_are_refused(tiny_model, problems_fi
     assert not (tmp_path / "out").exists()
 
 
-def test_credit_last_wants_whole_groups_on_every_device(tiny_model, problems_file, tmp_path):
+def test_credit_last_needs_whole_groups_on_every_device(tiny_model, problems_file, tmp_path):
     done = command(
         *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "train.py"),
         *(
@@ -212,9 +212,7 @@ def test_credit_last_wants_whole_groups_on_every_device(tiny_model, problems_fil
     ("package", "words"),
     [("bitsandbytes", ("--use_peft", "--load_in_4bit")), ("liger_kernel", ("--use_liger_kernel",))],
 )
-def test_a_package_that_an_option_needs_and_that_is_missing_is_named_in_one_line(
-    package, words, problems_file, tmp_path
-):
+def test_a_missing_package_is_named_in_one_line(package, words, problems_file, tmp_path):
     if importlib.util.find_spec(package):
         pytest.skip(f"{package} is installed")
     line = complaint(

@@ -1,4 +1,4 @@
-"""The layers of the package beside the contracts in pyproject.toml, and the parts of TRL that we rely on."""
+"""Imports that the contracts in pyproject.toml cannot check, and the parts of TRL that we rely on."""
 
 import ast
 import inspect
@@ -29,7 +29,7 @@ RESUMABLE = {"_save_checkpoint", "_save_rng_state", "_run_epoch"}
 
 
 def test_the_method_imports_nothing_outside_the_standard_library():
-    """In a fresh interpreter; lint-imports checks the same sources, but not what they import by name."""
+    """A fresh interpreter also finds dynamic imports, which lint-imports does not see."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [modules] = [contract["source_modules"] for contract in contracts if contract["type"] == "forbidden"]
     script = (
@@ -42,7 +42,7 @@ def test_the_method_imports_nothing_outside_the_standard_library():
     assert run.stdout.split() == ["cocos"]  # so neither torch, transformers, trl, datasets nor numpy
 
 
-def test_our_trainer_overrides_what_trl_still_has_and_shadows_nothing_by_accident():
+def test_our_trainer_overrides_exactly_the_listed_names_of_trl():
     ours = {
         name for name, value in vars(CoCoSTrainer).items() if callable(value) or not name.startswith("__")
     }
@@ -50,7 +50,7 @@ def test_our_trainer_overrides_what_trl_still_has_and_shadows_nothing_by_acciden
     assert ours & theirs == OVERRIDES
 
 
-def test_what_makes_a_trainer_resumable_overrides_what_transformers_still_has():
+def test_the_resumable_trainer_overrides_methods_that_transformers_has():
     assert {name for name in vars(ResumableTrainer) if not name.startswith("__")} == RESUMABLE
     assert set(vars(Trainer)) >= RESUMABLE
     for name in RESUMABLE - {"_run_epoch"}:
@@ -61,12 +61,12 @@ def test_what_makes_a_trainer_resumable_overrides_what_transformers_still_has():
 
 
 @pytest.mark.parametrize("name", ["_generate_and_score_completions", "_get_train_sampler", "evaluate"])
-def test_our_overrides_take_what_trl_hands_them(name):
+def test_our_overrides_have_the_parameters_of_trls_methods(name):
     ours, theirs = (list(inspect.signature(getattr(c, name)).parameters) for c in (CoCoSTrainer, RLOOTrainer))
     assert ours == theirs
 
 
-def test_every_attribute_that_our_trainer_takes_from_its_parent_is_there():
+def test_every_inherited_attribute_that_our_trainer_uses_exists():
     used = {node.attr for node in self_attributes(CoCoSTrainer) if isinstance(node.ctx, ast.Load)}
     own = set(vars(CoCoSTrainer)) | assigned(CoCoSTrainer)
     inherited = used - own
@@ -75,21 +75,21 @@ def test_every_attribute_that_our_trainer_takes_from_its_parent_is_there():
     assert inherited - theirs == set()
 
 
-def test_every_option_that_is_refused_for_want_of_an_effect_is_one_of_trls():
+def test_every_rejected_option_is_one_of_trls_and_has_the_neutral_default():
     defaults = {option.name: option.default for option in fields(RLOOConfig)}
     for name, neutral in (UNTRUNCATED | WITHOUT_EFFECT).items():
         assert defaults[name] == neutral, name
 
 
 def self_attributes(cls: type) -> list[ast.Attribute]:
-    """Every `self.name` in the source of a class."""
+    """Return every `self.name` in the source of a class."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     return [node for node in found if isinstance(node.value, ast.Name) and node.value.id == "self"]
 
 
 def assigned(cls: type) -> set[str]:
-    """Attributes that a class or one of its parents sets on self; for our own class, those of the class alone."""
+    """Return the attributes that a class and its parents set on self; for our own class, without the parents."""
     parents = [cls] if cls is CoCoSTrainer else cls.__mro__[:-1]
     nodes = [node for parent in parents for node in self_attributes(parent)]
     return {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}

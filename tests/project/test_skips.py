@@ -1,9 +1,9 @@
-"""The advice on skipped tests that a test run prints at its end."""
+"""The summary of skipped tests at the end of a test run."""
 
 from tests.support.skips import remedies
 
 
-def test_skipped_tests_are_counted_by_what_would_run_them():
+def test_skipped_tests_are_counted_by_remedy():
     reasons = ["public data set mbpp.jsonl is missing: make data"] * 3 + [
         "bubblewrap is not installed",
         "who knows",

@@ -81,7 +81,7 @@ def test_the_figures_are_drawn_from_the_numbers_alone(tmp_path):
             assert f"<!-- {arm} -->" in first
 
 
-def test_a_page_without_a_place_for_the_table_is_left_alone(tmp_path):
+def test_a_page_without_marker_lines_is_not_changed(tmp_path):
     page = tmp_path / "study.md"
     page.write_text("no place")
     with pytest.raises(ValueError, match="between which the table goes"):

@@ -65,7 +65,7 @@ def test_held_out_problems_use_no_operation_that_training_lacks(problems):
 
 
 @pytest.mark.processes
-def test_three_asserts_tell_a_reference_from_every_wrong_program(problems):
+def test_three_asserts_distinguish_a_reference_from_every_wrong_program(problems):
     by_code = {tuple(op.code for op in composition): composition for composition in toy.compositions()}
     for problem in problems["test"] + problems["dev"] + problems["boost"]:
         assert len(problem.test_list) == 3
@@ -92,7 +92,7 @@ def test_base_is_small_complete_and_ready_for_batches(tokenizer):
     )
 
 
-def test_no_token_straddles_a_turn_boundary(problems, tokenizer):
+def test_no_token_spans_a_turn_boundary(problems, tokenizer):
     words = protocol("cocos")
     for problem in problems["test"]:
         parts = [words.first_turn(problem), answer(problem.code), words.later_turn(), answer(problem.code)]
