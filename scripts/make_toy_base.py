@@ -45,10 +45,10 @@ PIECES = r"\d(?:, )?| ?[A-Za-z]+|_[A-Za-z]*|[^A-Za-z\d_\n]+|\n *"
 
 
 def idioms() -> list[str]:
-    """Return the phrases that get one token each: a two-turn episode must be short to train on two CPU cores.
+    """Return the phrases that get one token each: a short trajectory can be trained on two CPU cores.
 
-    They are the protocol's fixed words and the language's expressions, without the words of a problem. Short
-    ones are left to BPE: a token "def " would take the space that belongs to the name after it.
+    They are the fixed text of the prompts and the expressions of the programs, without the text of a problem.
+    Short ones are left to BPE: a token "def " would take the space that belongs to the name after it.
     """
     words = protocol("cocos")
     first_turn = words.first_turn(Problem("", "{n}", ("{n}",)))

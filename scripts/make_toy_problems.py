@@ -21,7 +21,7 @@ from cocos.problems import Problem, save_problems
 
 @dataclass(frozen=True)
 class Operation:
-    """One step of a program: its words, its code, and the code of its common error.
+    """One step of a program: its description, its code, and the code of its common error.
 
     `{n}` stands for the problem's number. `wrong` is "" if the operation has no common error. Problems in
     boost.jsonl, the file with reference solutions, use only operations that are `taught`.

@@ -3,9 +3,9 @@
     python scripts/study.py                 run what is missing, then write the tables and figures
     python scripts/study.py --figures       write the tables and figures only, from the committed CSV files
 
-An arm with one seed is Boost (shared by all arms of the seed), then training by train.py, then evaluation by
-test.py. configs/toy/study.yaml lists the arms. A finished step is not run again. The results go to
-docs/study/results.csv and docs/study/curves.csv; study_figures.py makes tables and figures of them.
+For each arm and seed, the study trains Boost (once per seed, for all arms), trains with train.py and
+evaluates with test.py. configs/toy/study.yaml lists the arms. A finished step is not run again. The results
+go to docs/study/results.csv and docs/study/curves.csv; study_figures.py makes tables and figures of them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
     "PYTHONWARNINGS": "ignore",
-    # Idle threads of PyTorch leave the processors to the programs under test.
+    # PyTorch's idle threads must not take processor time from the executed programs.
     "OMP_WAIT_POLICY": "PASSIVE",
 }
 
@@ -85,7 +85,7 @@ def run_arm(study: Mapping[str, Any], name: str, seed: int, outputs: Path) -> No
     boost = train_boost(seed, outputs / f"seed{seed}" / "boost")
     trained = arm.get("model", name)
     model = train_stages(study["arms"][trained], seed, boost, outputs / f"seed{seed}" / slug(trained))
-    # test.py refuses a folder with samples, and those of an interrupted evaluation are incomplete.
+    # test.py rejects a folder with samples. Those of an interrupted evaluation are removed.
     (folder / "test" / "samples.jsonl").unlink(missing_ok=True)
     test = {**study["test"], **arm.get("test", {})}
     command(
@@ -122,7 +122,7 @@ def read_result(name: str, seed: int, folder: Path) -> Result:
 
 
 def read_curve(name: str, seed: int, folder: Path) -> list[Point]:
-    """Read the dev evaluations of an arm's stages; updates count on from stage to stage."""
+    """Read the dev evaluations of an arm's stages; updates are counted across stages."""
     points, num_before = [], 0
     for stage in sorted(folder.glob("stage*")):
         states = stage.glob("checkpoint-*/trainer_state.json")

@@ -1,6 +1,6 @@
-"""Numbers, tables and figures of the study: CSV files in, docs/study.md and docs/study/*.png and *.svg out.
+"""Tables and figures of the study, made from its CSV files: docs/study.md, docs/study/*.png and *.svg.
 
-study.py runs the arms and calls show(). The figures follow from the committed CSV files alone.
+study.py runs the arms and calls show(). The figures depend on the committed CSV files only.
 """
 
 import csv
@@ -40,7 +40,7 @@ class Result(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Greedy accuracy on the dev problems during training; updates count on from stage to stage."""
+    """Greedy accuracy on the dev problems during training; updates are counted across stages."""
 
     arm: str
     seed: int
@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Mean over the seeds, and half the width of its 95 % interval (Student's t)."""
+    """Mean over the seeds, and half the width of its 95 % confidence interval (Student's t)."""
 
     mean: float
     half: float
@@ -76,7 +76,7 @@ def load_csv(path: Path, kind: type) -> list[Any]:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return mean and half interval, for example (0.9, 0.8, 0.7) -> 0.8 and 4.303 * 0.1 / sqrt(3) = 0.248."""
+    """Return mean and half-width, for example (0.9, 0.8, 0.7) -> 0.8 and 4.303 * 0.1 / sqrt(3) = 0.248."""
     half = T_95[len(values)] * stdev(values) / sqrt(len(values)) if len(values) > 1 else float("nan")
     return Spread(mean(values), half)
 
@@ -90,7 +90,7 @@ def by_arm(rows: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return a Markdown table of the results: one row per arm, percent with half intervals over the seeds."""
+    """Return a Markdown table of the results: one row per arm, in percent with half-widths over the seeds."""
     rows = [
         [arm, *(cell([getattr(row, name) for row in rows]) for name in MEASURES)]
         for arm, rows in by_arm(results).items()
@@ -113,7 +113,7 @@ def table_of_speed(points: Sequence[Point]) -> str:
 
 
 def cell(shares: Sequence[float]) -> str:
-    """Return mean and half interval in percent, or "" if a number is missing."""
+    """Return mean and half-width in percent, or "" if a number is missing."""
     if any(map(isnan, shares)):
         return ""
     middle, half = spread(shares)
@@ -180,7 +180,7 @@ def save(figure: Any, path: Path) -> None:
     import matplotlib
     from matplotlib import pyplot
 
-    # Without a fixed salt the ids in an SVG are random; without these metadata files carry date and version.
+    # The fixed salt makes SVG ids reproducible. The metadata options leave out date and software version.
     matplotlib.rcParams["svg.hashsalt"] = "study"
     figure.savefig(path.with_suffix(".png"), dpi=110, metadata={"Software": None})
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
