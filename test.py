@@ -18,7 +18,7 @@ import torch
 from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.config.command_line import parse_options
 from cocos.entry_point import run_command
-from cocos.evaluation.generator import open_generator
+from cocos.evaluation.generator_from_options import open_generator
 from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
 from cocos.files.durable import save_json
 from cocos.report import load_runs, print_tables, save_report

@@ -2,34 +2,34 @@
 
 The method, in reading order; standard library only:
 
-    problems.py      Problem, and MBPP-format rows in and out
-    prompts.py       every word that the model sees, feedback included; code extraction
-    trajectories.py  Turn, Trajectory, and the rules between turns
-    rollout.py       the turn loop: problems + generator + executor -> trajectories
-    rewards.py       verdicts -> rewards -> returns -> advantages: the paper's equations
-    metrics.py       trajectories -> acc@t, delta, i->c, c->i, pass@k, fix rates
-    estimates.py     confidence intervals and paired tests
+    problems.py       Problem, and MBPP-format rows in and out
+    prompts.py        every word that the model sees, feedback included; code extraction
+    trajectories.py   Turn, Trajectory, and the rules between turns
+    rollout.py        the turn loop: problems + generator + executor -> trajectories
+    rewards.py        verdicts -> rewards -> returns -> advantages: the paper's equations
+    metrics.py        trajectories -> acc@t, delta, i->c, c->i, pass@k, fix rates
+    statistics.py     confidence intervals and paired tests
 
 What the method calls:
 
-    executor/        untrusted programs and tests -> one verdict per test; judging, sandboxes
-    generation/      prompt ids -> completions: transformers, vLLM, TRL's engines, endpoints, scripted
+    executor/         untrusted programs and tests -> one verdict per test; judging, sandboxes
+    generation/       prompt ids -> completions: transformers, vLLM, TRL's engines, endpoints, scripted
 
 What uses the method:
 
-    training/        CoCoSTrainer (a subclass of TRL's RLOOTrainer), callbacks, checkpoints, logged metrics
-    evaluation/      a run of test.py: samples.jsonl and its schema, resuming, given answers
-    report/          tables, charts, report.html, comparison of runs
-    planning/        estimated memory and time of a run, and warnings before it starts
-    dataprep/        public sets and own files -> checked MBPP-format problems
-    config/          the options of every command
+    training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), callbacks, checkpoints, logged metrics
+    evaluation/       a run of test.py: samples.jsonl and its schema, resuming, given answers
+    report/           tables, charts, report.html, comparison of runs
+    planning/         estimated memory and time of a run, and warnings before it starts
+    dataprep/         public sets and own files -> checked MBPP-format problems
+    config/           the options of every command
 
 What all of them share:
 
-    entry_point.py   print user errors as one line, and exit with a status
-    distributed.py   the number of ranks, a rank's share of problems and processors, sharded weights
-    files/           JSON lines, durable writes, run.json, Markdown tables
-    syntax.py        thread-safe parsing of Python source
+    entry_point.py    print user errors as one line, and exit with a status
+    distributed.py    the number of ranks, a rank's share of problems and processors, sharded weights
+    files/            JSON lines, durable writes, run.json, Markdown tables
+    python_parser.py  thread-safe parsing of Python source
 
 import-linter checks which of these may import which; the contracts are in `pyproject.toml`.
 """

@@ -2,7 +2,7 @@
 
 Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
 exactly. A trajectory in which the executor or the endpoint failed is not scored, but counted separately.
-Intervals come from `cocos.estimates`.
+Intervals come from `cocos.statistics`.
 """
 
 from collections import Counter, defaultdict
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-from cocos.estimates import Estimate, change, share
 from cocos.executor import ExecutionResult, Status
+from cocos.statistics import Estimate, change, share
 from cocos.trajectories import Trajectory
 
 NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cocos.files.json_lines import DataError, Place, read_rows
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 __all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.problems import Problem
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 BEGIN = "[BEGIN]"
 DONE = "[DONE]"

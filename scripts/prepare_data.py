@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cocos.dataprep.card import save_card
+from cocos.dataprep.dataset_card import save_card
 from cocos.dataprep.findings import FINDING_KINDS
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.output_folder import new_folder

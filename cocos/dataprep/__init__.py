@@ -17,7 +17,7 @@
     reference_checks.py       references that fail, are flaky or slow; tests that a constant passes
     duplicates.py             exact and near duplicates within the set and with benchmarks
     output_folder.py          the output folder: complete or absent
-    card.py                   manifest.json and dataset_card.md
+    dataset_card.py           manifest.json and dataset_card.md
 
 Used by scripts/prepare_data.py. Does not import torch.
 """

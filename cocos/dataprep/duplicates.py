@@ -19,7 +19,7 @@ from datasketch import MinHash, MinHashLSH
 
 from cocos.dataprep.findings import Finding
 from cocos.problems import Problem
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 # Of two equal rows, the one whose split comes first here is kept: test sets must stay as they were published.
 PRECEDENCE = ("test", "validation", "prompt", "train")

@@ -14,7 +14,7 @@ from cocos.dataprep.findings import Finding
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 BATCH_SIZE = 64  # problems submitted at a time, so that a large set is not held in memory
 # Tried when the tests do not reveal which value they expect.

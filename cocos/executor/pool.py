@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
 
-from cocos.executor.inside.wire import TIMED_OUT
+from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.job_queue import Job, JobQueue
 from cocos.executor.judging.evidence import read_result
 from cocos.executor.judging.plans import plan_test

@@ -1,7 +1,7 @@
 """Worker process as the trusted process uses it: send jobs, read answers, kill the worker.
 
-Knows how a job is encoded in the wire format (`inside/wire.py`). Does not know how the process is confined: a
-level of `sandboxes/levels.py` starts it.
+Knows how a job is encoded (`inside/wire_format.py`). Does not know how the process is confined: a level of
+`sandboxes/levels.py` starts it.
 """
 
 import json
@@ -11,7 +11,7 @@ import select
 import time
 from collections.abc import Callable
 
-from cocos.executor.inside import wire
+from cocos.executor.inside import wire_format as wire
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer
 from cocos.executor.judging.plans import InChild, Judged, Plan

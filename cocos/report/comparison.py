@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cocos.estimates import Comparison, compare
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.statistics import Comparison, compare
 
 
 @dataclass(frozen=True)

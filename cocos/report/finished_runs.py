@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cocos.estimates import Estimate
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, validate_row
 from cocos.files.json_lines import read_rows
+from cocos.statistics import Estimate
 
 
 @dataclass

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cocos.estimates import Estimate, change, wilson
 from cocos.evaluation.sample_rows import TurnRow
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
+from cocos.statistics import Estimate, change, wilson
 
 NUM_ERROR_ROWS = 12
 

@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cocos.estimates import Estimate
 from cocos.files.markdown import markdown_table
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.statistics import Estimate
 
 INTERVALS = "% [95 % interval]"
 MIN_WIDTH = 135  # a wrapped interval is unreadable; a line that is too wide can be scrolled

@@ -11,7 +11,7 @@ from email.utils import format_datetime
 import pytest
 
 from cocos.config import EvalConfig
-from cocos.evaluation.generator import open_generator
+from cocos.evaluation.generator_from_options import open_generator
 from cocos.generation.api_keys import KeyRing, read_keys
 from cocos.generation.endpoint import EndpointGenerator
 from cocos.generation.retry import RetryPolicy, requested_delay_s, seconds_until_reset

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from cocos.config import EvalConfig
-from cocos.evaluation.generator import open_generator
+from cocos.evaluation.generator_from_options import open_generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, sample_ids
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems

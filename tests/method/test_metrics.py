@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.estimates import change, share, wilson
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.metrics import (
@@ -22,6 +21,7 @@ from cocos.metrics import (
     summary,
 )
 from cocos.problems import Problem
+from cocos.statistics import change, share, wilson
 from cocos.trajectories import Trajectory, Turn
 
 INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from cocos.config import EvalConfig, open_executor, prompt_protocol
-from cocos.evaluation.generator import open_generator
+from cocos.evaluation.generator_from_options import open_generator
 from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem

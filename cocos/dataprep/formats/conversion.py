@@ -15,7 +15,7 @@ from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import node_source
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 MBPP_FIELDS = (
     "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",

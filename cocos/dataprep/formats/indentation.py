@@ -7,7 +7,7 @@ import ast
 import io
 import tokenize
 
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 # Python 3.12 splits an f-string into several tokens.
 STRING_TOKENS = ("STRING", "FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")

@@ -8,7 +8,7 @@ names are in the same namespace as the test.
 import ast
 
 from cocos.dataprep.formats.source_edits import Edit, apply_edits, node_source
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 
 def replace_pytest_calls(source: str, modules: tuple[str, ...]) -> str:

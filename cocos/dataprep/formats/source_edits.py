@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 
 class Edit(NamedTuple):

@@ -19,9 +19,9 @@ import sys
 import time
 import types
 
-import codec
-import peer
-from wire import EVIDENCE_FD, MESSAGE_CHARS
+import judge_channel as peer
+import value_codec as codec
+from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
 COMMON_MODULES = (

@@ -116,7 +116,7 @@ class Confinement:
         Called in the zygote, which keeps the result for later jobs with the same limits.
 
         Args:
-            limits: The values of `wire.ChildLimits`.
+            limits: The values of `wire_format.ChildLimits`.
 
         """
         if limits == self._prepared:

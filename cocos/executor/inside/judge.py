@@ -12,9 +12,9 @@ import os
 import time
 from typing import Any, NoReturn
 
-import codec
-from peer import receive, send
-from wire import EVIDENCE_FD, MESSAGE_CHARS
+import value_codec as codec
+from judge_channel import receive, send
+from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
 
 class CandidateError(Exception):

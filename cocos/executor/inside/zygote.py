@@ -12,7 +12,7 @@ import socket
 import time
 from signal import SIG_BLOCK, SIG_SETMASK, SIGCHLD, SIGKILL
 
-from wire import (
+from wire_format import (
     ANSWER_HEADER,
     EVIDENCE_FD,
     EXITED,
@@ -105,7 +105,7 @@ class Zygote:
         Args:
             run: The function that runs the job and ends the process.
             size: Bytes of the job to read.
-            limits: The values of `wire.ChildLimits`.
+            limits: The values of `wire_format.ChildLimits`.
             evidence: Descriptor of the memory file for this child.
             peer: Descriptor of this child's end of the socket, or None without a judge.
 
@@ -190,8 +190,8 @@ def await_end(child: int, judge: int | None, deadline: float) -> tuple[bytes, in
         deadline: Time on the monotonic clock.
 
     Returns:
-        `wire.EXITED` or `wire.TIMED_OUT`, and of the candidate's process the wait status, the CPU seconds and
-        the largest resident size in MiB.
+        `wire_format.EXITED` or `TIMED_OUT`, and of the candidate's process the wait status, the CPU seconds
+        and the largest resident size in MiB.
 
     """
     end = EXITED

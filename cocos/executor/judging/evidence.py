@@ -13,8 +13,8 @@ from os import WIFSIGNALED, WTERMSIG
 from types import CodeType
 from typing import Any, TypeGuard
 
-from cocos.executor.inside import codec
-from cocos.executor.inside.wire import FLOODED, TIMED_OUT
+from cocos.executor.inside import value_codec as codec
+from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import SAFE_NAMES, Split
 from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
@@ -28,7 +28,7 @@ _STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 class Answer:
     """The zygote's answer to one job.
 
-    `wire.AnswerHeader` describes the fields. `duration_s` is its `wall_s`.
+    `wire_format.AnswerHeader` describes the fields. `duration_s` is its `wall_s`.
     """
 
     end: bytes

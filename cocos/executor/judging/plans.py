@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from cocos.executor.judging.assert_messages import add_assert_messages
 from cocos.executor.judging.assert_split import Split, split_assert
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 # Modules that the tests of benchmarks use without importing them. The judge imports them itself, because the
 # candidate could have patched those of its own process.

@@ -14,9 +14,9 @@ import subprocess
 import uuid
 
 from cocos.executor.limits import Limits
+from cocos.executor.sandboxes.forbidden_syscalls import compile_filter
 from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE
 from cocos.executor.sandboxes.sandbox import Sandbox
-from cocos.executor.sandboxes.syscall_filter import compile_filter
 
 NOBODY_UID = 65534
 TMP_MB = 64

@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 from cocos.executor.limits import Limits
+from cocos.executor.sandboxes.forbidden_syscalls import compile_filter
 from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
 from cocos.executor.sandboxes.sandbox import Sandbox
-from cocos.executor.sandboxes.syscall_filter import compile_filter
 
 TMP_MB = 64
 CANDIDATE_UID, JUDGE_UID = 65534, 65533  # 65534 is "nobody"; _map_users maps the two as one range

@@ -8,7 +8,7 @@ import sys
 
 from cocos.executor.inside.confinement import landlock_version
 from cocos.executor.limits import Limits
-from cocos.executor.sandboxes import rlimits, syscall_filter
+from cocos.executor.sandboxes import forbidden_syscalls, rlimits
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 # What the interpreter needs to start and to import the standard library.
@@ -17,7 +17,7 @@ READABLE = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/de
 
 def missing_reason() -> str | None:
     """Return why this level does not work on this machine and what to do; None if it works."""
-    if reason := syscall_filter.missing_reason():
+    if reason := forbidden_syscalls.missing_reason():
         return reason
     if not landlock_version():
         return (
@@ -30,7 +30,7 @@ def launch(limits: Limits) -> Sandbox:
     """Start a worker whose programs are confined by the filter and by Landlock."""
     return rlimits.start(
         {
-            "seccomp": syscall_filter.compile_filter(strict=True),
+            "seccomp": forbidden_syscalls.compile_filter(strict=True),
             "strict": True,  # the children load the filter; the zygote must still fork and kill
             "landlock": [*READABLE, sys.base_prefix],
         }

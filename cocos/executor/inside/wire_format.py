@@ -1,7 +1,7 @@
 """Wire format between the executor and the zygote in each of its sandboxes.
 
-The trusted process imports this module as `cocos.executor.inside.wire`, and the program inside a sandbox
-imports it as `wire`. It needs the standard library only, because a sandbox has nothing else.
+The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
+sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
     stdin of the zygote    JobHeader, the judge's part (JSON, or nothing), the candidate's part (marshal)
     stdout of the zygote   READY; then per job AnswerHeader, the candidate's evidence, the judge's evidence

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cocos.executor.inside import codec
+from cocos.executor.inside import value_codec as codec
 
 
 def roundtrip(value: object) -> object:

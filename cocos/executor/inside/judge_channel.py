@@ -5,7 +5,7 @@ A message consists of its length (four bytes, big-endian) and its bytes.
 
 import os
 
-from wire import PEER_FD
+from wire_format import PEER_FD
 
 
 def send(text: str) -> None:

@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 
-from cocos.syntax import parse
+from cocos.python_parser import parse
 
 PROGRAM = "x = [" + ", ".join(f"f({i})" for i in range(300)) + "]\n"
 

@@ -1,0 +1,163 @@
+"""Confidence intervals of shares and differences, and paired tests between two evaluations.
+
+Pure functions of outcomes per problem. Sources: Wilson, JASA 22 (1927); Kish, Survey Sampling (1965), for
+several samples per problem; McNemar, Psychometrika 12 (1947), in its exact form; Efron & Tibshirani, An
+Introduction to the Bootstrap (1993), chapter 13, for the percentile bootstrap.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, sqrt
+from random import Random
+from typing import NamedTuple
+
+Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
+Outcomes = Mapping[str, Sequence[bool]]  # task_id -> right or wrong, one value per sample
+NUM_RESAMPLES = 10_000
+
+
+class Estimate(NamedTuple):
+    """A share or a difference of shares with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(successes: float, n: float) -> Estimate:
+    """Return a share with its Wilson score interval, which stays valid near 0 and 1 and for small n.
+
+    Example: wilson(8, 10) -> 0.8 within (0.490, 0.943).
+    """
+    if n == 0:
+        raise ValueError("no outcomes to estimate from")
+    p, z2 = successes / n, Z_95**2
+    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    # If all or none succeed, the bound is the share itself; min and max remove the rounding error.
+    return Estimate(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
+
+
+def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
+    """Return the share of True among the samples of all problems, with a Wilson interval.
+
+    Samples of one problem are correlated, so the interval uses the effective sample size (Kish 1965):
+    p (1 - p) divided by the variance of the mean, at least the number of problems and at most the number of
+    samples. Example: 100 problems with two samples each that always agree count as 100 samples, not 200.
+
+    Args:
+        outcomes_P_K: Whether each sample of each problem is right.
+
+    """
+    num_samples = sum(map(len, outcomes_P_K))
+    if num_samples == 0:
+        raise ValueError("no outcomes to estimate from")
+    p, variance = _mean_and_variance(outcomes_P_K)
+    effective = p * (1 - p) / variance if variance > 0 else 0.0
+    n = min(num_samples, max(len(outcomes_P_K), effective))
+    return Estimate(p, *wilson(p * n, n)[1:])
+
+
+def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
+    """Return the mean of the changes 1 (gained), -1 (lost) and 0 over all samples, with its Wald interval.
+
+    With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
+    lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
+
+    Args:
+        changes_P_K: The change of each sample of each problem.
+
+    """
+    delta, variance = _mean_and_variance(changes_P_K)
+    half = Z_95 * sqrt(variance)
+    return Estimate(delta, max(-1.0, delta - half), min(1.0, delta + half))
+
+
+def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Return the mean over all samples and its variance, with problems as clusters (Kish 1965)."""
+    n = sum(map(len, values_P_K))
+    mean = sum(map(sum, values_P_K)) / n
+    return mean, sum((sum(values) - mean * len(values)) ** 2 for values in values_P_K) / n**2
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Difference between a run and its baseline over the problems scored in both.
+
+    Attributes:
+        num_problems: Number of common problems.
+        baseline: Mean over problems of the baseline's share of right samples, in [0, 1].
+        other: The same for the other run.
+        difference: other - baseline with its 95 % bootstrap interval.
+        p_value: McNemar's exact test; None if a problem has more than one sample.
+        gained: Problems whose share of right samples rose, in the baseline's order.
+        lost: Problems whose share fell.
+        only_baseline: Problems excluded because only the baseline has them.
+        only_other: Problems excluded because only the other run has them.
+
+    """
+
+    num_problems: int
+    baseline: float
+    other: float
+    difference: Estimate
+    p_value: float | None
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    only_baseline: tuple[str, ...]
+    only_other: tuple[str, ...]
+
+
+def compare(baseline: Outcomes, other: Outcomes, seed: int = 0) -> Comparison:
+    """Compare two runs problem by problem.
+
+    Raises:
+        ValueError: The runs have no problem in common.
+
+    """
+    common = [task_id for task_id in baseline if task_id in other]
+    if not common:
+        raise ValueError("no problem is in both runs; compare evaluations of the same data")
+    before, after = ([_share(run[task_id]) for task_id in common] for run in (baseline, other))
+    differences = [b - a for a, b in zip(before, after, strict=True)]
+    gained = tuple(task_id for task_id, change in zip(common, differences, strict=True) if change > 0)
+    lost = tuple(task_id for task_id, change in zip(common, differences, strict=True) if change < 0)
+    is_single = all(len(baseline[task_id]) == len(other[task_id]) == 1 for task_id in common)
+    return Comparison(
+        num_problems=len(common),
+        baseline=sum(before) / len(common),
+        other=sum(after) / len(common),
+        difference=bootstrap_mean(differences, seed),
+        p_value=mcnemar(len(gained), len(lost)) if is_single else None,
+        gained=gained,
+        lost=lost,
+        only_baseline=tuple(task_id for task_id in baseline if task_id not in other),
+        only_other=tuple(task_id for task_id in other if task_id not in baseline),
+    )
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test.
+
+    The null hypothesis is that a changed problem is gained or lost with equal probability. The p-value is
+    twice the smaller tail of Binomial(gained + lost, 1/2), at most 1.
+    Example: mcnemar(1, 7) = 2 * (1 + 8) / 2^8 = 0.0703.
+    """
+    n = gained + lost
+    tail, term = 0, 1  # term is C(n, i), computed exactly from C(n, i - 1)
+    for i in range(min(gained, lost) + 1):
+        tail += term
+        term = term * (n - i) // (i + 1)
+    return min(1.0, 2 * tail / 2**n)
+
+
+def bootstrap_mean(values: Sequence[float], seed: int = 0, num_resamples: int = NUM_RESAMPLES) -> Estimate:
+    """Return the mean of one value per problem with its 95 % percentile bootstrap interval."""
+    n, random = len(values), Random(seed)
+    means = sorted(sum(random.choices(values, k=n)) / n for _ in range(num_resamples))
+    low, high = means[floor(0.025 * num_resamples)], means[ceil(0.975 * num_resamples) - 1]
+    return Estimate(sum(values) / n, low, high)
+
+
+def _share(outcomes: Sequence[bool]) -> float:
+    return sum(outcomes) / len(outcomes)
