@@ -67,8 +67,8 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     visible_tests: int | None = HfArg(
         default=None,
         help="Make only the first N tests of each problem visible. The other tests are hidden: they are "
-        "scored but appear in neither prompt nor feedback. By default, only the tests that the file marks as "
-        "hidden are.",
+        "scored but appear in neither prompt nor feedback. By default, only tests that the file marks as hidden "
+        "are hidden.",
     )
     batch_size: int = HfArg(
         default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
