@@ -67,8 +67,8 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     visible_tests: int | None = HfArg(
         default=None,
         help="Make only the first N tests of each problem visible. The other tests are hidden: they are "
-        "scored but appear in neither prompt nor feedback. By default, only tests that the file marks as hidden "
-        "are hidden.",
+        "scored but appear in neither prompt nor feedback. By default, only tests that the file marks as "
+        "hidden are hidden.",
     )
     batch_size: int = HfArg(
         default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
@@ -104,8 +104,8 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     )
     early_stop: bool = HfArg(
         default=False,
-        help="End a trajectory when its program passes the visible tests. That program then counts for the "
-        "remaining turns too. The report separates these runs too, because the tests are an oracle.",
+        help="End a trajectory when its program passes the visible tests. That program then also counts for the "
+        "remaining turns. The report separates these runs, because the tests are an oracle.",
     )
     on_repeat: OnRepeat = HfArg(
         default="keep",
