@@ -104,7 +104,7 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     )
     early_stop: bool = HfArg(
         default=False,
-        help="End a trajectory when its program passes the visible tests. That program then also counts for the "
+        help="End a trajectory when its program passes the visible tests. That program also counts for the "
         "remaining turns. The report separates these runs, because the tests are an oracle.",
     )
     on_repeat: OnRepeat = HfArg(
