@@ -8,7 +8,7 @@ from cocos.config.boost_config import BoostConfig
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_config import CoCoSConfig
 from cocos.config.eval_config import EvalConfig
-from cocos.config.option_groups import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
 
 __all__ = [
     "BoostConfig",

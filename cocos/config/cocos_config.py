@@ -6,7 +6,7 @@ from typing import Literal
 from transformers.hf_argparser import HfArg
 from trl import RLOOConfig
 
-from cocos.config.option_groups import ExecutorOptions, PromptOptions, check_prompt_options
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, check_prompt_options
 from cocos.config.training_options import TrainingOptions
 from cocos.distributed import num_ranks
 from cocos.generation.vllm_offline import STOP_AT_DONE

@@ -5,7 +5,7 @@ from typing import Literal
 
 from transformers.hf_argparser import HfArg
 
-from cocos.config.option_groups import ExecutorOptions, PromptOptions, check_prompt_options
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, check_prompt_options
 from cocos.prompts import Feedback
 from cocos.trajectories import OnRepeat, Rules
 

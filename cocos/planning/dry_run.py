@@ -15,7 +15,6 @@ from trl import get_peft_config
 from cocos.config import CoCoSConfig, open_executor
 from cocos.config.training_inputs import TrainingInputs
 from cocos.planning.estimate_text import memory_text, model_text, warnings_text
-from cocos.planning.run_shapes import model_shape, run_layout, run_schedule, run_workload
 from cocos.planning.run_warnings import run_warnings
 from cocos.planning.schedule import (
     A10,
@@ -27,6 +26,7 @@ from cocos.planning.schedule import (
     seconds_per_update,
 )
 from cocos.planning.shapes import Layout, ModelShape
+from cocos.planning.shapes_from_options import model_shape, run_layout, run_schedule, run_workload
 from cocos.planning.token_lengths import FixedAnswerGenerator, TokenLengths, measure_lengths
 from cocos.problems import Problem
 from cocos.rollout import rollout

@@ -1,6 +1,6 @@
 """Sizes that the estimates of memory and time depend on: model, precision, layout and workload.
 
-Standard library only. `run_shapes.py` derives them from a run's options.
+Standard library only. `shapes_from_options.py` derives them from a run's options.
 """
 
 from dataclasses import dataclass

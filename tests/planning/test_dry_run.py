@@ -15,8 +15,8 @@ from cocos.config import BoostConfig, CoCoSConfig
 from cocos.config.command_line import parse_options
 from cocos.config.training_inputs import load_training_inputs
 from cocos.planning.dry_run import dry_run
-from cocos.planning.run_shapes import run_layout
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
+from cocos.planning.shapes_from_options import run_layout
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import protocol
 from tests.support.commands import command, free_port

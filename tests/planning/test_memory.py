@@ -24,8 +24,8 @@ from cocos.planning.memory import (
     reference_bytes,
     weight_bytes,
 )
-from cocos.planning.run_shapes import model_shape
 from cocos.planning.shapes import AUTOCAST, FLOAT32, GIB, NF4, ZERO_BF16, Layout, ModelShape, Workload
+from cocos.planning.shapes_from_options import model_shape
 from tests.support.paths import ROOT
 
 BASE = ROOT / "data/toy/base"
