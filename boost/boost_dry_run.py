@@ -13,9 +13,9 @@ from boost.boost_inputs import BoostInputs
 from boost.boost_rows import TokenizedRow
 from cocos.config import BoostConfig
 from cocos.planning.estimate_text import memory_text, model_text, warnings_text
-from cocos.planning.run_shapes import model_shape, run_layout
 from cocos.planning.schedule import A10, A100, training_seconds
 from cocos.planning.shapes import Workload
+from cocos.planning.shapes_from_options import model_shape, run_layout
 from cocos.prompts import BEGIN, CORRECT
 
 

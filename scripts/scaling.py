@@ -12,7 +12,6 @@ from transformers import LlamaConfig, PretrainedConfig, Qwen2Config
 
 from cocos.files.markdown import markdown_table
 from cocos.planning.memory import fits, gib, peak, phases
-from cocos.planning.run_shapes import model_shape
 from cocos.planning.schedule import (
     A10,
     A100,
@@ -35,6 +34,7 @@ from cocos.planning.shapes import (
     Precision,
     Workload,
 )
+from cocos.planning.shapes_from_options import model_shape
 
 CONFIGS: dict[str, PretrainedConfig] = {
     "qwen2.5-coder-0.5b": Qwen2Config(
