@@ -47,6 +47,7 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
         by_problem[trajectory.problem.task_id].append(trajectory)
     if not by_problem:
         raise ValueError(NOTHING_SCORED)
+    # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
     right_P_K_T = [
         [[turn.result.all_passed for turn in sample.turns] for sample in samples]
         for samples in by_problem.values()

@@ -181,7 +181,9 @@ def _cut(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[: max(0, max_chars - 4)]} ..."
 
 
+# A fenced block. The closing fence may be missing, because completions are truncated.
 _FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+# Lines with which bare code starts; prose rarely starts a line like this.
 _CODE_START = re.compile(
     r"^(?:def |class |import |from |@|async def |if |for |while |try:|with |\w[\w., ]* ?=)"
 )
@@ -199,6 +201,7 @@ def extract_code(completion: str) -> str:
     if _parses(text):  # backticks inside a docstring are not a fence
         return text
     blocks = _FENCE.findall(text)
+    # Chat models often show an example or a draft first, so the last block that defines something counts.
     defining = [block for block in blocks if _DEFINITION.search(block)]
     if defining:
         text = defining[-1]
@@ -225,11 +228,13 @@ def _without_prose(text: str) -> str:
     """
     lines = text.split("\n")
     starts = [i for i, line in enumerate(lines) if _CODE_START.match(line)]
+    # Longest run first, so that a program is not cut at a line after which it happens to parse.
     for start in starts:
         for end in range(len(lines), start, -1):
             block = "\n".join(lines[start:end])
             if _parses(block):
                 rest = [line for line in lines[end:] if line.strip()]
+                # An indented rest belongs to a body that does not parse; the run is not the whole program.
                 is_cut_inside = bool(rest) and rest[0][0] in " \t"
                 lacks_its_definition = not _DEFINITION.search(block) and any(map(_DEFINITION.match, rest))
                 return text if is_cut_inside or lacks_its_definition else block.rstrip()

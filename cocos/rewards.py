@@ -228,6 +228,7 @@ def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
     if len(known) < 2:
         return [0.0] * len(returns_G)
     total = sum(known)
+    # (total - g) / (n - 1) is the mean of the other n - 1 siblings.
     return [0.0 if g is None else g - (total - g) / (len(known) - 1) for g in returns_G]
 
 

@@ -229,6 +229,7 @@ def _play_turn(
         completions = generator.generate(
             [prompts[i].ids for i in rows],
             rules.temperature(len(plays[0].turns) + 1),
+            # A resampled turn has another seed; with the same one it would repeat the same completion.
             None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
         )
         for i, completion in zip(rows, completions, strict=True):
