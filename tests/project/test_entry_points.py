@@ -186,7 +186,7 @@ def test_fewer_problems_than_a_batch_needs_are_an_error(tiny_model, problems_fil
         *(sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file),
         *("--output_dir", tmp_path / "out", "--global_batch_size", 16, "--report_to", "none"),
     )
-    assert "6 problems, fewer than the 8 that are sampled together" in line
+    assert "6 problems, fewer than the 8 in a batch" in line
     assert not (tmp_path / "out").exists()
 
 

@@ -187,7 +187,7 @@ def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_train
     options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1, "global_batch_size": 16}
     with Executor(num_workers=1) as executor:
         first = make_trainer(runner=executor, dead_batches=7, **options)
-        first._warnings._first_gap = 0.25
+        first.run_warnings.check_gap(0.25)
         first.train()
         programs = executor.stats.programs
     assert programs > 4
@@ -195,8 +195,9 @@ def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_train
         second = make_trainer(runner=executor, dead_batches=9, **options)
         second.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-1"))
         assert executor.stats.programs == programs
-    assert second._warnings._first_gap == 0.25 and second._warnings._dead == first._warnings._dead
-    assert second._warnings.dead_batches == 9, "options are those of the second start"
+    assert second.run_warnings.state_dict() == first.run_warnings.state_dict()
+    assert first.run_warnings.state_dict()["first_gap"] == 0.25
+    assert second.run_warnings.dead_batches == 9, "options are those of the second start"
 
 
 def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of_them(make_trainer, tmp_path):
