@@ -11,6 +11,8 @@ from tests.support.data import converted
 from tests.support.evaluation import evaluated
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.processes  # every evaluation starts an executor of its own
+
 CONTROLS = ROOT / "data/controls"
 
 
@@ -18,7 +20,6 @@ def values(metrics, *names):
     return [metrics["metrics"][name]["value"] for name in names]
 
 
-@pytest.mark.processes
 def test_the_golden_set_scores_1(tmp_path):
     # As a user runs it. The other tests evaluate in this process.
     succeed(
@@ -98,7 +99,6 @@ def test_missing_answers_are_an_error(tmp_path, row, words):
         evaluated(**{**given, "num_turns": 2}, answers=["references"])
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize(
     ("name", "split"),
     [("mbpp", range(11, 511)), ("mbpp-sanitized", None), ("humaneval", None), ("humanevalfix", None)],
@@ -120,7 +120,6 @@ def test_references_score_1_on_the_public_sets(tmp_path, name, split):
     assert metrics["num_scored"] == {"mbpp": 500, "mbpp-sanitized": 427}.get(name, 164)
 
 
-@pytest.mark.processes
 def test_buggy_programs_repaired_by_references_are_all_corrections(tmp_path):
     save_problems([problem for _, problem in converted("humanevalfix")], tmp_path / "problems.jsonl")
     metrics = evaluated(

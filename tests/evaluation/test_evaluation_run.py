@@ -21,6 +21,8 @@ from tests.support.commands import free_port, succeed
 from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.paths import ROOT, TOY
 
+pytestmark = pytest.mark.processes  # every evaluation starts an executor of its own
+
 
 @pytest.fixture(scope="module")
 def problems(tmp_path_factory):
@@ -46,7 +48,6 @@ def options(problems, folder, **more):
 # -- interrupted --
 
 
-@pytest.mark.processes
 def test_a_run_killed_20_times_and_resumed_has_the_rows_of_a_run_that_was_not_interrupted(problems, tmp_path):
     whole = evaluated(Drawing(), **options(problems, tmp_path / "whole"))
     expected = rows(tmp_path / "whole")
@@ -275,7 +276,6 @@ def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
 # -- ranks --
 
 
-@pytest.mark.processes
 def test_two_processes_make_the_rows_of_one_and_one_resumes_the_run_of_two(tmp_path):
     data = tmp_path / "toy.jsonl"
     save_problems(load_problems(TOY / "test.jsonl")[:18], data)

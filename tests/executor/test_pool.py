@@ -28,6 +28,8 @@ from tests.support.executor import (
 )
 from tests.support.paths import dataset
 
+pytestmark = pytest.mark.processes  # most of them start and kill workers
+
 LEVEL = offered("namespaces", "seccomp") or "rlimits"
 
 
@@ -174,7 +176,6 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
         assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
 def test_a_program_ends_with_its_worker(level):
     code = "import time\ntime.sleep(30)"
@@ -189,7 +190,6 @@ def test_a_program_ends_with_its_worker(level):
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
 
-@pytest.mark.processes
 def test_a_program_that_waits_too_long_for_a_worker_is_an_infrastructure_failure():
     slow = [Program("import time\ntime.sleep(4)", (f"assert {n} == {n}",)) for n in range(3)]
     with Executor(num_workers=1, sandbox=LEVEL, max_wait_s=3.0) as executor:
@@ -321,7 +321,6 @@ def test_a_programs_own_limits_win_over_the_executors(executor):
     assert small.verdicts[0].status is Status.MEMORY and large.all_passed
 
 
-@pytest.mark.processes
 def test_the_doctor_names_every_level_and_what_auto_picks():
     run = subprocess.run([sys.executable, "-m", "cocos.executor", "doctor"], capture_output=True, text=True)
     lines = {line.split()[0]: line for line in run.stdout.splitlines()}
@@ -367,7 +366,6 @@ def test_a_failed_assert_shows_what_was_expected_and_what_came(executor):
     assert (result.verdicts[0].expected, result.verdicts[0].actual) == ("[2]", "[1]")
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize(("name", "count"), [("mbpp.jsonl", 974), ("sanitized-mbpp.json", 427)])
 def test_every_reference_solution_passes(executor, name, count):
     problems = load_problems(dataset(name))
@@ -379,7 +377,6 @@ def test_every_reference_solution_passes(executor, name, count):
     assert len(results) == count
 
 
-@pytest.mark.processes
 def test_the_command_line_reports_what_fails(tmp_path):
     rows = [{"text": "t", "code": f"def f(): return {n}", "test_list": ["assert f() == 1"]} for n in (1, 2)]
     good, bad = map(json.dumps, rows)
