@@ -31,13 +31,13 @@ check: $(VENV)/.installed  ## check style, types and imports
 fast: $(VENV)/.installed  ## run the tests that start no other process (2 minutes on 2 cores)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not processes"
 
-test: $(VENV)/.installed  ## run all tests (15 minutes on 2 cores)
+test: $(VENV)/.installed  ## run all tests (10 to 20 minutes on 2 cores)
 	$(BIN)/python -m pytest
 
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
 
-demo: $(VENV)/.installed  ## train and evaluate base, Boost and CoCoS in the laboratory (3 minutes on 2 cores); SEED=0
+demo: $(VENV)/.installed  ## train and evaluate base, Boost and CoCoS in the laboratory (2 to 4 minutes on 2 cores); SEED=0
 	PATH="$(abspath $(BIN)):$$PATH" SEED=$(SEED) scripts/demo.sh
 
 study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption

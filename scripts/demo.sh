@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run the whole pipeline on the laboratory: base -> Boost -> CoCoS, each evaluated on held-out problems over two turns.
-# Takes about three minutes on two CPU cores. SEED is 0 by default; results go to outputs/demo/seed$SEED.
+# Takes two to four minutes on two CPU cores. SEED is 0 by default; results go to outputs/demo/seed$SEED.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
