@@ -37,9 +37,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
         partial.chmod(0o777 & ~umask)
         partial.replace(folder)
         sync(folder.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # after a success it has another name
 
 
 class SplitWriter:

@@ -135,10 +135,11 @@ def _row_from_line(line: bytes, place: Place) -> SampleRow:
 
 def _complete_lines(path: Path) -> Iterator[tuple[Place, bytes]]:
     """Yield each line with its place, after removing an incomplete last line."""
-    if num_bytes := drop_torn_line(path):
+    content, num_bytes = drop_torn_line(path)
+    if num_bytes:
         print(f"{path}: the last row was incomplete ({num_bytes} bytes); it is removed and played again")
     # Every line is complete now, so the part after the last line end is empty.
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         yield Place(path, number), line + b"\n"
 
 

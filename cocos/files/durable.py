@@ -16,10 +16,13 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
     """
     path = Path(path)
     new = path.with_name(f"{path.name}.new")
-    with open(new, "wb") as file:
-        append_durably(file, data.encode("utf-8") if isinstance(data, str) else data)
-    # The content is on the disk before the rename; otherwise a power failure could leave an empty file.
-    new.replace(path)
+    try:
+        with open(new, "wb") as file:
+            append_durably(file, data.encode("utf-8") if isinstance(data, str) else data)
+        # The content is on the disk before the rename; otherwise a power failure could leave an empty file.
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)  # still there only if the write failed, for example on a full disk
     # The rename is an entry of the folder, which has to be flushed too.
     sync(path.parent)
 
@@ -47,18 +50,19 @@ def sync(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def drop_torn_line(path: str | Path) -> int:
+def drop_torn_line(path: str | Path) -> tuple[bytes, int]:
     """Remove the incomplete last line that an interrupted append left in a file.
 
     Returns:
-        Number of bytes removed; 0 if the file ends with a line end or is empty.
+        The remaining content, and the number of bytes removed: 0 if the file ends with a line end or is
+        empty.
 
     """
     data = Path(path).read_bytes()
     end = data.rfind(b"\n") + 1
     if end < len(data):
         os.truncate(path, end)
-    return len(data) - end
+    return data[:end], len(data) - end
 
 
 def save_json(value: object, path: str | Path) -> None:

@@ -62,10 +62,8 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
             weights=weights + gathered_bytes(shape, layout),
             cache=cache_bytes(shape, workload.rollout_rows * tokens, layout.compute),
             activations=forward_bytes(shape, layout, workload.rollout_rows * workload.prompt),
-            logits=workload.rollout_rows
-            * shape.vocab
-            * 3
-            * 4,  # float32: scores, scaled scores, probabilities
+            # Scores, scaled scores and probabilities, in float32.
+            logits=workload.rollout_rows * shape.vocab * 3 * 4,
         )
         memory["scoring"] = resident._replace(
             activations=forward_bytes(shape, layout, workload.scoring_rows * tokens),

@@ -47,6 +47,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space left"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.processes
@@ -96,7 +97,7 @@ def test_a_buffered_append_is_readable_when_the_call_returns(tmp_path):
 def test_an_incomplete_last_line_is_removed(tmp_path, data, kept):
     path = tmp_path / "a.jsonl"
     path.write_bytes(data)
-    assert drop_torn_line(path) == len(data) - len(kept)
+    assert drop_torn_line(path) == (kept, len(data) - len(kept))
     assert path.read_bytes() == kept
 
 
