@@ -17,7 +17,7 @@ from cocos.config.training_inputs import load_training_inputs
 from cocos.distributed import connect_deepspeed
 from cocos.entry_point import run_command
 from cocos.files.durable import save_json
-from cocos.files.run_record import run_record, sha256
+from cocos.files.run_record import checksums, run_record
 from cocos.planning.dry_run import dry_run
 from cocos.training.callbacks import StopOnSigterm
 from cocos.training.checkpoints import find_checkpoint
@@ -48,9 +48,7 @@ def main() -> None:
             callbacks=[StopOnSigterm()],
         )
         if trainer.is_world_process_zero():
-            data = {
-                path: sha256(path) for path in (args.train_data, args.dev_data, args.few_shot_data) if path
-            }
+            data = checksums((args.train_data, args.dev_data, args.few_shot_data))
             record = run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none")
             Path(args.output_dir).mkdir(parents=True, exist_ok=True)
             save_json(record, Path(args.output_dir) / "run.json")

@@ -20,7 +20,7 @@ from cocos.config.command_line import parse_options
 from cocos.distributed import connect_deepspeed
 from cocos.entry_point import run_command
 from cocos.files.durable import save_json
-from cocos.files.run_record import run_record, sha256
+from cocos.files.run_record import checksums, run_record
 from cocos.training.callbacks import StopOnSigterm
 from cocos.training.checkpoints import ResumableTrainer, find_checkpoint
 from cocos.training.progress import show_lines
@@ -52,7 +52,7 @@ def main() -> None:
     )
     show_lines(trainer)
     if trainer.is_world_process_zero():
-        data = {path: sha256(path) for path in (args.train_data, args.eval_data) if path}
+        data = checksums((args.train_data, args.eval_data))
         Path(args.output_dir).mkdir(parents=True, exist_ok=True)
         save_json(run_record(args, data_sha256=data), Path(args.output_dir) / "run.json")
     trainer.train(resume_from_checkpoint=checkpoint)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from transformers.hf_argparser import HfArg
 
-from cocos.config.shared_options import ExecutorOptions, PromptOptions
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
 
 
 @dataclass
@@ -48,12 +48,8 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
     seed: int = HfArg(default=42, help="Seed of sampling and of the selection of rows.")
 
     def __post_init__(self) -> None:
-        for name in ("model_name_or_path", "train_data", "output"):
-            if not getattr(self, name):
-                raise ValueError(f"--{name} is missing; see --help")
-        for name in ("num_samples", "batch_size", "max_completion_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
+        require_options(self, "model_name_or_path", "train_data", "output")
+        require_positive(self, "num_samples", "batch_size", "max_completion_length")
         if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):
             raise ValueError("--num_corrections is 0 or more, --pairs_per_problem 1 or more")
         if self.num_corrections and self.corrections == "reference":

@@ -1,15 +1,15 @@
 """Options of train.py."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from transformers.hf_argparser import HfArg
 from trl import RLOOConfig
 
-from cocos.config.shared_options import ExecutorOptions, PromptOptions, check_prompt_options
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_positive
 from cocos.config.training_options import TrainingOptions
 from cocos.distributed import num_ranks
 from cocos.generation.vllm_offline import STOP_AT_DONE
+from cocos.rewards import Credit, Objective, RewardKind
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 # TRL options for rewards, advantages and generation, which CoCoSTrainer replaces.
@@ -36,7 +36,7 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         "best accuracy in the last turn is saved. By default there is no evaluation, and the final weights "
         "are saved.",
     )
-    credit: Literal["turn", "trajectory", "last"] = HfArg(
+    credit: Credit = HfArg(
         default="trajectory",
         help="Turns that are trained, and their returns, where r_t is the reward of turn t and r_0 = 0. "
         "`trajectory`: all turns, each with the sum of gamma^(T-t) * (r_t - r_(t-1)) over all turns. "
@@ -62,7 +62,7 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         help="KL coefficient of each turn, one number per turn; replaces --beta. SCoRe's stage I uses "
         "`0.25 0.01`.",
     )
-    reward: Literal["fraction", "binary", "count"] = HfArg(
+    reward: RewardKind = HfArg(
         default="fraction",
         help="Reward of a program. `fraction`: share of its tests that pass. `binary`: 1 if all pass, "
         "otherwise 0. `count`: number of tests that pass.",
@@ -110,7 +110,7 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
     )
 
     def __post_init__(self) -> None:
-        check_prompt_options(self)
+        require_positive(self, "num_turns")
         self._check_returns()
         self._check_inherited_options()
         if self.turn_betas is not None:
@@ -128,6 +128,19 @@ class CoCoSConfig(PromptOptions, ExecutorOptions, TrainingOptions, RLOOConfig):
         if self.use_vllm:
             sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
             self.generation_kwargs = sampling | STOP_AT_DONE
+
+    @property
+    def objective(self) -> Objective:
+        """Training objective: trained turns and returns."""
+        return Objective(
+            num_turns=self.num_turns,
+            num_generations=self.num_generations,
+            credit=self.credit,
+            gamma=self.gamma,
+            improvement_bonus=self.improvement_bonus,
+            turn_weights=self.turn_weights,
+            betas_T=self.turn_betas or [self.beta] * self.num_turns,
+        )
 
     @property
     def max_executor_wait_s(self) -> float | None:

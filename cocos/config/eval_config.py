@@ -5,7 +5,7 @@ from typing import Literal
 
 from transformers.hf_argparser import HfArg
 
-from cocos.config.shared_options import ExecutorOptions, PromptOptions, check_prompt_options
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
 from cocos.prompts import Feedback
 from cocos.trajectories import OnRepeat, Rules
 
@@ -132,9 +132,12 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
     )
 
     def __post_init__(self) -> None:
-        check_prompt_options(self)
+        require_positive(self, "num_turns")
         self._check_endpoint()
-        self._check_required_options()
+        require_options(self, "test_data", "output_dir")
+        if not self.answers:
+            require_options(self, "model_name_or_path")
+        require_positive(self, "batch_size", "num_samples", "max_completion_length")
         self._check_sampling()
         self._check_feedback()
         if self.accept_changes and not self.resume:
@@ -165,16 +168,6 @@ class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
             raise ValueError(
                 "--concurrency is 1 or more, --max_retries 0 or more, --request_timeout_s above 0"
             )
-
-    def _check_required_options(self) -> None:
-        for name in ("test_data", "output_dir"):
-            if not getattr(self, name):
-                raise ValueError(f"--{name} is missing; see --help")
-        if not self.model_name_or_path and not self.answers:
-            raise ValueError("--model_name_or_path is missing; see --help")
-        for name in ("batch_size", "num_samples", "max_completion_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name} is {getattr(self, name)}; give 1 or more")
 
     def _check_sampling(self) -> None:
         if min(self.temperature, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:

@@ -56,10 +56,18 @@ class PromptOptions:
     num_turns: int = HfArg(default=2, help="Turns per problem (T), 1 or more.")
 
 
-def check_prompt_options(options: PromptOptions) -> None:
-    """Raise ValueError if the number of turns is below 1."""
-    if options.num_turns < 1:
-        raise ValueError(f"--num_turns is {options.num_turns}; give 1 or more")
+def require_options(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is not given."""
+    for name in names:
+        if not getattr(options, name):
+            raise ValueError(f"--{name} is missing; see --help")
+
+
+def require_positive(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is below 1."""
+    for name in names:
+        if getattr(options, name) < 1:
+            raise ValueError(f"--{name} is {getattr(options, name)}; give 1 or more")
 
 
 def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> Executor:

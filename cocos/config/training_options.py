@@ -7,6 +7,7 @@ import torch
 from transformers.hf_argparser import HfArg
 from trl import ModelConfig
 
+from cocos.config.shared_options import require_options
 from cocos.distributed import is_launched, num_ranks
 
 
@@ -51,9 +52,7 @@ class TrainingOptions(ModelConfig):
             ValueError: An option is missing or two options contradict each other.
 
         """
-        for name in ("model_name_or_path", "train_data"):
-            if not getattr(self, name):
-                raise ValueError(f"--{name} is missing; see --help")
+        require_options(self, "model_name_or_path", "train_data")
         if self.enable_jit_checkpoint:
             raise ValueError(
                 "--enable_jit_checkpoint is not needed, because on SIGTERM a run always finishes its update "

@@ -8,7 +8,7 @@ from cocos.config import EvalConfig
 from cocos.evaluation.given_answers import PROBLEM_SOURCES
 from cocos.executor import Executor
 from cocos.files.json_lines import DataError
-from cocos.files.run_record import run_record, sha256
+from cocos.files.run_record import checksums, run_record
 
 # Results do not depend on these options, so a resumed run may change them.
 OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
@@ -20,11 +20,12 @@ OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
 def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
     """Return the contents of run.json: everything on which the results depend."""
     answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
-    data = [path for path in (args.test_data, args.few_shot_data, *answer_files) if path]
     weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
     return run_record(
         args,
-        data_sha256={path: sha256(path) for path in (*data, *sorted(map(str, weights)))},
+        data_sha256=checksums(
+            (args.test_data, args.few_shot_data, *answer_files, *sorted(map(str, weights)))
+        ),
         isolation=executor.isolation,
         changes=[],
         **args.conditions,

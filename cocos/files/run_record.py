@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksums(paths: Iterable[str | None]) -> dict[str, str]:
+    """Return the SHA-256 of each file, by path; options without a file (None or "") are left out."""
+    return {path: sha256(path) for path in paths if path}
 
 
 def _is_installed(package: str) -> bool:

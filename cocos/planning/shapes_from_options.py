@@ -14,7 +14,6 @@ from cocos.config import BoostConfig, CoCoSConfig
 from cocos.planning import shapes
 from cocos.planning.schedule import Schedule
 from cocos.planning.shapes import Layout, ModelShape, Precision, Workload
-from cocos.rewards import trained_turns
 
 
 def model_shape(
@@ -90,7 +89,7 @@ def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
         trajectories=args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
         group=args.num_generations,
         turns=args.num_turns,
-        trained_turns=len(trained_turns(args.credit, args.num_turns)),
+        trained_turns=len(args.objective.trained_turns),
         problems_per_rollout=args.generation_batch_size // args.num_generations,
         updates_per_rollout=args.steps_per_generation
         * args.num_iterations

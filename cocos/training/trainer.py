@@ -34,7 +34,6 @@ from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import (
-    Objective,
     Score,
     advantages,
     grouped_returns,
@@ -104,7 +103,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.dev_problems = list(dev_problems)
         self.executor = executor
         self.protocol = protocol
-        self.objective = _objective(args)
+        self.objective = args.objective
         self.run_warnings = RunWarnings(args.dead_batches)
         self.timer = PhaseTimer(executor)
         super().__init__(
@@ -349,15 +348,3 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 def _index(problems: Sequence[Problem]) -> Dataset:
     """Return a data set of the problems' indices. TRL makes batches of its rows."""
     return Dataset.from_dict({"index": range(len(problems))})
-
-
-def _objective(args: CoCoSConfig) -> Objective:
-    return Objective(
-        num_turns=args.num_turns,
-        num_generations=args.num_generations,
-        credit=args.credit,
-        gamma=args.gamma,
-        improvement_bonus=args.improvement_bonus,
-        turn_weights=args.turn_weights,
-        betas_T=args.turn_betas or [args.beta] * args.num_turns,
-    )
