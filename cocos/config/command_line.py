@@ -44,6 +44,7 @@ class OptionParser(TrlParser):
                 action.help = f"Set --{action.dest} to false."
 
     def error(self, message: str) -> NoReturn:
+        """Raise ValueError; argparse would print the usage and exit."""
         raise ValueError(f"{message}; see --help")
 
     def set_defaults_with_config(self, **kwargs: Any) -> list[str]:

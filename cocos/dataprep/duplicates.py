@@ -42,6 +42,7 @@ class _Member(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The problem as findings name it."""
         return f"{self.split}/{self.task_id}"
 
 

@@ -173,12 +173,14 @@ class _RunningAccuracy:
         self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
 
     def add(self, trajectories: Sequence[Trajectory]) -> None:
+        """Count further trajectories."""
         scored_trajectories = scored(trajectories)
         self._num_scored += len(scored_trajectories)
         for turn in self._num_right:
             self._num_right[turn] += sum(t.turns[turn].result.all_passed for t in scored_trajectories)
 
     def by_turn(self) -> dict[str, str]:
+        """Return the accuracies as the progress bar shows them."""
         return {f"acc@{t + 1}": f"{n / max(1, self._num_scored):.3f}" for t, n in self._num_right.items()}
 
 

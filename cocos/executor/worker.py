@@ -11,7 +11,7 @@ import select
 import time
 from collections.abc import Callable
 
-from cocos.executor.inside import wire_format as wire
+from cocos.executor.inside import wire_format
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer
 from cocos.executor.judging.plans import InChild, Judged, Plan
@@ -40,7 +40,7 @@ class Worker:
         self._poll.register(self._answers, select.POLLIN)
         self._deadline = time.monotonic() + START_S
         try:
-            if self._read(len(wire.READY)) != wire.READY:
+            if self._read(len(wire_format.READY)) != wire_format.READY:
                 raise WorkerDied("the worker did not start")
         except WorkerDied:
             self.kill()
@@ -54,7 +54,7 @@ class Worker:
 
         """
         candidate, judge = _encode_job(code, setup, plans)
-        child_limits = wire.ChildLimits(
+        child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
             output_kb=limits.output_kb,
@@ -62,11 +62,11 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire.JobHeader(len(judge), len(candidate), limits.wall_s, child_limits)
+        header = wire_format.JobHeader(len(judge), len(candidate), limits.wall_s, child_limits)
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
         self._write(header.pack() + judge + candidate)
-        answer = wire.AnswerHeader.unpack(self._read(wire.ANSWER_HEADER.size))
-        if answer.end == wire.NEVER_STARTED:
+        answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
+        if answer.end == wire_format.NEVER_STARTED:
             raise WorkerDied("a child could not be confined")
         return Answer(
             end=answer.end,
@@ -126,5 +126,5 @@ def _encode_job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, 
     functions = "".join(f"({group})," for group in atoms)
     # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
     # from a child is never decoded with marshal, which is unsafe on untrusted data.
-    candidate = marshal.dumps((code, setup, f"({functions})", tuple(tests)), wire.MARSHAL_VERSION)
+    candidate = marshal.dumps((code, setup, f"({functions})", tuple(tests)), wire_format.MARSHAL_VERSION)
     return candidate, json.dumps(judged).encode() if judged else b""

@@ -121,8 +121,7 @@ class HuggingFaceGenerator(TokenTranscripts):
             logits = self._next_logits(batch, ids[:, None])
         remaining = {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}
         self.cache.store(batch, remaining, is_last_use=True)
-        share = (time.perf_counter() - started) / len(prompts)
-        return [self.completion(ids, share) for ids in sampled]
+        return self.batch_completions(sampled, time.perf_counter() - started)
 
     def _prefill(self, prompts: list[Sequence[int]]) -> tuple[Batch, torch.Tensor]:
         """Compute the prompts; return a batch with a row for each, and the logits (B, V) of their next ids.

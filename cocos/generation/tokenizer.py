@@ -67,6 +67,10 @@ class TokenTranscripts:
             duration_s=duration_s,
         )
 
+    def batch_completions(self, sampled: Sequence[Sequence[int]], duration_s: float) -> list[Completion]:
+        """Return the completions of a batch; each gets an equal share of the batch's duration."""
+        return [self.completion(list(ids), duration_s / len(sampled)) for ids in sampled]
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without special tokens."""
         # The clean-up removes spaces, which would change programs.

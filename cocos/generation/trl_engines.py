@@ -44,8 +44,7 @@ class VLLMRollouts(TokenTranscripts):
         self.engine.temperature = temperature
         # Always one sample per prompt: from turn 2 on the prompts within a group differ.
         _, sampled, _, _ = self.engine.generate(list(map(list, prompts)), images=None, num_generations=1)
-        share = (time.perf_counter() - started) / len(prompts)
-        return [self.completion(list(ids), share) for ids in sampled]
+        return self.batch_completions(sampled, time.perf_counter() - started)
 
 
 class ContinuousBatches(TokenTranscripts):
@@ -97,5 +96,5 @@ class ContinuousBatches(TokenTranscripts):
             progress_bar=False,
         )
         assert len(outputs) == len(prompts), "continuous batching lost a request"
-        share = (time.perf_counter() - started) / len(prompts)
-        return [self.completion(list(output.generated_tokens), share) for output in outputs.values()]
+        sampled = [output.generated_tokens for output in outputs.values()]
+        return self.batch_completions(sampled, time.perf_counter() - started)

@@ -70,5 +70,5 @@ class VLLMGenerator(TokenTranscripts):
             else self.sampling_params(**options),
             use_tqdm=False,
         )
-        share = (time.perf_counter() - started) / len(prompts)
-        return [self.completion(list(output.outputs[0].token_ids), share) for output in outputs]
+        sampled = [output.outputs[0].token_ids for output in outputs]
+        return self.batch_completions(sampled, time.perf_counter() - started)

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from cocos.executor.inside import value_codec as codec
+from cocos.executor.inside import value_codec
 
 
 def roundtrip(value: object) -> object:
-    return codec.decode(json.loads(json.dumps(codec.encode(value))))
+    return value_codec.decode(json.loads(json.dumps(value_codec.encode(value))))
 
 
 def test_decoding_builds_plain_values_only():
@@ -24,8 +24,8 @@ def test_decoding_builds_plain_values_only():
         "[]",
         '["D", "x"]',
     ):
-        with pytest.raises(codec.CodecError):
-            codec.decode(json.loads(text))
+        with pytest.raises(value_codec.CodecError):
+            value_codec.decode(json.loads(text))
 
     class Liar(int):
         __eq__ = lambda *_: True  # noqa: E731

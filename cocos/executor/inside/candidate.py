@@ -19,8 +19,8 @@ import sys
 import time
 import types
 
-import judge_channel as peer
-import value_codec as codec
+import judge_channel
+import value_codec
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
@@ -71,7 +71,8 @@ def _make_run():
     """
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception, loads = exec, compile, eval, BaseException, json.loads
-    encode, decode, receive, send, enable_gc = codec.encode, codec.decode, peer.receive, peer.send, gc.enable
+    encode, decode, enable_gc = value_codec.encode, value_codec.decode, gc.enable
+    receive, send = judge_channel.receive, judge_channel.send
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
     type_of, text = type, str
 

@@ -12,7 +12,7 @@ import os
 import time
 from typing import Any, NoReturn
 
-import value_codec as codec
+import value_codec
 from judge_channel import receive, send
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
@@ -62,15 +62,15 @@ def _stub(name: str):
     """Return a function that calls the candidate's function of this name in its own process."""
 
     def call(*args: object, **kwargs: object) -> object:
-        encoded_kwargs = {key: codec.encode(value) for key, value in kwargs.items()}
-        _send(["call", name, [codec.encode(value) for value in args], encoded_kwargs])
+        encoded_kwargs = {key: value_codec.encode(value) for key, value in kwargs.items()}
+        _send(["call", name, [value_codec.encode(value) for value in args], encoded_kwargs])
         kind, *rest = _receive()
         if kind != "v":
             raise _exception(*map(str, rest))
         result, changes = rest
         for index, encoded in changes:
-            _change_in_place(args[index], codec.decode(encoded))
-        return codec.decode(result)
+            _change_in_place(args[index], value_codec.decode(encoded))
+        return value_codec.decode(result)
 
     call.__name__ = name
     return call

@@ -13,7 +13,7 @@ from os import WIFSIGNALED, WTERMSIG
 from types import CodeType
 from typing import Any, TypeGuard
 
-from cocos.executor.inside import value_codec as codec
+from cocos.executor.inside import value_codec
 from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import SAFE_NAMES, Split
 from cocos.executor.judging.plans import InChild, Judged, Plan
@@ -133,10 +133,10 @@ class _Atoms(dict):
             raise KeyError(name)  # a name such as `len`, which `eval` then looks up in the globals
         outcome = self.outcomes[int(name[1:])]
         if not isinstance(outcome, list) or len(outcome) < 2:
-            raise codec.CodecError("no well-formed value")
+            raise value_codec.CodecError("no well-formed value")
         if outcome[0] != "v":
             raise _CandidateRaised(*outcome[1:])
-        return self.setdefault(name, codec.decode(outcome[1]))
+        return self.setdefault(name, value_codec.decode(outcome[1]))
 
 
 def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
