@@ -7,15 +7,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TOY = ROOT / "data" / "toy"
 
-# `make data` writes data/public/raw; a checkout without it may share a folder of data sets with its neighbours.
-DATASETS = ROOT / "data" / "public" / "raw"
-if not DATASETS.is_dir():
-    DATASETS = ROOT.parent / "shared" / "datasets"
+# `make data` writes the first folder; a checkout may share the second one with its neighbours.
+DATASET_FOLDERS = (ROOT / "data" / "public" / "raw", ROOT.parent / "shared" / "datasets")
 
 
 def dataset(file: str) -> Path:
-    """Return the path of a public set's file; skip the test if the file is missing."""
-    path = DATASETS / file
-    if not path.exists():
-        pytest.skip(f"public data set {file} is missing: make data")
-    return path
+    """Return the path of a public set's file; skip the test if no folder has it."""
+    for folder in DATASET_FOLDERS:
+        if (folder / file).exists():
+            return folder / file
+    pytest.skip(f"public data set {file} is missing: make data")
