@@ -16,9 +16,10 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
+from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion
 from cocos.generation.kv_cache import Batch, TranscriptCache
-from cocos.generation.tokenizer import TokenTranscripts, check_checkpoint, eos_token_ids
+from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
 
 class HuggingFaceGenerator(TokenTranscripts):
@@ -236,7 +237,7 @@ def load_model(
         attn_implementation: Attention implementation of transformers; None is the model's default.
 
     Raises:
-        ValueError: The checkpoint does not exist.
+        ValueError: The checkpoint does not exist or is damaged.
 
     """
     check_checkpoint(name_or_path)

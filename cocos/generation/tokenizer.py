@@ -6,10 +6,10 @@ tokenizers, not models.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
+from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion
 from cocos.prompts import DONE
 
@@ -115,11 +115,11 @@ def load_tokenizer(
     If it has no pad token, the end-of-sequence token takes its place.
 
     Raises:
-        ValueError: The checkpoint does not exist, or its tokenizer has neither a pad nor an
+        ValueError: The checkpoint does not exist or is damaged, or its tokenizer has neither a pad nor an
             end-of-sequence token.
 
     """
-    check_checkpoint(name_or_path)
+    check_checkpoint(name_or_path, revision)
     tokenizer = AutoTokenizer.from_pretrained(
         name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
     )
@@ -131,18 +131,6 @@ def load_tokenizer(
             )
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
-
-
-def check_checkpoint(name_or_path: str) -> None:
-    """Raise ValueError if a local checkpoint directory does not exist.
-
-    Without this check transformers would ask the hub for it and raise an error about repository names.
-    """
-    looks_local = name_or_path.startswith((".", "/", "~")) or name_or_path.count("/") != 1
-    if not Path(name_or_path).is_dir() and looks_local and "/" in name_or_path:
-        raise ValueError(
-            f"{name_or_path}: no such checkpoint directory; give a directory or a hub id like org/name"
-        )
 
 
 def _may_complete_done(token: str) -> bool:

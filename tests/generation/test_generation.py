@@ -117,7 +117,7 @@ def test_a_tokenizer_without_pad_token_pads_with_eos(tmp_path, tokenizer):
 
 def test_a_missing_checkpoint_is_an_error_that_names_it():
     with pytest.raises(
-        ValueError, match=r"outputs/nowhere: no such checkpoint directory; give a directory or a hub id"
+        ValueError, match=r"outputs/nowhere: no such folder; give a checkpoint folder or a hub id"
     ):
         load_model("./outputs/nowhere")
 
@@ -125,6 +125,7 @@ def test_a_missing_checkpoint_is_an_error_that_names_it():
 def test_a_tokenizer_with_neither_pad_nor_eos_token_is_rejected_with_the_remedy(tmp_path):
     bare = load_tokenizer(TOY)
     bare.pad_token = bare.eos_token = None
+    AutoModelForCausalLM.from_pretrained(TOY).save_pretrained(tmp_path)
     bare.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="neither a pad nor an eos token; name one in its"):
         load_tokenizer(str(tmp_path))
