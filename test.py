@@ -13,20 +13,22 @@ run.json and the report, and prints the table. docs/evaluation.md explains the d
 
 from pathlib import Path
 
-import torch
-
-from cocos.config import EvalConfig, open_executor, prompt_protocol
 from cocos.config.command_line import parse_options
+from cocos.config.eval_config import EvalConfig
+from cocos.config.shared_options import open_executor, prompt_protocol
 from cocos.entry_point import run_command
-from cocos.evaluation.generator_from_options import open_generator
-from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
-from cocos.files.durable import save_json
-from cocos.report import load_runs, print_tables, save_report
 
 
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
     args = parse_options(EvalConfig, __doc__)
+
+    # These imports take seconds; --help and errors in options do not wait for them.
+    from cocos.evaluation.generator_from_options import open_generator
+    from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
+    from cocos.files.durable import save_json
+    from cocos.report import load_runs, print_tables, save_report
+
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
     with open_executor(args) as executor, start_or_resume(args, trajectories, executor) as evaluation:
@@ -48,5 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with torch.inference_mode():
-        run_command(main)
+    run_command(main)

@@ -9,23 +9,32 @@ inputs, prints the plan of the run and its estimated memory and time, and exits.
 
 from pathlib import Path
 
-from trl import get_peft_config, get_quantization_config
-
-from cocos.config import CoCoSConfig, open_executor
-from cocos.config.command_line import parse_options
-from cocos.config.training_inputs import load_training_inputs
-from cocos.distributed import connect_deepspeed
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.command_line import check_options, parse_options
+from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
-from cocos.files.durable import save_json
-from cocos.files.run_record import checksums, run_record
-from cocos.planning.dry_run import dry_run
-from cocos.training.callbacks import StopOnSigterm
-from cocos.training.checkpoints import find_checkpoint
-from cocos.training.trainer import CoCoSTrainer
+from cocos.training.output_folder import check_output_folder
 
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
+    options = check_options(CoCoSOptions, __doc__)
+    if is_main_process():
+        check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
+
+    # These imports take seconds; --help and errors in options do not wait for them.
+    from trl import get_peft_config, get_quantization_config
+
+    from cocos.config.shared_options import open_executor
+    from cocos.config.training_inputs import load_training_inputs
+    from cocos.config.trl_configs import CoCoSConfig
+    from cocos.files.durable import save_json
+    from cocos.files.run_record import checksums, run_record
+    from cocos.planning.dry_run import dry_run
+    from cocos.training.callbacks import StopOnSigterm
+    from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.trainer import CoCoSTrainer
+
     args = parse_options(CoCoSConfig, __doc__)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     inputs = load_training_inputs(args)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from boost.boost_rows import TokenizedRow, load_tokenized
-from cocos.config import BoostConfig
+from cocos.config.trl_configs import BoostConfig
 from cocos.generation.tokenizer import encode, load_tokenizer
 
 

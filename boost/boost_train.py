@@ -10,28 +10,33 @@ prints the plan of the run and its estimated memory and time, and exits.
 
 from pathlib import Path
 
-from datasets import Dataset
-from trl import SFTTrainer, get_peft_config, get_quantization_config
-
-from boost.boost_dry_run import boost_dry_run
-from boost.boost_inputs import load_boost_inputs
-from cocos.config import BoostConfig
-from cocos.config.command_line import parse_options
-from cocos.distributed import connect_deepspeed
+from cocos.config.boost_options import BoostOptions
+from cocos.config.command_line import check_options, parse_options
+from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
-from cocos.files.durable import save_json
-from cocos.files.run_record import checksums, run_record
-from cocos.training.callbacks import StopOnSigterm
-from cocos.training.checkpoints import ResumableTrainer, find_checkpoint
-from cocos.training.progress import show_lines
-
-
-class BoostTrainer(ResumableTrainer, SFTTrainer):
-    """TRL's SFTTrainer that can be stopped and resumed."""
+from cocos.training.output_folder import check_output_folder
 
 
 def main() -> None:
     """Load rows and model, train with BoostTrainer, save the model in output_dir."""
+    options = check_options(BoostOptions, __doc__)
+    if is_main_process():
+        check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
+
+    # These imports take seconds; --help and errors in options do not wait for them.
+    from datasets import Dataset
+    from trl import get_peft_config, get_quantization_config
+
+    from boost.boost_dry_run import boost_dry_run
+    from boost.boost_inputs import load_boost_inputs
+    from boost.boost_trainer import BoostTrainer
+    from cocos.config.trl_configs import BoostConfig
+    from cocos.files.durable import save_json
+    from cocos.files.run_record import checksums, run_record
+    from cocos.training.callbacks import StopOnSigterm
+    from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.progress import show_lines
+
     args = parse_options(BoostConfig, __doc__)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     inputs = load_boost_inputs(args)

@@ -1,18 +1,13 @@
-"""Ranks of a distributed run: their number, their share of problems and processors, and sharded weights.
+"""Ranks of a distributed run: their number, and a rank's share of problems and processors.
 
-Reads the environment that launchers (torchrun, accelerate, deepspeed) set. Does not know problems, prompts or
-rewards.
+Reads the environment that launchers (torchrun, accelerate, deepspeed) set. Imports the standard library only,
+and does not know problems, prompts or rewards.
 """
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TypeVar
-
-from accelerate import Accelerator
-from torch import nn
-from torch.distributed.fsdp import FSDPModule
 
 Item = TypeVar("Item")
 
@@ -20,6 +15,11 @@ Item = TypeVar("Item")
 def is_launched() -> bool:
     """Return whether a launcher started this process."""
     return "LOCAL_RANK" in os.environ
+
+
+def is_main_process() -> bool:
+    """Return whether this process is rank 0 of its run, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def num_ranks() -> int:
@@ -66,22 +66,3 @@ def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
     """
     size = math.ceil(len(items) / num_ranks)
     return [items[i % len(items)] for i in range(rank * size, (rank + 1) * size)]
-
-
-@contextmanager
-def whole_weights(model: nn.Module, accelerator: Accelerator) -> Iterator[None]:
-    """Keep the weights of an FSDP2 model gathered between the forward passes inside the context.
-
-    Without this, sampling gathers them again for every token. Models that are not sharded are not changed.
-    """
-    shards = [module for module in model.modules() if isinstance(module, FSDPModule)]
-    for shard in shards:
-        shard.set_reshard_after_forward(False, recurse=False)
-    try:
-        yield
-    finally:
-        for shard in shards:
-            shard.set_reshard_after_forward(
-                accelerator.state.fsdp_plugin.reshard_after_forward, recurse=False
-            )
-            shard.reshard()

@@ -22,8 +22,9 @@ from boost.attempt_log import AttemptLog
 from boost.attempts import Attempt, sample_attempts
 from boost.boost_rows import BoostRow, make_rows, save_rows, tokenize
 from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
-from cocos.config import BoostDataConfig, open_executor, prompt_protocol
+from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
+from cocos.config.shared_options import open_executor, prompt_protocol
 from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.files.run_record import sha256

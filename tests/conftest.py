@@ -114,7 +114,7 @@ def tiny_model(tmp_path_factory):
 @pytest.fixture
 def make_trainer(tmp_path, executor):
     """A function that returns a trainer on toy problems; by default 4 trajectories of 4 problems per update."""
-    from cocos.config import CoCoSConfig
+    from cocos.config.trl_configs import CoCoSConfig
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.training.trainer import CoCoSTrainer
 

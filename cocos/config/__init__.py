@@ -1,22 +1,14 @@
 """Options of the entry points: one dataclass per command, and the groups of options that commands share.
 
-Defaults are the paper's. The flags of the released CoCoS commands are aliases of the names used here.
-`command_line.py` reads the options from flags and a YAML file.
+    cocos_options.py     train.py, without TRL's options
+    boost_options.py     boost/boost_train.py, without TRL's options
+    trl_configs.py       both, with the options of TRL and transformers
+    eval_config.py       test.py
+    boost_data_config.py scripts/make_boost_data.py
+    shared_options.py    prompts and executor
+    training_options.py  what both training stages share
+    command_line.py      flags and a YAML file -> a dataclass
+
+Defaults are the paper's. The flags of the released CoCoS commands are aliases of the names used here. Only
+`trl_configs.py` and `training_inputs.py` import torch, so that --help and errors in options are fast.
 """
-
-from cocos.config.boost_config import BoostConfig
-from cocos.config.boost_data_config import BoostDataConfig
-from cocos.config.cocos_config import CoCoSConfig
-from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import ExecutorOptions, PromptOptions, open_executor, prompt_protocol
-
-__all__ = [
-    "BoostConfig",
-    "BoostDataConfig",
-    "CoCoSConfig",
-    "EvalConfig",
-    "ExecutorOptions",
-    "PromptOptions",
-    "open_executor",
-    "prompt_protocol",
-]

@@ -1,10 +1,9 @@
 """Options of scripts/make_boost_data.py."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from transformers.hf_argparser import HfArg
-
+from cocos.config.option import option
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
 
 
@@ -12,42 +11,46 @@ from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_
 class BoostDataConfig(PromptOptions, ExecutorOptions):
     """Options of scripts/make_boost_data.py."""
 
-    model_name_or_path: str = HfArg(
+    group: ClassVar[str] = "attempts and rows"
+
+    model_name_or_path: str = option(
         default="", help="Model whose attempts are sampled: the base model that Boost will train."
     )
-    train_data: str = HfArg(
+    train_data: str = option(
         default="",
         help="File of MBPP-format problems to attempt. Its reference solutions can serve as corrections.",
     )
-    output: str = HfArg(
+    output: str = option(
         default="",
         help="File for the rows: JSON lines, or one JSON list if its name ends in .json.",
     )
-    num_samples: int = HfArg(default=2, help="Attempts per problem.")
-    corrections: Literal["any", "reference", "own"] = HfArg(
+    num_samples: int = option(default=2, help="Attempts per problem.")
+    corrections: Literal["any", "reference", "own"] = option(
         default="any",
         help="Source of the correction of a wrong attempt. `reference`: the reference solution, if it passes "
         "every test. `own`: a program of the model that passes every test. `any`: the reference if it "
         "passes, otherwise the model's program.",
     )
-    num_corrections: int = HfArg(
+    num_corrections: int = option(
         default=0,
         help="Second turns per wrong attempt. Those that pass every test become corrections. 0: none.",
     )
-    pairs_per_problem: int | None = HfArg(
+    pairs_per_problem: int | None = option(
         default=None, help="Largest number of attempts per problem that become rows. No limit by default."
     )
-    keep_share: float | None = HfArg(
+    keep_share: float | None = option(
         default=None,
         help="Share of second turns that repeat a right attempt, in [0, 1]; the others correct a wrong one. "
         "Attempts of the more frequent kind are dropped at random to reach it. By default none is dropped.",
     )
-    temperature: float = HfArg(default=0.9, help="Sampling temperature of both turns; 0 decodes greedily.")
-    max_completion_length: int = HfArg(default=512, help="Largest number of new tokens per turn.")
-    batch_size: int = HfArg(default=32, help="Problems per batch.")
-    seed: int = HfArg(default=42, help="Seed of sampling and of the selection of rows.")
+    temperature: float = option(default=0.9, help="Sampling temperature of both turns; 0 decodes greedily.")
+    max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
+    batch_size: int = option(default=32, help="Problems per batch.")
+    seed: int = option(default=42, help="Seed of sampling and of the selection of rows.")
 
     def __post_init__(self) -> None:
+        PromptOptions.__post_init__(self)
+        ExecutorOptions.__post_init__(self)
         require_options(self, "model_name_or_path", "train_data", "output")
         require_positive(self, "num_samples", "batch_size", "max_completion_length")
         if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):

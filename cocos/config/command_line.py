@@ -1,47 +1,166 @@
 """Parser that reads an entry point's options from flags and a YAML file.
 
-Flags override the file. Every error message names the option and the remedy in one line.
+Flags override the file. Every error message names the option, as the user typed it, and the remedy in one
+line. Imports neither torch nor transformers: TRL's parser does not need them.
 """
 
 import argparse
 import dataclasses
 import difflib
+import re
+import shutil
 import sys
-from typing import Any, NoReturn, TypeVar, get_type_hints
+from collections.abc import Iterable
+from typing import Any, Generic, NoReturn, TypeVar, get_type_hints
 
 import yaml
 from trl import TrlParser
 
+from cocos.config.library_options import library_option_names
+from cocos.config.training_options import TrainingOptions
+
 Options = TypeVar("Options")
+OwnOptions = TypeVar("OwnOptions", bound=TrainingOptions)
+
+LIBRARY_GROUP = "options of TRL and transformers"
+
+
+def parse_options(
+    config_type: type[Options], description: str | None, argv: list[str] | None = None
+) -> Options:
+    """Read an entry point's options from `--config FILE.yaml` and flags.
+
+    Args:
+        config_type: The dataclass of the options.
+        description: Text above the list of options in the help.
+        argv: Arguments of the command line; None: those of this process.
+
+    Raises:
+        ValueError: An unknown flag or key, a value of the wrong type, a missing option, or a config file
+            that cannot be read.
+
+    """
+    return OptionParser(config_type, description).parse(argv)
+
+
+def check_options(
+    options_type: type[OwnOptions], description: str | None, argv: list[str] | None = None
+) -> OwnOptions:
+    """Return this project's options of a training command, before torch and TRL are imported.
+
+    It prints the help if it is requested, and finds every error except wrong values of TRL's options. The
+    command then calls `parse_options` with the dataclass that has TRL's options, too.
+
+    Args:
+        options_type: The dataclass of this project's options.
+        description: Text above the list of options in the help.
+        argv: Arguments of the command line; None: those of this process.
+
+    Raises:
+        ValueError: As in `parse_options`.
+
+    """
+    parser = OptionParser(options_type, description, library_option_names(options_type.library_sources))
+    parser.add_argument(
+        "--help_all",
+        action=_FullHelp,
+        nargs=0,
+        const=options_type.full_name,
+        help="List the options of TRL and transformers, too (this takes ten seconds).",
+    )
+    return parser.parse(argv)
+
+
+class _FullHelp(argparse.Action):
+    """Action that prints the help with the options of TRL and transformers, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> NoReturn:
+        from cocos.config import trl_configs  # imports torch
+
+        OptionParser(getattr(trl_configs, str(self.const)), parser.description).print_help()
+        parser.exit()
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
     """Formatter that keeps the line breaks of the description and adds the options' defaults."""
 
+    def __init__(self, prog: str):
+        width = min(shutil.get_terminal_size(fallback=(110, 24)).columns, 120) - 2
+        super().__init__(prog, max_help_position=32, width=width)
+
     def _get_help_string(self, action: argparse.Action) -> str | None:
         # Without a default value, the help itself says what happens by default; "None" would add nothing.
-        is_plain = action.nargs == 0 or action.default in (None, "", [])
+        is_plain = action.nargs == 0 or action.default in (None, "", [], False)
         return action.help if is_plain else super()._get_help_string(action)
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """Return the flags without their variants with hyphens, and the value once."""
+        flags = [flag for flag in action.option_strings if "-" not in flag.lstrip("-")]
+        value = "" if action.nargs in (0, "?") else " " + self._format_args(action, self._value_name(action))
+        return ", ".join(flags) + value
 
-class OptionParser(TrlParser):
-    """TrlParser that raises ValueError and checks a config file as strictly as flags."""
+    def _value_name(self, action: argparse.Action) -> str:
+        if action.choices is not None:
+            return "{" + ",".join(map(str, action.choices)) + "}"
+        if action.metavar is not None:
+            return str(action.metavar)
+        return {"int": "N", "float": "X"}.get(getattr(action.type, "__name__", ""), "TEXT")
 
-    def _add_dataclass_arguments(self, dtype: type) -> None:
-        """List this project's options before the hundreds of inherited ones in the help text."""
-        ours = self.add_argument_group("options of this command")
-        inherited = self.add_argument_group("options inherited from TRL and transformers")
-        libraries = ("builtins", "transformers", "trl")
-        own_classes = [cls for cls in dtype.__mro__ if cls.__module__.split(".")[0] not in libraries]
-        own_names = {name for cls in own_classes for name in vars(cls).get("__annotations__", {})}
-        types = get_type_hints(dtype)
-        for option in dataclasses.fields(dtype):
-            if option.init:
-                option.type = types[option.name]
-                self._parse_dataclass_field(ours if option.name in own_names else inherited, option)
-        for action in self._actions:
-            if isinstance(action, argparse._StoreFalseAction):  # would repeat the help of --OPTION
-                action.help = f"Set --{action.dest} to false."
+
+class OptionParser(TrlParser, Generic[Options]):
+    """TrlParser that raises ValueError and checks a config file as strictly as flags.
+
+    Args:
+        config_type: The dataclass of the options. A class attribute `group` of the class that declares an
+            option is the heading of its section in the help.
+        description: Text above the list of options in the help.
+        other_names: Names of options to accept, with any value, although `config_type` does not have them.
+
+    """
+
+    def __init__(self, config_type: type[Options], description: str | None, other_names: Iterable[str] = ()):
+        self._other_flags = {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")}
+        self._typed: set[str] = set()  # flags on the command line and keys in the config file, as flags
+        super().__init__(
+            config_type,
+            usage="%(prog)s [--config FILE.yaml] [--option value ...]",
+            description=description,
+            formatter_class=_HelpFormatter,
+            allow_abbrev=False,
+        )
+        self.add_argument("--config", metavar="FILE.yaml", help="YAML file of options; flags override it.")
+
+    def parse(self, argv: list[str] | None = None) -> Options:
+        """Return the options of a command line.
+
+        Args:
+            argv: Arguments of the command line; None: those of this process.
+
+        Raises:
+            ValueError: See `parse_options`.
+
+        """
+        argv = list(sys.argv[1:] if argv is None else argv)
+        # TrlParser understands "--config FILE" but not "--config=FILE".
+        for number, argument in enumerate(argv):
+            if argument.startswith("--config="):
+                argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
+        if argv[-1:] == ["--config"]:
+            raise ValueError("--config: give the path of a YAML file after it")
+        self._typed |= {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
+        try:
+            options, *_ = self.parse_args_and_config(argv, return_remaining_strings=True)
+        except (OSError, yaml.YAMLError) as error:
+            raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
+        except ValueError as error:
+            raise ValueError(self._with_typed_names(str(error))) from error
+        return options
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse flags and reject unknown ones, before the dataclass checks the values of the others."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        self._reject_unknown(unknown, "option")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """Raise ValueError; argparse would print the usage and exit."""
@@ -52,6 +171,7 @@ class OptionParser(TrlParser):
 
         argparse converts defaults only if they are strings and never checks their choices.
         """
+        self._typed |= {f"--{key}" for key in kwargs}
         actions = {flag.lstrip("-"): action for action in self._actions for flag in action.option_strings}
         options = {}
         for key, value in kwargs.items():
@@ -65,47 +185,52 @@ class OptionParser(TrlParser):
                 except argparse.ArgumentError as error:
                     self.error(str(error))
             options[action.dest if action else key] = value
-        return super().set_defaults_with_config(**options)
+        unknown = super().set_defaults_with_config(**options)
+        self._reject_unknown(unknown, "key in the config file")
+        return unknown
 
+    def _add_dataclass_arguments(self, dtype: type) -> None:
+        """List this project's options in sections, before the hundreds of inherited ones."""
+        own_classes = [cls for cls in dtype.__mro__ if cls.__module__.partition(".")[0] == "cocos"]
+        # The class closest to the root declares an option; its subclasses only change the default.
+        sections = {
+            name: getattr(cls, "group", "run")
+            for cls in own_classes
+            for name in vars(cls).get("__annotations__", {})
+        }
+        titles = ["run", *sections.values(), LIBRARY_GROUP]
+        groups = {title: self.add_argument_group(title) for title in dict.fromkeys(titles)}
+        types = get_type_hints(dtype)
+        for field in dataclasses.fields(dtype):
+            if field.init:
+                field.type = types[field.name]
+                self._parse_dataclass_field(groups[sections.get(field.name, LIBRARY_GROUP)], field)
+        for action in self._actions:
+            if isinstance(action, argparse._StoreFalseAction):  # would repeat the help of --OPTION
+                action.help = argparse.SUPPRESS
 
-def parse_options(config_type: type[Options], description: str, argv: list[str] | None = None) -> Options:
-    """Read an entry point's options from `--config FILE.yaml` and flags.
-
-    Args:
-        config_type: The dataclass of the options.
-        description: Text above the list of options in the help.
-        argv: Arguments of the command line; None: those of this process.
-
-    Raises:
-        ValueError: An unknown flag or key, a value of the wrong type, a missing option, or a config file
-            that cannot be read.
-
-    """
-    parser = OptionParser(
-        config_type,
-        usage="%(prog)s [--config FILE.yaml] [--option value ...]",
-        description=description,
-        formatter_class=_HelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", metavar="FILE.yaml", help="YAML file of options; flags override it.")
-    argv = list(sys.argv[1:] if argv is None else argv)
-    # TrlParser understands "--config FILE" but not "--config=FILE".
-    for number, argument in enumerate(argv):
-        if argument.startswith("--config="):
-            argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
-    if argv[-1:] == ["--config"]:
-        raise ValueError("--config: give the path of a YAML file after it")
-    try:
-        options, *_, from_file, from_flags = parser.parse_args_and_config(
-            argv, return_remaining_strings=True, separate_remaining_strings=True
-        )
-    except (OSError, yaml.YAMLError) as error:
-        raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
-    flags = [flag for action in parser._actions for flag in action.option_strings]
-    for unknown, place in [(from_file, "key in the config file"), (from_flags, "option")]:
+    def _reject_unknown(self, unknown: list[str], place: str) -> None:
+        """Raise ValueError for the first unknown flag. Values after another known flag are skipped."""
+        if self._other_flags:
+            flags = [string for string in unknown if string.startswith("--")]
+            unknown = [flag for flag in flags if _with_underscores(flag) not in self._other_flags]
         if unknown:
-            close = difflib.get_close_matches(unknown[0], flags, n=1)
+            known = [flag for action in self._actions for flag in action.option_strings]
+            known += sorted(self._other_flags)
+            close = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=1)
             hint = f"did you mean {close[0]}?" if close else "see --help"
             raise ValueError(f"unknown {place}: {unknown[0]}; {hint}")
-    return options
+
+    def _with_typed_names(self, message: str) -> str:
+        """Replace an option's name in a message by the alias that the user typed."""
+        for action in self._actions:
+            typed = [flag for flag in action.option_strings if flag in self._typed]
+            if typed:
+                message = message.replace("/".join(action.option_strings), typed[-1])
+                message = re.sub(rf"{action.option_strings[0]}\b", typed[-1], message)
+        return message
+
+
+def _with_underscores(flag: str) -> str:
+    """Return a flag without its value and with underscores. Example: --max-steps=3 -> --max_steps."""
+    return "--" + flag.partition("=")[0].removeprefix("--").replace("-", "_")

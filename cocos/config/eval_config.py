@@ -1,138 +1,165 @@
 """Options of test.py."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from transformers.hf_argparser import HfArg
-
+from cocos.config.option import option
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
 from cocos.prompts import Feedback
 from cocos.trajectories import OnRepeat, Rules
 
 
 @dataclass
-class GeneratorOptions:
-    """Options of the generator that answers the prompts."""
+class EvalRunOptions:
+    """Options of the run as a whole: model, problems and output."""
 
-    generator: Literal["transformers", "vllm", "api"] = HfArg(
-        default="transformers",
-        help="Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
-        "OpenAI-compatible endpoint (its chat completions for --protocol `chat` and `repair`, otherwise its "
-        "completions).",
-    )
-    base_url: str | None = HfArg(
-        default=None,
-        help="URL of the endpoint, up to and including /v1. OpenAI's by default. Only with --generator api.",
-    )
-    api_key_env: str = HfArg(
-        default="OPENAI_API_KEY",
-        help="Environment variable with the endpoint's key. The file .env in the current folder may set it. "
-        "Several keys, separated by commas, are used in turn. Keys are never written to a file or a log.",
-    )
-    concurrency: int = HfArg(
-        default=8, help="Requests that each process sends to the endpoint at the same time."
-    )
-    max_retries: int = HfArg(
-        default=6,
-        help="Retries of a failed request to the endpoint. The pause doubles with each retry, unless the "
-        "endpoint requests another one. If the last retry fails, the trajectory has an infrastructure "
-        "failure.",
-    )
-    request_timeout_s: float = HfArg(
-        default=120.0, help="Time limit of one request to the endpoint, in seconds."
-    )
+    group: ClassVar[str] = "run"
 
-
-@dataclass
-class EvalConfig(PromptOptions, ExecutorOptions, GeneratorOptions):
-    """Options of test.py."""
-
-    model_name_or_path: str = HfArg(
+    model_name_or_path: str = option(
         default="",
         help="Model to evaluate: a checkpoint folder, a name on the Hugging Face hub, or the endpoint's name "
         "for it.",
     )
-    test_data: str = HfArg(default="", help="File of MBPP-format problems, JSON or JSONL.")
-    output_dir: str = HfArg(
+    test_data: str = option(default="", help="File of MBPP-format problems, JSON or JSONL.")
+    output_dir: str = option(
         default="",
         help="Folder for samples.jsonl, metrics.json, run.json and the report; created if it does not exist.",
     )
-    task_ids: list[str] | None = HfArg(
+    task_ids: list[str] | None = option(
         default=None, help="Evaluate only the problems with these ids, in the order of the file."
     )
-    start: int = HfArg(default=0, help="Number of problems to skip at the start of the file.")
-    limit: int | None = HfArg(
+    start: int = option(default=0, help="Number of problems to skip at the start of the file.")
+    limit: int | None = option(
         default=None, help="Largest number of problems to evaluate after --start. All by default."
     )
-    visible_tests: int | None = HfArg(
+    visible_tests: int | None = option(
         default=None,
         help="Make only the first N tests of each problem visible. The other tests are hidden: they are "
         "scored but appear in neither prompt nor feedback. By default, only tests that the file marks as "
         "hidden are hidden.",
     )
-    batch_size: int = HfArg(
-        default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
+    resume: bool = option(
+        default=False,
+        help="Continue the run in --output_dir if there is one: play the trajectories that are missing or "
+        "had an infrastructure failure.",
     )
-    max_completion_length: int = HfArg(default=512, help="Largest number of new tokens per turn.")
-    num_samples: int = HfArg(
+    accept_changes: bool = option(
+        default=False,
+        help="With --resume: continue the run even if options, data or package versions have changed.",
+    )
+
+
+@dataclass
+class SamplingOptions:
+    """Options of the sampling of completions."""
+
+    group: ClassVar[str] = "sampling"
+
+    num_samples: int = option(
         default=1,
         help="Independent trajectories per problem. pass@k is reported for k up to this number.",
     )
-    temperature: list[float] = HfArg(
+    temperature: list[float] = option(
         default_factory=lambda: [0.0],
         help="Sampling temperature; 0 decodes greedily. Several values apply to turns 1, 2 and so on; the "
         "last one also applies to all later turns.",
     )
-    seed: int = HfArg(default=42, help="Seed of the sampling.")
-    answers: list[str] = HfArg(
+    max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
+    batch_size: int = option(
+        default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
+    )
+    seed: int = option(default=42, help="Seed of the sampling.")
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
+        default="auto",
+        help="Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",
+    )
+    attn_implementation: str | None = option(
+        default=None,
+        help="Attention implementation of transformers, such as sdpa or flash_attention_2. By default, "
+        "transformers chooses.",
+    )
+
+
+@dataclass
+class TurnOptions:
+    """Options of what happens between the turns."""
+
+    group: ClassVar[str] = "between the turns"
+
+    feedback: Feedback = option(
+        default="none",
+        help="Feedback on the program before the next turn. `verdict`: how many visible tests pass. `error`: "
+        "also the first visible test that fails, with the expected and the actual value. Test results are "
+        "oracle feedback, so the report separates these runs from those of `none` (self-correction).",
+    )
+    feedback_chars: int = option(
+        default=300,
+        help="Largest number of characters that --feedback error quotes from the test, and from its error "
+        "message; 20 or more.",
+    )
+    early_stop: bool = option(
+        default=False,
+        help="End a trajectory when its program passes the visible tests. That program also counts for the "
+        "remaining turns. The report separates these runs, because the tests are an oracle.",
+    )
+    on_repeat: OnRepeat = option(
+        default="keep",
+        help="Action when a program equals that of the previous turn. `keep`: accept it. `resample`: sample "
+        "the turn once more. `tell`: say so in the prompt of the next turn.",
+    )
+    answers: list[str] = option(
         default_factory=list,
         help="Sources of given answers for the first turns, in order; the model answers the remaining turns. "
         "`references` and `buggy` are the correct and the buggy programs of --test_data and fill one turn "
         "each. Any other value is the path of a samples.jsonl or another file of answers. No model is needed "
         "if all turns are given.",
     )
-    feedback: Feedback = HfArg(
-        default="none",
-        help="Feedback on the program before the next turn. `verdict`: how many visible tests pass. `error`: "
-        "also the first visible test that fails, with the expected and the actual value. Test results are "
-        "oracle feedback, so the report separates these runs from those of `none` (self-correction).",
+
+
+@dataclass
+class EndpointOptions:
+    """Options of the engine that samples, and of endpoints."""
+
+    group: ClassVar[str] = "engine and endpoint"
+
+    generator: Literal["transformers", "vllm", "api"] = option(
+        default="transformers",
+        help="Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
+        "OpenAI-compatible endpoint (its chat completions for --protocol `chat` and `repair`, otherwise its "
+        "completions).",
     )
-    feedback_chars: int = HfArg(
-        default=300,
-        help="Largest number of characters that --feedback error quotes from the test, and from its error "
-        "message; 20 or more.",
-    )
-    early_stop: bool = HfArg(
-        default=False,
-        help="End a trajectory when its program passes the visible tests. That program also counts for the "
-        "remaining turns. The report separates these runs, because the tests are an oracle.",
-    )
-    on_repeat: OnRepeat = HfArg(
-        default="keep",
-        help="Action when a program equals that of the previous turn. `keep`: accept it. `resample`: sample "
-        "the turn once more. `tell`: say so in the prompt of the next turn.",
-    )
-    resume: bool = HfArg(
-        default=False,
-        help="Continue the run in --output_dir if there is one: play the trajectories that are missing or "
-        "had an infrastructure failure.",
-    )
-    accept_changes: bool = HfArg(
-        default=False,
-        help="With --resume: continue the run even if options, data or package versions have changed.",
-    )
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = HfArg(
-        default="auto",
-        help="Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",
-    )
-    attn_implementation: str | None = HfArg(
+    base_url: str | None = option(
         default=None,
-        help="Attention implementation of transformers, such as sdpa or flash_attention_2. By default, "
-        "transformers chooses.",
+        help="URL of the endpoint, up to and including /v1. OpenAI's by default. Only with --generator api.",
+    )
+    api_key_env: str = option(
+        default="OPENAI_API_KEY",
+        help="Environment variable with the endpoint's key. The file .env in the current folder may set it. "
+        "Several keys, separated by commas, are used in turn. Keys are never written to a file or a log.",
+    )
+    concurrency: int = option(
+        default=8, help="Requests that each process sends to the endpoint at the same time."
+    )
+    max_retries: int = option(
+        default=6,
+        help="Retries of a failed request to the endpoint. The pause doubles with each retry, unless the "
+        "endpoint requests another one. If the last retry fails, the trajectory has an infrastructure "
+        "failure.",
+    )
+    request_timeout_s: float = option(
+        default=120.0, help="Time limit of one request to the endpoint, in seconds."
     )
 
+
+@dataclass
+class EvalConfig(
+    EvalRunOptions, SamplingOptions, TurnOptions, EndpointOptions, PromptOptions, ExecutorOptions
+):
+    """Options of test.py."""
+
     def __post_init__(self) -> None:
-        require_positive(self, "num_turns")
+        PromptOptions.__post_init__(self)
+        ExecutorOptions.__post_init__(self)
         self._check_endpoint()
         require_options(self, "test_data", "output_dir")
         if not self.answers:

@@ -2,10 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from transformers.hf_argparser import HfArg
-
+from cocos.config.option import option
 from cocos.distributed import num_processors
 from cocos.executor import Executor, Limits
 from cocos.problems import load_problems
@@ -16,44 +15,56 @@ from cocos.prompts import PromptProtocol, protocol
 class ExecutorOptions:
     """Options of the executor that runs the model's programs."""
 
-    executor_workers: int | None = HfArg(
-        default=None,
-        help="Programs that each process runs at the same time. By default, one per processor; the processes "
-        "of a machine share its processors.",
-    )
-    sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = HfArg(
+    group: ClassVar[str] = "programs under test"
+
+    sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = option(
         default="auto",
-        help="Isolation level of the programs. `auto` selects the strongest that works on this machine.",
+        help="Isolation level of the programs; `auto` selects the strongest that works on this machine.",
     )
-    min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = HfArg(
+    min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = option(
         default=None,
-        help="Weakest isolation level to accept; if only a weaker one works, the command stops with an "
-        "error. By default `seccomp` if --sandbox is `auto`, otherwise no minimum.",
+        help="Weakest isolation level to accept. By default `seccomp` if --sandbox is `auto`, otherwise any.",
     )
-    program_timeout_s: float = HfArg(
-        default=10.0, help="Time limit of one program with all its tests, in seconds of wall-clock time."
+    program_timeout_s: float = option(
+        default=10.0, help="Wall-clock limit of one program with all its tests, in seconds."
     )
-    max_infra_share: float = HfArg(
+    executor_workers: int | None = option(
+        default=None,
+        help="Programs that each process runs at the same time. By default one per processor.",
+    )
+    max_infra_share: float = option(
         default=0.05,
-        help="Stop with an error if a larger share of the completions, in [0, 1], gets no verdict because "
-        "the executor or the endpoint failed.",
+        help="Stop if a larger share of the completions gets no verdict because the executor or the endpoint "
+        "failed.",
     )
+
+    def __post_init__(self) -> None:
+        if self.executor_workers is not None:
+            require_positive(self, "executor_workers")
+        if not self.program_timeout_s > 0:
+            raise ValueError(f"--program_timeout_s is {self.program_timeout_s}; give seconds above 0")
+        require_share(self, "max_infra_share")
 
 
 @dataclass
 class PromptOptions:
     """Options of the prompts that the model sees."""
 
-    protocol: str = HfArg(
+    group: ClassVar[str] = "prompts"
+
+    num_turns: int = option(default=2, help="Turns per problem (T).")
+    protocol: str = option(
         default="cocos",
         help="Prompt protocol. `cocos`: for Boost and CoCoS models. `cocos-fewshot`: for base models. "
         "`chat`, `repair`: for chat models; `repair` asks to compare the program with the tests.",
     )
-    few_shot_data: str | None = HfArg(
+    few_shot_data: str | None = option(
         default=None,
         help="File of solved MBPP-format problems, the few-shot examples of --protocol cocos-fewshot.",
     )
-    num_turns: int = HfArg(default=2, help="Turns per problem (T), 1 or more.")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "num_turns")
 
 
 def require_options(options: object, *names: str) -> None:
@@ -68,6 +79,13 @@ def require_positive(options: object, *names: str) -> None:
     for name in names:
         if getattr(options, name) < 1:
             raise ValueError(f"--{name} is {getattr(options, name)}; give 1 or more")
+
+
+def require_share(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options does not lie in [0, 1]."""
+    for name in names:
+        if not 0 <= getattr(options, name) <= 1:
+            raise ValueError(f"--{name} is {getattr(options, name)}; it must lie in [0, 1]")
 
 
 def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> Executor:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from cocos.config.cocos_config import CoCoSConfig
 from cocos.config.shared_options import prompt_protocol
+from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol

@@ -2,7 +2,7 @@
 
 from transformers import GenerationConfig
 
-from cocos.config import EvalConfig
+from cocos.config.eval_config import EvalConfig
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.scripted import ScriptedGenerator

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cocos.config import EvalConfig
+from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.given_answers import PROBLEM_SOURCES
 from cocos.executor import Executor
 from cocos.files.json_lines import DataError

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from transformers import AutoConfig
 from trl import get_peft_config
 
-from cocos.config import CoCoSConfig, open_executor
+from cocos.config.shared_options import open_executor
 from cocos.config.training_inputs import TrainingInputs
+from cocos.config.trl_configs import CoCoSConfig
 from cocos.planning.estimate_text import memory_text, model_text, warnings_text
 from cocos.planning.run_warnings import run_warnings
 from cocos.planning.schedule import (

@@ -2,7 +2,7 @@
 
 from transformers import PretrainedConfig
 
-from cocos.config import CoCoSConfig
+from cocos.config.trl_configs import CoCoSConfig
 from cocos.planning.schedule import Schedule
 from cocos.planning.shapes import ModelShape
 from cocos.planning.token_lengths import TokenLengths

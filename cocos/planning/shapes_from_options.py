@@ -10,7 +10,7 @@ from peft import PeftConfig, get_peft_model
 from transformers import AutoModelForCausalLM, PretrainedConfig
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-from cocos.config import BoostConfig, CoCoSConfig
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.planning import shapes
 from cocos.planning.schedule import Schedule
 from cocos.planning.shapes import Layout, ModelShape, Precision, Workload

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cocos.config import BoostConfig, BoostDataConfig, CoCoSConfig, EvalConfig, prompt_protocol
+from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
+from cocos.config.eval_config import EvalConfig
+from cocos.config.shared_options import prompt_protocol
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from tests.support.paths import ROOT
 
 NEEDED = {
@@ -146,7 +149,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--credit", "first"], ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
         (CoCoSConfig, ["--reward", "sum"], ["--reward", "choose from 'fraction', 'binary', 'count'"]),
         (CoCoSConfig, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
-        (CoCoSConfig, ["--weight", "-0.1"], ["--gamma is -0.1; it must lie in [0, 1]"]),
+        (CoCoSConfig, ["--weight", "-0.1"], ["--weight is -0.1; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--gamma", "nan"], ["--gamma is nan; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
         (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
@@ -161,14 +164,23 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
             ["--global_batch_size", "8", "--per_device_train_batch_size", "3"],
             ["--global_batch_size 8 is not divisible by 3", "change one"],
         ),
-        (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size 0 is not divisible", "change one"]),
-        (CoCoSConfig, ["--per_device_train_batch_size", "0"], ["is not divisible by 0", "change one"]),
+        (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size is 0; give 1 or more"]),
+        (CoCoSConfig, ["--per_device_train_batch_size", "0"], ["--per_device_train_batch_size is 0; give 1 or more"]),
         (CoCoSConfig, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
-        (CoCoSConfig, ["--rloo_k", "3"], ["128", "divisible by num_generations (3)"]),
-        (CoCoSConfig, ["--rloo_k", "1"], ["at least 2 generations"]),
+        (CoCoSConfig, ["--rloo_k", "3"], ["--global_batch_size: 128 trajectories", "divisible by --rloo_k 3"]),
+        (CoCoSConfig, ["--num_generations", "3"], ["divisible by --num_generations 3"]),
+        (CoCoSConfig, ["--rloo_k", "1"], ["--rloo_k is 1; give 2 or more"]),
+        (CoCoSConfig, ["--temperature", "0"], ["--temperature is 0.0; give a number above 0"]),
+        (CoCoSConfig, ["--beta", "-1"], ["--beta is -1.0; give 0 or more"]),
+        (CoCoSConfig, ["--learning_rate", "0"], ["--learning_rate is 0.0; give a number above 0"]),
+        (CoCoSConfig, ["--max_infra_share", "2"], ["--max_infra_share is 2.0; it must lie in [0, 1]"]),
+        (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give seconds above 0"]),
+        (EvalConfig, ["--executor_workers", "0"], ["--executor_workers is 0; give 1 or more"]),
+        (CoCoSConfig, ["--output_dir", ""], ["--output_dir is missing; see --help"]),
+        (CoCoSConfig, ["--local_rollout_forward_batch_size", "x"], ["argument --local_rollout_forward_batch_size: invalid int value"]),
         (CoCoSConfig, ["--sync_ref_model", "true"], ["resumed run would differ", "leave it out"]),
-        (CoCoSConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM a run always", "leave it out"]),
-        (BoostConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM a run always", "leave it out"]),
+        (CoCoSConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM and Ctrl-C a run always", "leave it out"]),
+        (BoostConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM and Ctrl-C a run always", "leave it out"]),
         (CoCoSConfig, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
         (
             CoCoSConfig,

@@ -9,7 +9,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from cocos.config import EvalConfig
+from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.sample_rows import (
     Conditions,
     SampleRow,

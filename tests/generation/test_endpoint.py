@@ -10,7 +10,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from cocos.config import EvalConfig
+from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator_from_options import open_generator
 from cocos.generation.api_keys import KeyRing, read_keys
 from cocos.generation.endpoint import EndpointGenerator

@@ -17,7 +17,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from cocos.config import EvalConfig
+from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator_from_options import open_generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, sample_ids
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer

@@ -11,9 +11,9 @@ import pytest
 
 from boost.boost_dry_run import boost_dry_run
 from boost.boost_inputs import load_boost_inputs
-from cocos.config import BoostConfig, CoCoSConfig
 from cocos.config.command_line import parse_options
 from cocos.config.training_inputs import load_training_inputs
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.planning.dry_run import dry_run
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
 from cocos.planning.shapes_from_options import run_layout

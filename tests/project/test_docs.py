@@ -8,8 +8,9 @@ import check_text_files
 import pytest
 
 import cocos
-from cocos.config import BoostConfig, CoCoSConfig, EvalConfig
 from cocos.config.command_line import OptionParser
+from cocos.config.eval_config import EvalConfig
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text()

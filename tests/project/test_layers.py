@@ -12,7 +12,7 @@ import pytest
 from transformers import Trainer
 from trl import RLOOConfig, RLOOTrainer
 
-from cocos.config.cocos_config import UNTRUNCATED, WITHOUT_EFFECT
+from cocos.config.trl_configs import UNTRUNCATED, WITHOUT_EFFECT
 from cocos.training.checkpoints import ResumableTrainer
 from cocos.training.trainer import CoCoSTrainer
 from tests.support.paths import ROOT

@@ -7,8 +7,9 @@ import pytest
 import study_figures as study
 import yaml
 
-from cocos.config import CoCoSConfig, EvalConfig
 from cocos.config.command_line import parse_options
+from cocos.config.eval_config import EvalConfig
+from cocos.config.trl_configs import CoCoSConfig
 from tests.support.paths import ROOT
 
 RESULTS = study.load_csv(study.STUDY / "results.csv", study.Result)

@@ -10,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from cocos.config import EvalConfig, open_executor, prompt_protocol
+from cocos.config.eval_config import EvalConfig
+from cocos.config.shared_options import open_executor, prompt_protocol
 from cocos.evaluation.generator_from_options import open_generator
 from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
 from cocos.generation.scripted import ScriptedGenerator

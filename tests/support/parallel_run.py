@@ -19,9 +19,9 @@ from accelerate import DistributedType, PartialState
 from torch.distributed.fsdp import FSDPModule
 
 import train
-from boost import boost_train
+from boost import boost_train, boost_trainer
 from cocos.distributed import num_processors
-from cocos.training.trainer import CoCoSTrainer
+from cocos.training import trainer
 
 
 class SeededGenerator:
@@ -60,21 +60,21 @@ class Recorded:
         Path(self.args.output_dir, "layout").write_text(layout)
 
 
-class SeededTrainer(Recorded, CoCoSTrainer):
+class SeededTrainer(Recorded, trainer.CoCoSTrainer):
     @contextmanager
     def generator(self):
         with super().generator() as generator:
             yield SeededGenerator(generator)
 
 
-class RecordedBoostTrainer(Recorded, boost_train.BoostTrainer):
+class RecordedBoostTrainer(Recorded, boost_trainer.BoostTrainer):
     pass
 
 
 if __name__ == "__main__":
     torch.distributed.destroy_process_group = lambda group: None  # the next run needs the process group
     print(f"{num_processors()} processors for this rank", flush=True)
-    train.CoCoSTrainer, boost_train.BoostTrainer = SeededTrainer, RecordedBoostTrainer
+    trainer.CoCoSTrainer, boost_trainer.BoostTrainer = SeededTrainer, RecordedBoostTrainer
     with open(sys.argv[-1]) as runs:
         for script, *words in json.load(runs):
             sys.argv = [script, *words]

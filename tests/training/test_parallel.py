@@ -12,7 +12,7 @@ import pytest
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from cocos.config import CoCoSConfig
+from cocos.config.trl_configs import CoCoSConfig
 from cocos.distributed import equal_share, num_processors
 from cocos.problems import load_problems, save_problems
 from tests.support.commands import ENVIRONMENT, free_port

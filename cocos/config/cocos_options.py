@@ -1,0 +1,152 @@
+"""Options of train.py, without those of TRL. Imports neither torch nor TRL, so that --help is fast."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cocos.config.library_options import RLOO_SOURCES
+from cocos.config.option import option
+from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_positive, require_share
+from cocos.config.training_options import TrainingOptions
+from cocos.rewards import Credit, Objective, RewardKind
+
+
+@dataclass
+class RewardOptions:
+    """Options of rewards and returns."""
+
+    group: ClassVar[str] = "rewards and returns"
+
+    reward: RewardKind = option(
+        default="fraction",
+        help="Reward of a program. `fraction`: share of its tests that pass. `binary`: 1 if all pass, "
+        "otherwise 0. `count`: number of tests that pass.",
+    )
+    credit: Credit = option(
+        default="trajectory",
+        help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
+        "each with the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all turns, turn t with the sum of "
+        "gamma^(s-t) * r_s over s >= t. `last`: turn T only, with the return of `trajectory`; a group shares "
+        "the earlier turns, so --gamma has no effect (as in the released code).",
+    )
+    gamma: float = option(
+        default=0.5, aliases=("--weight",), help="Discount factor between turns, in [0, 1]; see --credit."
+    )
+    improvement_bonus: float = option(
+        default=0.0,
+        help="Coefficient of r_t - r_(t-1) in the return of each turn after the first; with --credit turn.",
+    )
+    turn_weights: list[float] | None = option(
+        default=None,
+        help="Weight of each turn's reward, one number per turn; with --credit turn. By default all are 1. "
+        "SCoRe's stage I uses `0 1`.",
+    )
+    beta: float = option(
+        default=0.01, help="Coefficient of the KL penalty. With 0, no reference model is loaded."
+    )
+    turn_betas: list[float] | None = option(
+        default=None,
+        help="KL coefficient of each turn, instead of --beta. SCoRe's stage I uses `0.25 0.01`.",
+    )
+
+
+@dataclass
+class RolloutOptions:
+    """Options of the sampling of trajectories."""
+
+    group: ClassVar[str] = "rollouts"
+
+    num_generations: int = option(
+        default=2, aliases=("--rloo_k",), help="Trajectories per problem (the group size), 2 or more."
+    )
+    temperature: float = option(default=0.9, help="Sampling temperature, above 0.")
+    max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
+    rollout_batch_size: int = option(
+        default=64,
+        aliases=("--local_rollout_forward_batch_size",),
+        help="Sequences per device in one batch of sampling or of computing old log-probabilities.",
+    )
+    max_truncated_share: float = option(
+        default=0.9,
+        help="Stop if a larger share of a batch's completions reaches --max_completion_length.",
+    )
+    dead_batches: int = option(
+        default=10,
+        help="Warn after this many consecutive batches in which all returns of each group are equal.",
+    )
+
+
+@dataclass
+class CoCoSOptions(RewardOptions, RolloutOptions, PromptOptions, ExecutorOptions, TrainingOptions):
+    """Options of train.py; the defaults are the paper's."""
+
+    full_name: ClassVar[str] = "CoCoSConfig"
+    library_sources: ClassVar = RLOO_SOURCES
+
+    train_data: str = option(
+        default="", help="File of MBPP-format problems to train on. Reference solutions are not used."
+    )
+    dev_data: str | None = option(
+        default=None,
+        help="File of MBPP-format problems for greedy evaluation during training. The checkpoint with the "
+        "best accuracy in the last turn is saved; without this file, the final weights.",
+    )
+    global_batch_size: int | None = option(
+        default=128, help="Trajectories per update over all devices; sets gradient_accumulation_steps."
+    )
+    per_device_train_batch_size: int = option(
+        default=4,
+        help="Trajectories per device in one forward and backward pass, each with one row per trained turn.",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the options that need no library.
+
+        Raises:
+            ValueError: An option is missing or out of range, or two options contradict each other.
+
+        """
+        PromptOptions.__post_init__(self)
+        ExecutorOptions.__post_init__(self)
+        TrainingOptions.__post_init__(self)
+        self._check_returns()
+        self._check_rollouts()
+
+    @property
+    def objective(self) -> Objective:
+        """Training objective: trained turns and returns."""
+        return Objective(
+            num_turns=self.num_turns,
+            num_generations=self.num_generations,
+            credit=self.credit,
+            gamma=self.gamma,
+            improvement_bonus=self.improvement_bonus,
+            turn_weights=self.turn_weights,
+            betas_T=self.turn_betas or [self.beta] * self.num_turns,
+        )
+
+    def _check_returns(self) -> None:
+        require_share(self, "gamma")
+        if not self.beta >= 0:
+            raise ValueError(f"--beta is {self.beta}; give 0 or more")
+        if self.improvement_bonus and self.credit != "turn":
+            raise ValueError("--improvement_bonus needs --credit turn")
+        if self.turn_weights is not None and self.credit != "turn":
+            raise ValueError("--turn_weights needs --credit turn")
+        for name in ("turn_weights", "turn_betas"):
+            values = getattr(self, name)
+            if values is not None and (len(values) != self.num_turns or min(values) < 0):
+                raise ValueError(f"--{name} is {values}; give --num_turns numbers, each 0 or more")
+
+    def _check_rollouts(self) -> None:
+        require_positive(self, "max_completion_length", "rollout_batch_size", "dead_batches")
+        require_share(self, "max_truncated_share")
+        if not self.temperature > 0:
+            raise ValueError(
+                f"--temperature is {self.temperature}; give a number above 0: greedy trajectories of one "
+                "problem are all equal, so that no update follows from them"
+            )
+        if self.num_generations < 2:
+            raise ValueError(
+                f"--num_generations is {self.num_generations}; give 2 or more, because the baseline of a "
+                "trajectory is the mean of the others"
+            )

@@ -1,0 +1,155 @@
+"""Options of both training stages as TRL's trainers read them: ours, TRL's and those of transformers.
+
+Imports torch, which takes seconds. `cocos_options.py` and `boost_options.py` have our options without TRL's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from trl import ModelConfig, RLOOConfig, SFTConfig
+
+from cocos.config.boost_options import BoostOptions
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.option import option
+from cocos.distributed import num_ranks
+from cocos.generation.vllm_offline import STOP_AT_DONE
+
+UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
+# TRL options for rewards, advantages and generation, which CoCoSTrainer replaces.
+WITHOUT_EFFECT = {
+    "normalize_advantages": False,
+    "reward_clip_range": None,
+    "reward_weights": None,
+    "mask_truncated_completions": False,
+    "cache_implementation": None,
+    "chat_template_kwargs": None,
+}
+
+
+@dataclass
+class BoostConfig(BoostOptions, ModelConfig, SFTConfig):
+    """Options of boost/boost_train.py with those of TRL's SFTConfig and ModelConfig."""
+
+    def __post_init__(self) -> None:
+        BoostOptions.__post_init__(self)
+        if self.eval_data:
+            _keep_best_checkpoint(self, "eval_loss", greater_is_better=False)
+        _derive_values(self)
+        ModelConfig.__post_init__(self)
+        SFTConfig.__post_init__(self)
+        _set_model_init_kwargs(self)
+
+
+@dataclass
+class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
+    """Options of train.py with those of TRL's RLOOConfig and ModelConfig."""
+
+    disable_dropout: bool = option(
+        default=True,
+        help="Turn off dropout, also LoRA's. It would add noise to the ratio of new to old probabilities.",
+    )
+    num_generations_eval: int | None = option(
+        default=1, help="Greedy trajectories per --dev_data problem; leave it at 1."
+    )
+
+    def __post_init__(self) -> None:
+        CoCoSOptions.__post_init__(self)
+        self._check_inherited_options()
+        if self.turn_betas is not None:
+            self.beta = max(self.turn_betas)  # RLOOTrainer loads a reference model only if beta is not 0
+        if self.dev_data:
+            _keep_best_checkpoint(self, f"eval_acc_t{self.num_turns}", greater_is_better=True)
+        _derive_values(self)
+        self._check_groups()
+        ModelConfig.__post_init__(self)
+        RLOOConfig.__post_init__(self)
+        _set_model_init_kwargs(self)
+        if self.use_vllm:
+            sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
+            self.generation_kwargs = sampling | STOP_AT_DONE
+
+    @property
+    def max_executor_wait_s(self) -> float | None:
+        """Longest time in seconds that a program may wait for a worker; None with a single rank.
+
+        This is half of the communication timeout of the ranks. A slow executor thus ends the run with its
+        own error message before the communication times out.
+        """
+        return self.ddp_timeout / 2 if num_ranks() > 1 else None
+
+    def _check_groups(self) -> None:
+        """Check that batches consist of whole groups, before TRL does with names that nobody typed."""
+        per_step = self.per_device_train_batch_size * num_ranks()
+        steps = self.steps_per_generation or self.gradient_accumulation_steps
+        batch = self.generation_batch_size or per_step * steps
+        if batch % self.num_generations:
+            raise ValueError(
+                f"--global_batch_size: {batch} trajectories are not divisible by --num_generations "
+                f"{self.num_generations}; change one of them"
+            )
+        if self.credit == "last" and batch // num_ranks() % self.num_generations:
+            raise ValueError(
+                f"--credit last needs whole groups on a device: {batch // num_ranks()} trajectories "
+                f"(--global_batch_size by processes) are not divisible by --num_generations "
+                f"{self.num_generations}; change one of them"
+            )
+
+    def _check_inherited_options(self) -> None:
+        for name, neutral in UNTRUNCATED.items():
+            if getattr(self, name) != neutral:
+                raise ValueError(
+                    f"--{name} is {getattr(self, name)}, but training must sample from the whole "
+                    "distribution, because the loss uses its log-probabilities; leave it at "
+                    f"{neutral} and use --temperature"
+                )
+        for name, neutral in WITHOUT_EFFECT.items():
+            if getattr(self, name) != neutral:
+                raise ValueError(
+                    f"--{name} has no effect, because CoCoSTrainer replaces TRL's rewards, advantages and "
+                    "generation; leave it out"
+                )
+        if self.sync_ref_model:
+            raise ValueError(
+                "--sync_ref_model changes the reference model, but checkpoints do not contain it, so a "
+                "resumed run would differ from an uninterrupted one; leave it out"
+            )
+
+
+def _derive_values(args: BoostConfig | CoCoSConfig) -> None:
+    """Set device, precision, accumulation and number of updates, without connecting to other processes."""
+    if args.enable_jit_checkpoint:
+        raise ValueError(
+            "--enable_jit_checkpoint is not needed, because on SIGTERM and Ctrl-C a run always finishes its "
+            "update and saves a checkpoint; leave it out"
+        )
+    # Without an explicit use_cpu, accelerate does not connect the ranks of a machine without GPUs.
+    args.use_cpu = args.use_cpu or not torch.accelerator.is_available()
+    args.dataloader_pin_memory = args.dataloader_pin_memory and not args.use_cpu
+    if args.bf16 is None:
+        has_bf16 = not args.use_cpu and torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        args.bf16 = has_bf16 and not args.fp16
+    if args.global_batch_size is not None:
+        args.gradient_accumulation_steps = args.global_batch_size // (
+            args.per_device_train_batch_size * num_ranks()
+        )
+    if args.num_train_epochs > 0:
+        args.max_steps = -1  # otherwise transformers prefers max_steps
+
+
+def _keep_best_checkpoint(args: BoostConfig | CoCoSConfig, metric: str, greater_is_better: bool) -> None:
+    """Evaluate during training, and load the checkpoint with the best value of `metric` at its end."""
+    args.eval_strategy = args.save_strategy = "steps"
+    args.load_best_model_at_end = True
+    args.metric_for_best_model = metric
+    args.greater_is_better = greater_is_better
+
+
+def _set_model_init_kwargs(args: BoostConfig | CoCoSConfig) -> None:
+    """Add the options of the model to the arguments of `from_pretrained`; explicit arguments win."""
+    chosen: dict[str, Any] = {
+        "revision": args.model_revision,
+        "attn_implementation": args.attn_implementation,
+        "dtype": args.dtype,
+    }
+    args.model_init_kwargs = chosen | (args.model_init_kwargs or {})
