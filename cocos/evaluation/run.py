@@ -17,7 +17,7 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 from tqdm import tqdm
 
-from cocos.config import EvalConfig
+from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.given_answers import given_answers
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, open_for_append, sample_paths

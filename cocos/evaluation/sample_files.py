@@ -76,8 +76,16 @@ def open_for_append(folder: Path, rank: int = 0) -> BinaryIO:
 
 
 def append_rows(file: BinaryIO, rows: Iterable[SampleRow]) -> None:
-    """Append rows and return when they are on the disk."""
-    append_durably(file, b"".join(_row_to_line(row) for row in rows))
+    """Append rows and return when they are on the disk.
+
+    Raises:
+        OSError: The disk is full; --resume drops a row that was written in part, and plays it again.
+
+    """
+    try:
+        append_durably(file, b"".join(_row_to_line(row) for row in rows))
+    except OSError as error:
+        raise OSError(f"{error}, then continue with --resume") from None
 
 
 def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:

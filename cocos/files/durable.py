@@ -1,5 +1,6 @@
 """Durable file writes: a kill or a power failure leaves no half-written file."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -34,11 +35,18 @@ def append_durably(file: BinaryIO, data: bytes) -> None:
         file: A binary file, opened for writing or appending, buffered or not.
         data: The bytes to add.
 
+    Raises:
+        OSError: The disk is full or fails; the message names the file. A part may have been written.
+
     """
-    while data:  # an unbuffered file may write only a part
-        data = data[file.write(data) :]
-    file.flush()
-    os.fsync(file.fileno())
+    try:
+        while data:  # an unbuffered file may write only a part
+            data = data[file.write(data) :]
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:  # its own message names no file
+        remedy = "make space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the disk"
+        raise OSError(f"{file.name}: cannot be written ({error.strerror or error}); {remedy}") from None
 
 
 def sync(path: str | Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import openai
 
 from cocos.generation.api_keys import KeyRing
@@ -23,6 +24,7 @@ USER, ASSISTANT = 0x110000, 0x110001  # just above the largest Unicode code poin
 STOPPED, LENGTH = {"stop", "eos"}, "length"  # values of finish_reason; Together returns "eos"
 FATAL_STATUS = {401, 403, 404}  # a rejected key or an unknown model: no request can succeed
 DEFAULT_RETRIES = RetryPolicy()
+MAX_RETRIES_TO_CONNECT = 2  # before the first connection; more would only delay the message
 
 
 class InvalidResponse(Exception):
@@ -59,11 +61,13 @@ class EndpointGenerator:
         self.max_completion_length = max_completion_length
         self.concurrency = concurrency
         self.retries = retries
+        self.has_connected = False
         self.key_ring = KeyRing(keys)
         # The client's own retries neither switch keys nor recognize invalid responses.
         self.clients = [
             openai.OpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=0) for key in keys
         ]
+        self.url = str(self.clients[0].base_url).rstrip("/")
 
     def start(self, message: str, is_chat: bool) -> list[int]:
         return [USER, *map(ord, message), ASSISTANT] if is_chat else list(map(ord, message))
@@ -100,7 +104,7 @@ class EndpointGenerator:
         """Send a request until it succeeds; after the last attempt, return a completion with `error` set.
 
         Raises:
-            ValueError: The endpoint rejects the key or does not know the model.
+            ValueError: There is no server, it rejects the key, or it does not know the model.
 
         """
         started = time.perf_counter()
@@ -111,15 +115,20 @@ class EndpointGenerator:
             try:
                 return self._send(key, request)
             except (openai.APIError, InvalidResponse) as error:
-                message = f"{type(error).__name__}: {error}"
+                # The cause of a connection error is its reason: "Connection error." alone says nothing.
+                message = f"{type(error).__name__}: {error.__cause__ or error}"
                 if isinstance(error, openai.APIStatusError):
                     status, headers = error.status_code, error.response.headers
+                is_connected = not isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout))
             message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
-            if status in FATAL_STATUS:
+            self.has_connected |= is_connected
+            if not self.has_connected and attempt >= min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries):
                 raise ValueError(
-                    f"the endpoint rejected key {key + 1} or does not know the model {self.model!r}; check "
-                    f"--base_url, --api_key_env and --model_name_or_path. It answered: {message}"
+                    f"nothing answers at the endpoint {self.url} ({message}); start its server or check "
+                    "--base_url"
                 )
+            if status in FATAL_STATUS:
+                raise ValueError(self._rejection(status, key, "messages" in request, message))
             if attempt == self.retries.max_retries or not is_retryable(status):
                 break
             delay_s = self.retries.delay_s(attempt, headers)
@@ -128,7 +137,19 @@ class EndpointGenerator:
                 self.key_ring.cool_down(key, delay_s)
             else:
                 time.sleep(delay_s)
-        return Completion((), "", error=message, duration_s=time.perf_counter() - started)
+        duration_s = time.perf_counter() - started
+        return Completion((), "", error=f"endpoint {self.url}: {message}", duration_s=duration_s)
+
+    def _rejection(self, status: int, key: int, is_chat: bool, message: str) -> str:
+        """Return the error for a status after which no request can succeed."""
+        if status != 404:
+            problem, remedy = f"rejected key {key + 1}", "check the key in --api_key_env"
+        elif is_chat:
+            problem, remedy = f"does not know {self.model!r}", "check --model_name_or_path and --base_url"
+        else:  # many endpoints offer chats only
+            problem = f"does not know {self.model!r}, or offers no completions API"
+            remedy = "check --model_name_or_path and --base_url, or try --protocol chat"
+        return f"the endpoint {self.url} {problem}; {remedy}. It answered: {message}"
 
     def _send(self, key: int, request: dict[str, Any]) -> Completion:
         """Send a request once and parse the response.
@@ -143,6 +164,7 @@ class EndpointGenerator:
         is_chat = "messages" in request
         api = client.chat.completions if is_chat else client.completions
         response = api.with_raw_response.create(**request)
+        self.has_connected = True
         self.key_ring.cool_down(key, self.retries.cool_down_s(response.headers))
         try:
             # The client does not validate the JSON, so a missing field raises only when it is read.

@@ -18,6 +18,7 @@ from cocos.generation.retry import RetryPolicy, requested_delay_s, seconds_until
 from cocos.prompts import protocol
 from cocos.rollout import rollout
 from cocos.trajectories import begin
+from tests.support.commands import free_port
 from tests.support.endpoint_server import hang_up, raw, serve, slow, status, text
 from tests.support.paths import ROOT
 
@@ -160,9 +161,16 @@ def test_a_rejected_request_fails_alone_and_is_not_retried(endpoint):
 @pytest.mark.parametrize("code", [401, 403, 404])
 def test_a_rejected_key_or_an_unknown_model_stops_the_run_with_a_remedy(endpoint, code):
     endpoint.behaviours = [status(code, message=f"{KEYS[0]} is wrong")]
-    with pytest.raises(ValueError, match="--api_key_env") as caught:
+    with pytest.raises(ValueError, match="check --model_name_or_path" if code == 404 else "--api_key_env") as caught:
         ask(generator(endpoint), 3)
     assert KEYS[0] not in str(caught.value) and "[key 1] is wrong" in str(caught.value)
+
+
+def test_a_dead_endpoint_stops_the_run_with_its_url_and_the_reason():
+    url = f"http://127.0.0.1:{free_port()}/v1"
+    dead = EndpointGenerator("m", url, KEYS, retries=RetryPolicy(6, base_delay_s=0.01))
+    with pytest.raises(ValueError, match=f"nothing answers at the endpoint {url} .*Connection refused.*; start"):
+        ask(dead, 3)
 
 
 def test_a_rate_limited_key_cools_down_while_the_other_is_used(endpoint):
