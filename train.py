@@ -7,12 +7,11 @@ With --dev_data, the checkpoint with the best greedy accuracy in the last turn i
 inputs, prints the plan of the run and its estimated memory and time, and exits.
 """
 
-from pathlib import Path
-
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import check_options, parse_options
 from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
+from cocos.training.library_messages import silence_library_messages
 from cocos.training.output_folder import check_output_folder
 
 
@@ -22,17 +21,18 @@ def main() -> None:
     if is_main_process():
         check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
 
+    silence_library_messages()
     # These imports take seconds; --help and errors in options do not wait for them.
     from trl import get_peft_config, get_quantization_config
 
     from cocos.config.shared_options import open_executor
     from cocos.config.training_inputs import load_training_inputs
     from cocos.config.trl_configs import CoCoSConfig
-    from cocos.files.durable import save_json
     from cocos.files.run_record import checksums, run_record
     from cocos.planning.dry_run import dry_run
-    from cocos.training.callbacks import StopOnSigterm
     from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.model_card import ModelCard
+    from cocos.training.resumable_trainer import run_training
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)
@@ -54,21 +54,17 @@ def main() -> None:
             tokenizer=inputs.tokenizer,
             peft_config=get_peft_config(args),
             quantization_config=get_quantization_config(args),
-            callbacks=[StopOnSigterm()],
         )
-        if trainer.is_world_process_zero():
-            data = checksums((args.train_data, args.dev_data, args.few_shot_data))
-            record = run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none")
-            Path(args.output_dir).mkdir(parents=True, exist_ok=True)
-            save_json(record, Path(args.output_dir) / "run.json")
-            print(
-                f"executor isolation: {executor.isolation}\n"
-                f"first prompt:\n{inputs.protocol.first_turn(inputs.problems[0])}",
-                flush=True,
-            )
-        trainer.train(resume_from_checkpoint=checkpoint)
-        trainer.save_model()
-        trainer.end()
+        data = checksums((args.train_data, args.dev_data, args.few_shot_data))
+        card = ModelCard(
+            stage="CoCoS",
+            record=run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none"),
+            num_rows={args.train_data: len(inputs.problems), args.dev_data: len(inputs.dev_problems)},
+            first_message=inputs.protocol.first_turn(inputs.problems[0]),
+            later_message=inputs.protocol.later_turn(),
+            is_chat=inputs.protocol.is_chat,
+        )
+        run_training(trainer, card, checkpoint)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ from transformers import PreTrainedTokenizerBase
 
 from boost.boost_rows import TokenizedRow, load_tokenized
 from cocos.config.trl_configs import BoostConfig
+from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.tokenizer import encode, load_tokenizer
+from cocos.prompts import BEGIN
 
 
 class BoostInputs(NamedTuple):
@@ -22,12 +24,31 @@ def load_boost_inputs(args: BoostConfig) -> BoostInputs:
     """Load the inputs that the options name; without --eval_data, `eval_rows` is empty.
 
     Raises:
-        ValueError: A data file or the tokenizer cannot be loaded, or a row is longer than --max_length.
+        ValueError: A data file or the model's files cannot be read, or a row is longer than --max_length.
 
     """
+    check_checkpoint(args.model_name_or_path, args.model_revision)
     tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
     rows, eval_rows = (
         load_tokenized(path, partial(encode, tokenizer), args.max_length) if path else []
         for path in (args.train_data, args.eval_data)
     )
     return BoostInputs(tokenizer, rows, eval_rows)
+
+
+def first_prompt(inputs: BoostInputs) -> str:
+    """Return the text of the first prompt of turn 1, or of any turn if there is none of turn 1."""
+    prompts = (
+        inputs.tokenizer.decode(
+            [i for i, label in zip(row["input_ids"], row["labels"], strict=True) if label == -100],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        for row in inputs.rows
+    )
+    first = next(prompts)
+    return (
+        first
+        if first.rstrip().endswith(BEGIN)
+        else next((prompt for prompt in prompts if prompt.rstrip().endswith(BEGIN)), first)
+    )

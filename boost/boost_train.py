@@ -8,12 +8,11 @@ only. With --eval_data, the checkpoint with the lowest evaluation loss is saved.
 prints the plan of the run and its estimated memory and time, and exits.
 """
 
-from pathlib import Path
-
 from cocos.config.boost_options import BoostOptions
 from cocos.config.command_line import check_options, parse_options
 from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
+from cocos.training.library_messages import silence_library_messages
 from cocos.training.output_folder import check_output_folder
 
 
@@ -23,19 +22,20 @@ def main() -> None:
     if is_main_process():
         check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
 
+    silence_library_messages()
     # These imports take seconds; --help and errors in options do not wait for them.
     from datasets import Dataset
     from trl import get_peft_config, get_quantization_config
 
     from boost.boost_dry_run import boost_dry_run
-    from boost.boost_inputs import load_boost_inputs
+    from boost.boost_inputs import first_prompt, load_boost_inputs
     from boost.boost_trainer import BoostTrainer
     from cocos.config.trl_configs import BoostConfig
-    from cocos.files.durable import save_json
     from cocos.files.run_record import checksums, run_record
-    from cocos.training.callbacks import StopOnSigterm
+    from cocos.prompts import protocol
     from cocos.training.checkpoints import find_checkpoint
-    from cocos.training.progress import show_lines
+    from cocos.training.model_card import ModelCard
+    from cocos.training.resumable_trainer import run_training
 
     args = parse_options(BoostConfig, __doc__)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
@@ -53,16 +53,15 @@ def main() -> None:
         processing_class=inputs.tokenizer,
         peft_config=get_peft_config(args),
         quantization_config=get_quantization_config(args),
-        callbacks=[StopOnSigterm()],
     )
-    show_lines(trainer)
-    if trainer.is_world_process_zero():
-        data = checksums((args.train_data, args.eval_data))
-        Path(args.output_dir).mkdir(parents=True, exist_ok=True)
-        save_json(run_record(args, data_sha256=data), Path(args.output_dir) / "run.json")
-    trainer.train(resume_from_checkpoint=checkpoint)
-    trainer.save_model()
-    trainer.end()
+    card = ModelCard(
+        stage="Boost",
+        record=run_record(args, data_sha256=checksums((args.train_data, args.eval_data))),
+        num_rows={args.train_data: len(inputs.rows), args.eval_data: len(inputs.eval_rows)},
+        first_message=first_prompt(inputs),
+        later_message=protocol("cocos").later_turn(),
+    )
+    run_training(trainer, card, checkpoint)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from trl import SFTTrainer
 
-from cocos.training.checkpoints import ResumableTrainer
+from cocos.training.resumable_trainer import ResumableTrainer
 
 
 class BoostTrainer(ResumableTrainer, SFTTrainer):

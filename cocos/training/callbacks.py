@@ -1,21 +1,26 @@
-"""Callbacks of a training run: the last step, update times, counters for checkpoints, and SIGTERM."""
+"""Callbacks of a training run: first and last updates, update times, and counters for checkpoints."""
 
-import signal
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from accelerate import PartialState
-from accelerate.utils import gather_object
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 from trl import RLOOTrainer
 
 from cocos.executor import Executor
 from cocos.training.monitor import PhaseTimer, RunWarnings
 
-EXIT_SIGTERM = 128 + signal.SIGTERM  # the exit status that a shell reports for a process killed by SIGTERM
+NUM_FIRST_UPDATES = 5
+
+
+class FirstUpdates(TrainerCallback):
+    """Log entries of the first updates whatever logging_steps is, so that a fault is seen early."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        if state.global_step <= NUM_FIRST_UPDATES:
+            control.should_log = True
+        return control
 
 
 class LastStep(TrainerCallback):
@@ -64,41 +69,3 @@ class RunCounters(TrainerCallback, ExportableState):
             vars(self.executor.stats).update(counters["executor"])
         # TRL generates at every n-th micro-step, but its own counter starts at 0 in a resumed run.
         self.trainer._step = state.global_step * args.gradient_accumulation_steps
-
-
-class StopOnSigterm(TrainerCallback):
-    """Handler of SIGTERM: after the current update, all ranks save a checkpoint and exit with status 143."""
-
-    def __init__(self) -> None:
-        self._is_signalled = False
-        self._is_stopping = False
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        signal.signal(signal.SIGTERM, self._handle)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        # Signals reach the ranks at different times, but all ranks must stop after the same update.
-        if any(gather_object([self._is_signalled])) and state.global_step < state.max_steps:
-            self._is_stopping = control.should_save = control.should_training_stop = True
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if not self._is_stopping:
-            return
-        if state.is_world_process_zero:
-            print(
-                f"stopped by SIGTERM after update {state.global_step} of {state.max_steps}; continue with "
-                f"--resume_from_checkpoint last",
-                file=sys.stderr,
-                flush=True,
-            )
-        PartialState().wait_for_everyone()  # launchers kill the other ranks as soon as one has exited
-        raise SystemExit(EXIT_SIGTERM)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        self._is_signalled = True

@@ -1,4 +1,4 @@
-"""Selection and validation of checkpoints, and a trainer whose runs can be resumed exactly.
+"""Selection and validation of checkpoints, and the order of the data in a resumed run.
 
 A checkpoint is complete once it contains trainer_state.json. transformers writes that file last, and
 `ResumableTrainer` waits for all ranks before it is written. Does not know what is trained.
@@ -6,15 +6,12 @@ A checkpoint is complete once it contains trainer_state.json. transformers write
 
 import json
 import logging
-import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch.utils.data import Sampler
-from transformers import Trainer
 from transformers.trainer import TRAINER_STATE_NAME
 from trl.trainer.utils import RepeatSampler
 
@@ -77,32 +74,6 @@ def _fault(checkpoint: Path) -> str | None:
             except (SafetensorError, OSError):
                 return f"{path.relative_to(checkpoint)} is damaged"
     return None
-
-
-class ResumableTrainer(Trainer):
-    """Trainer with crash-safe checkpoints. A finished run that is resumed makes no further update."""
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Save a checkpoint, after deleting an incomplete one of the same step so that no file mixes in."""
-        if self.args.should_save:
-            folder = Path(self._get_output_dir(trial)) / f"checkpoint-{self.state.global_step}"
-            shutil.rmtree(folder, ignore_errors=True)
-        self.accelerator.wait_for_everyone()
-        super()._save_checkpoint(model, trial)
-
-    def _save_rng_state(self, output_dir: str) -> None:
-        """Save the random state, then wait for all ranks.
-
-        It is the last file that every rank writes. The main process writes trainer_state.json next, and that
-        file must not exist before all others are complete.
-        """
-        super()._save_rng_state(output_dir)
-        self.accelerator.wait_for_everyone()
-
-    def _run_epoch(self, **epoch: Any) -> None:
-        """Run an epoch unless the run is finished: transformers checks max_steps only after an update."""
-        if self.state.global_step < self.state.max_steps:
-            super()._run_epoch(**epoch)
 
 
 class EpochSampler(Sampler):

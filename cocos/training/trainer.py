@@ -24,8 +24,8 @@ from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad, use_adapter
 
-from cocos.config import CoCoSConfig
-from cocos.distributed import equal_share, whole_weights
+from cocos.config.trl_configs import CoCoSConfig
+from cocos.distributed import equal_share
 from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator
@@ -43,7 +43,7 @@ from cocos.rewards import (
 )
 from cocos.rollout import rollout
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
-from cocos.training.checkpoints import EpochSampler, ResumableTrainer
+from cocos.training.checkpoints import EpochSampler
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -52,7 +52,8 @@ from cocos.training.monitor import (
     hidden_gap,
     peak_memory_mb,
 )
-from cocos.training.progress import show_lines
+from cocos.training.resumable_trainer import ResumableTrainer
+from cocos.training.sharded_weights import whole_weights
 from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
@@ -118,7 +119,6 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
-        show_lines(self)
         if args.credit == "last":
             logger.warning(
                 "credit 'last': gamma has no effect, because siblings share the earlier turns, which cancel "

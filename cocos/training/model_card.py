@@ -1,0 +1,124 @@
+"""Model card (README.md) of a saved model: what it is, data, measurements, and how to prompt it.
+
+Everything comes from run.json and from the trainer's log, so the card repeats no number by hand.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from transformers import TrainerState
+
+from cocos.files.durable import write_atomically
+from cocos.prompts import DONE
+
+# The options that the card lists, as far as the stage has them.
+LISTED_OPTIONS = (
+    *("credit", "gamma", "improvement_bonus", "turn_weights", "reward", "beta", "turn_betas"),
+    *("num_turns", "num_generations", "temperature", "max_completion_length", "max_length"),
+    *("learning_rate", "lr_scheduler_type", "weight_decay", "per_device_train_batch_size"),
+    *("gradient_accumulation_steps", "global_batch_size", "bf16", "fp16", "seed"),
+)
+LORA_OPTIONS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """Facts of a run that its model card states, besides the trainer's log.
+
+    Attributes:
+        stage: `Boost` or `CoCoS`.
+        record: The run's record, as in run.json.
+        num_rows: Number of rows or problems by data file.
+        first_message: Example of the message of turn 1.
+        later_message: Message of turns 2..T.
+        is_chat: The messages go through the chat template.
+
+    """
+
+    stage: Literal["Boost", "CoCoS"]
+    record: Mapping[str, Any]
+    num_rows: Mapping[str | None, int]
+    first_message: str
+    later_message: str
+    is_chat: bool = False
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Options of the run."""
+        return self.record["options"]
+
+    @property
+    def stop_strings(self) -> list[str] | None:
+        """Texts that end an answer; None: only the end-of-sequence ids."""
+        return None if self.is_chat else [DONE]
+
+    def save(self, folder: str | Path, state: TrainerState, step: int) -> None:
+        """Write the card of the weights of a step as README.md of their folder."""
+        write_atomically(Path(folder) / "README.md", self.text(str(folder), state, step))
+
+    def text(self, folder: str, state: TrainerState, step: int) -> str:
+        """Return the card in Markdown.
+
+        Args:
+            folder: Folder of the saved model, which the example loads.
+            state: State of the trainer.
+            step: Number of the update after which the weights were saved.
+
+        """
+        names = LISTED_OPTIONS + (LORA_OPTIONS if self.options["use_peft"] else ())
+        base = self.options["model_name_or_path"]
+        return _template().render(
+            card=self,
+            folder=folder,
+            name=Path(folder).name,
+            base=base,
+            is_hub_base=not Path(base).exists(),
+            is_lora=self.options["use_peft"],
+            step=step,
+            max_steps=state.max_steps,
+            metrics=evaluation_at(state, step),
+            num_turns=self.options.get("num_turns", 2),
+            max_new_tokens=self.options.get("max_completion_length", 512),
+            settings={name: self.options[name] for name in names if self.options.get(name) is not None},
+        )
+
+
+def evaluation_at(state: TrainerState, step: int) -> dict[str, float]:
+    """Return the dev metrics of a step without their prefix `eval_`; empty if there was no evaluation."""
+    for log in reversed(state.log_history):
+        metrics = {k.removeprefix("eval_"): v for k, v in log.items() if k.startswith("eval_")}
+        if log["step"] == step and metrics:
+            return metrics
+    return {}
+
+
+def saved_step(state: TrainerState, loads_best: bool) -> int:
+    """Return the step whose weights a finished run saves: the best one if it is loaded, or the last."""
+    return (state.best_global_step if loads_best else None) or state.global_step
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=PackageLoader("cocos.training"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # the card is Markdown
+    )
+    environment.filters["python_text"] = _python_text
+    return environment.get_template("model_card.md.jinja")
+
+
+def _python_text(text: str) -> str:
+    """Return the expression of a text in Python, one literal per line."""
+    lines = "\n".join(
+        f"    {json.dumps(line, ensure_ascii=False)}" for line in text.splitlines(keepends=True)
+    )
+    return f"(\n{lines}\n)"

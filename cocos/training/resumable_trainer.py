@@ -1,0 +1,121 @@
+"""Trainer whose runs can be stopped and resumed exactly, and whose saved models can be used elsewhere.
+
+Does not know what is trained. `run_training` is the part of a training command after its inputs are loaded.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformers import Trainer
+from transformers.utils.logging import disable_progress_bar
+
+from cocos.files.durable import save_json
+from cocos.training.callbacks import FirstUpdates
+from cocos.training.model_card import ModelCard, saved_step
+from cocos.training.progress import show_lines
+from cocos.training.saved_files import follow_umask, full_disk_named, save_generation_config
+from cocos.training.signals import StopOnSignal
+from cocos.training.summary import StartLines, end_lines
+
+
+class ResumableTrainer(Trainer):
+    """Trainer with crash-safe checkpoints. A finished run that is resumed makes no further update.
+
+    Attributes:
+        card: Model card of every folder that is saved; None: no card.
+
+    """
+
+    card: ModelCard | None = None
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save the model so that plain transformers can use it, with its card and the usual permissions."""
+        super().save_model(output_dir, _internal_call)
+        if not self.args.should_save:
+            return
+        folder = output_dir or self.args.output_dir
+        assert self.processing_class is not None
+        stop_strings = self.card.stop_strings if self.card else None
+        save_generation_config(
+            folder, self.accelerator.unwrap_model(self.model), self.processing_class, stop_strings
+        )
+        follow_umask(folder)
+        if self.card:
+            loads_best = self.args.load_best_model_at_end and output_dir is None
+            self.card.save(folder, self.state, saved_step(self.state, loads_best))
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Write nothing: TRL's card does not know the method; `save_model` writes ours."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save a checkpoint, after deleting an incomplete one of the same step so that no file mixes in."""
+        folder = Path(self._get_output_dir(trial)) / f"checkpoint-{self.state.global_step}"
+        if self.args.should_save:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.accelerator.wait_for_everyone()
+        try:
+            with full_disk_named(folder):
+                super()._save_checkpoint(model, trial)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)  # the space is needed more than half a checkpoint
+            raise
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Save the random state, then wait for all ranks.
+
+        It is the last file that every rank writes. The main process writes trainer_state.json next, and that
+        file must not exist before all others are complete.
+        """
+        super()._save_rng_state(output_dir)
+        self.accelerator.wait_for_everyone()
+
+    def _run_epoch(self, **epoch: Any) -> None:
+        """Run an epoch unless the run is finished: transformers checks max_steps only after an update."""
+        if self.state.global_step < self.state.max_steps:
+            super()._run_epoch(**epoch)
+
+    def _finalize_training(self, trial: Any, num_train_samples: int, start_time: float) -> Any:
+        """Finish training; a run that a signal has stopped keeps its last checkpoint and loads no other.
+
+        transformers would load the best checkpoint, and delete the last one with --save_total_limit 1.
+        """
+        if self.control.should_training_stop and self.state.global_step < self.state.max_steps:
+            self.callback_handler.on_train_end(self.args, self.state, self.control)  # exits
+        return super()._finalize_training(trial, num_train_samples, start_time)
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Warn about missing keys, but not about tied weights, which are saved once under another name."""
+        tied = getattr(self.accelerator.unwrap_model(self.model), "all_tied_weights_keys", {})
+        missing = [key for key in load_result.missing_keys if key not in tied]
+        super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
+
+
+def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | None) -> None:
+    """Train, save the model with its card in output_dir, and print what was done.
+
+    Args:
+        trainer: Trainer of the run.
+        card: Facts of the run; its record becomes run.json.
+        checkpoint: Path of the checkpoint to continue from; None: start at step 0.
+
+    Raises:
+        OSError: The disk is full.
+
+    """
+    out = trainer.args.output_dir
+    trainer.card = card
+    disable_progress_bar()  # transformers shows one for the weights of every checkpoint
+    show_lines(trainer)
+    trainer.add_callback(FirstUpdates())
+    trainer.add_callback(StartLines(card, checkpoint))
+    trainer.add_callback(StopOnSignal())
+    with full_disk_named(out):
+        if trainer.is_world_process_zero():
+            Path(out).mkdir(parents=True, exist_ok=True)
+            save_json(card.record, Path(out) / "run.json")
+        trainer.train(resume_from_checkpoint=checkpoint)
+        trainer.save_model()
+    if trainer.is_world_process_zero():
+        print(end_lines(card, trainer.args, trainer.state), flush=True)
+    trainer.end()
