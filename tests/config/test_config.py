@@ -1,14 +1,21 @@
 """Options of every command: names and aliases, defaults, config files and flags, and error messages."""
 
+import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cocos.config import trl_configs
 from cocos.config.boost_data_config import BoostDataConfig
-from cocos.config.command_line import parse_options
+from cocos.config.boost_options import BoostOptions
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.command_line import OptionParser, check_options, parse_options
 from cocos.config.eval_config import EvalConfig
+from cocos.config.library_options import library_option_names
 from cocos.config.shared_options import prompt_protocol
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from tests.support.paths import ROOT
@@ -165,9 +172,17 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
             ["--global_batch_size 8 is not divisible by 3", "change one"],
         ),
         (CoCoSConfig, ["--global_batch_size", "0"], ["--global_batch_size is 0; give 1 or more"]),
-        (CoCoSConfig, ["--per_device_train_batch_size", "0"], ["--per_device_train_batch_size is 0; give 1 or more"]),
+        (
+            CoCoSConfig,
+            ["--per_device_train_batch_size", "0"],
+            ["--per_device_train_batch_size is 0; give 1 or more"],
+        ),
         (CoCoSConfig, ["--max_steps", "-1"], ["--max_steps is -1; give 1 or more, or --num_train_epochs"]),
-        (CoCoSConfig, ["--rloo_k", "3"], ["--global_batch_size: 128 trajectories", "divisible by --rloo_k 3"]),
+        (
+            CoCoSConfig,
+            ["--rloo_k", "3"],
+            ["--global_batch_size: 128 trajectories", "divisible by --rloo_k 3"],
+        ),
         (CoCoSConfig, ["--num_generations", "3"], ["divisible by --num_generations 3"]),
         (CoCoSConfig, ["--rloo_k", "1"], ["--rloo_k is 1; give 2 or more"]),
         (CoCoSConfig, ["--temperature", "0"], ["--temperature is 0.0; give a number above 0"]),
@@ -177,10 +192,22 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give seconds above 0"]),
         (EvalConfig, ["--executor_workers", "0"], ["--executor_workers is 0; give 1 or more"]),
         (CoCoSConfig, ["--output_dir", ""], ["--output_dir is missing; see --help"]),
-        (CoCoSConfig, ["--local_rollout_forward_batch_size", "x"], ["argument --local_rollout_forward_batch_size: invalid int value"]),
+        (
+            CoCoSConfig,
+            ["--local_rollout_forward_batch_size", "x"],
+            ["argument --local_rollout_forward_batch_size: invalid int value"],
+        ),
         (CoCoSConfig, ["--sync_ref_model", "true"], ["resumed run would differ", "leave it out"]),
-        (CoCoSConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM and Ctrl-C a run always", "leave it out"]),
-        (BoostConfig, ["--enable_jit_checkpoint", "true"], ["on SIGTERM and Ctrl-C a run always", "leave it out"]),
+        (
+            CoCoSConfig,
+            ["--enable_jit_checkpoint", "true"],
+            ["on SIGTERM and Ctrl-C a run always", "leave it out"],
+        ),
+        (
+            BoostConfig,
+            ["--enable_jit_checkpoint", "true"],
+            ["on SIGTERM and Ctrl-C a run always", "leave it out"],
+        ),
         (CoCoSConfig, ["--top_p", "0.9"], ["--top_p is 0.9", "leave it at 1.0 and use --temperature"]),
         (
             CoCoSConfig,
@@ -283,3 +310,42 @@ def test_programs_wait_for_half_of_the_ranks_timeout_and_without_limit_on_one_ra
     assert args.max_executor_wait_s is None
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert args.max_executor_wait_s == 300
+
+
+# -- speed --
+
+
+@pytest.mark.parametrize("options_type", [CoCoSOptions, BoostOptions])
+def test_the_names_of_inherited_options_are_those_of_the_full_parser(options_type):
+    """They are read from source files; a renamed file or class of TRL would lose some."""
+    full = OptionParser(getattr(trl_configs, options_type.full_name), None)
+    own = {field.name for field in dataclasses.fields(options_type)}
+    inherited = {action.dest for action in full._actions} - own - {"help", "config"}
+    ours = {"disable_dropout", "num_generations_eval"}  # redeclared in trl_configs.py
+    assert inherited - ours <= library_option_names(options_type.library_sources)
+
+
+@pytest.mark.parametrize(
+    "argv", [["--warmup_steps", "5"], ["--warmup-steps=5"], ["--no_use_cpu"], ["--lora_r", "8", "--use_peft"]]
+)
+def test_an_inherited_option_is_accepted_before_trl_is_imported(argv):
+    needed = [part for name, value in NEEDED[CoCoSConfig].items() for part in (f"--{name}", value)]
+    assert check_options(CoCoSOptions, "description", [*needed, *argv]).train_data == "t.jsonl"
+
+
+def test_a_misspelt_inherited_option_is_refused_before_a_missing_one_is_reported():
+    with pytest.raises(ValueError, match=r"^unknown option: --warmup_stepz; did you mean --warmup_steps\?$"):
+        check_options(CoCoSOptions, "description", ["--warmup_stepz", "3"])
+
+
+def test_an_unknown_key_of_a_config_file_is_refused_before_trl_is_imported(tmp_path):
+    path = write_config(tmp_path, "warmup_steps: 3\nwarmup_stepz: 3\n")
+    with pytest.raises(ValueError, match=r"^unknown key in the config file: --warmup_stepz; did you mean"):
+        check_options(CoCoSOptions, "description", ["--config", str(path)])
+
+
+def test_options_are_checked_without_importing_a_library_that_takes_seconds():
+    modules = "boost_options, cocos_options, eval_config, boost_data_config, command_line"
+    code = f"import sys; from cocos.config import {modules}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert not {"torch", "transformers", "accelerate", "datasets", "numpy"} & set(done.stdout.split())

@@ -181,6 +181,44 @@ def test_a_user_error_prints_one_line(words, expected, tiny_model, problems_file
     assert not (tmp_path / "out/samples.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "script", ["train.py", "boost/boost_train.py", "test.py", "scripts/make_boost_data.py"]
+)
+def test_the_help_fits_on_two_pages_and_lists_our_options_in_sections(script):
+    lines = succeed(sys.executable, script, "--help").stdout.splitlines()
+    assert len(lines) <= 120 and max(map(len, lines)) <= 118
+    assert "run:" in lines or script.startswith("scripts")
+    assert "programs under test:" in lines or script.startswith("boost")
+
+
+def test_help_all_lists_the_options_of_the_libraries_too():
+    lines = succeed(sys.executable, "train.py", "--help_all").stdout.splitlines()
+    assert "options of TRL and transformers:" in lines and any("--warmup_steps" in line for line in lines)
+
+
+def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path):
+    """Neither checkpoints nor a finished model; a run that was stopped before it saved anything is replaced."""
+    words = (sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file)
+    words += ("--output_dir", tmp_path / "out", "--report_to", "none", "--dry_run", "--global_batch_size", 4)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/run.json").write_text("{}")
+    succeed(*words)
+    (tmp_path / "out/checkpoint-3").mkdir()
+    assert "contains the checkpoints of a run; continue it with --resume_from_checkpoint last" in complaint(
+        *words
+    )
+    (tmp_path / "out/checkpoint-3").rmdir()
+    (tmp_path / "out/model.safetensors").write_bytes(b"weights")
+    assert "contains a model; choose another folder" in complaint(*words)
+    boost = ("boost/boost_train.py", *words[2:6], "--output_dir", tmp_path / "out")
+    assert "contains a model; choose another folder" in complaint(sys.executable, *boost)
+    assert (tmp_path / "out/model.safetensors").read_bytes() == b"weights"
+    (tmp_path / "file").write_text("")
+    line = complaint(*words[:6], "--output_dir", tmp_path / "file")
+    assert "file: this is a file; give a folder" in line
+    assert "--output_dir is missing" in complaint(*words[:6])
+
+
 def test_fewer_problems_than_a_batch_needs_are_an_error(tiny_model, problems_file, tmp_path):
     line = complaint(
         *(sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file),

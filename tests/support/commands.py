@@ -1,10 +1,15 @@
 """The project's commands, run as processes in the way that users run them."""
 
+import atexit
+import functools
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 from tests.support.paths import ROOT
 
@@ -20,15 +25,61 @@ ENVIRONMENT = os.environ | {
 
 
 def command(*words, timeout_s=240):
-    """Run a command in the repository: one thread, no network, wandb offline. Return the finished process."""
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-    )
+    """Run a command in the repository: one thread, no network, wandb offline. Return the finished process.
+
+    Python commands are forked from a server that has imported torch, transformers and TRL.
+    """
+    words = [str(word) for word in words]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        if words[0] == sys.executable:
+            status = _server().run(words[1:], out.fileno(), err.fileno(), timeout_s)
+        else:
+            status = subprocess.run(
+                words, cwd=ROOT, env=ENVIRONMENT, stdout=out, stderr=err, timeout=timeout_s
+            ).returncode
+        out.seek(0), err.seek(0)
+        return subprocess.CompletedProcess(words, status, out.read(), err.read())
+
+
+class ForkServer:
+    """Client of the server that forks Python commands; the server ends with this process."""
+
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = os.path.join(self._folder.name, "socket")
+        words = [sys.executable, "-m", "tests.support.fork_server", self._path]
+        self._process = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT)
+        while not os.path.exists(self._path):
+            assert self._process.poll() is None, "the server of Python commands could not start"
+            time.sleep(0.05)
+
+    def run(self, words, stdout, stderr, timeout_s):
+        """Run a command with the given file descriptors as its output; return its exit status."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout_s)
+            connection.connect(self._path)
+            request = json.dumps([words, str(ROOT), ENVIRONMENT]).encode()
+            socket.send_fds(connection, [request], [stdout, stderr])
+            with connection.makefile("r") as answer:
+                pid = int(answer.readline())
+                try:
+                    return int(answer.readline())
+                except TimeoutError:
+                    os.kill(pid, signal.SIGKILL)
+                    raise
+
+    def close(self):
+        """End the server."""
+        self._process.terminate()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+@functools.cache
+def _server():
+    server = ForkServer()
+    atexit.register(server.close)
+    return server
 
 
 def succeed(*words):

@@ -1,0 +1,92 @@
+"""Server of Python commands: a process that has imported the libraries once and forks for every command.
+
+    python -m tests.support.fork_server SOCKET
+
+A command of this project imports torch, transformers and TRL for several seconds. A forked one has them
+already; apart from that it starts like `python SCRIPT ...` or `python -m MODULE ...`: its own arguments, folder,
+output, environment, exit status and exit handlers. The project's own modules are not imported in advance.
+"""
+
+import array
+import atexit
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import threading
+import traceback
+
+LIBRARIES = (
+    "accelerate", "datasets", "matplotlib.pyplot", "pandas", "peft", "torch", "transformers.trainer", "trl.trainer.rloo_trainer",
+    "trl.trainer.sft_trainer", "yaml",
+)  # fmt: skip
+
+
+def serve(path: str) -> None:
+    """Accept connections until the client's process ends; every connection is one command."""
+    for name in LIBRARIES:
+        __import__(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        parent = os.getppid()
+        listener.settimeout(5)
+        while os.getppid() == parent:
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(None)
+            with connection:
+                handle(connection)
+
+
+def handle(connection: socket.socket) -> None:
+    """Fork a child that runs one command; send its process id, and its exit status when it ends."""
+    message, ancillary, *_ = connection.recvmsg(1 << 20, socket.CMSG_LEN(2 * 4))
+    descriptors = array.array("i", ancillary[0][2])
+    words, folder, environment = json.loads(message)
+    pid = os.fork()
+    if pid == 0:
+        for target, descriptor in enumerate(descriptors, start=1):
+            os.dup2(descriptor, target)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        exit_like_python(words)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.sendall(f"{pid}\n".encode())
+    connection.sendall(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+def exit_like_python(words: list[str]) -> None:
+    """Run a script or, after `-m`, a module as the main program, and end the process as Python would."""
+    status = 0
+    try:
+        if words[0] == "-m":
+            sys.argv = words[1:]
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = words
+            sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as stopped:
+        status = stopped.code if isinstance(stopped.code, int) else int(stopped.code is not None)
+        if isinstance(stopped.code, str):
+            print(stopped.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
