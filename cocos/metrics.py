@@ -33,10 +33,11 @@ def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
 
 
 def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
-    """Return acc_t1 .. acc_tT, and delta, i2c, c2i, better, worse of each pair of neighbouring turns.
+    """Return acc_t1 .. acc_tT, and delta, i2c, c2i, better, worse of pairs of turns.
 
+    The pairs are neighbouring turns (t1_t2, t2_t3, ...) and, if T > 2, the first and the last turn (t1_tT).
     acc_t: share whose turn-t program passes every test. i2c_t1_t2: share wrong at turn 1 and right at turn 2;
-    c2i_t1_t2 the reverse. better / worse: share with more / fewer passing tests than a turn before.
+    c2i_t1_t2 the reverse. better / worse: share with more / fewer passing tests at the second of the turns.
 
     Raises:
         ValueError: No trajectory is scored.
@@ -61,10 +62,13 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     metrics = {
         f"acc_t{t + 1}": share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(num_turns)
     }
-    for t in range(num_turns - 1):
-        pair = f"t{t + 1}_t{t + 2}"
-        right_change = [[row[t + 1] - row[t] for row in rows] for rows in right_P_K_T]
-        passed_change = [[row[t + 1] - row[t] for row in rows] for rows in passed_P_K_T]
+    pairs = [(t, t + 1) for t in range(num_turns - 1)]
+    if num_turns > 2:
+        pairs.append((0, num_turns - 1))
+    for before, after in pairs:
+        pair = f"t{before + 1}_t{after + 1}"
+        right_change = [[row[after] - row[before] for row in rows] for rows in right_P_K_T]
+        passed_change = [[row[after] - row[before] for row in rows] for rows in passed_P_K_T]
         metrics[f"delta_{pair}"] = change(right_change)
         for name, changes in (("i2c", right_change), ("better", passed_change)):
             metrics[f"{name}_{pair}"] = share([[gain > 0 for gain in gains] for gains in changes])

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from cocos.report import charts
 from cocos.report.charts import GRID, INK
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.report.tables import has_pass_at_k
 
-SIZE = (4.4, 2.9)  # inches; the text of a larger chart would be unreadable on a phone
+SIZE = (4.4, 2.7)  # inches without the legend; the text of a larger chart would be unreadable on a phone
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text, not outlines: smaller files, and a browser can search the text
     "text.parse_math": False,  # names and exceptions can contain dollar signs, which would start a formula
@@ -51,27 +52,33 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
         if run.num_turns > 1:
             draw_functions["flow", run.name] = partial(charts.draw_flow, run=run)
         draw_functions["errors", run.name] = partial(charts.draw_errors, run=run, error_types=error_types)
-        if len(run.metrics["pass_at_k"]) > run.num_turns:
+        if has_pass_at_k(run):
             draw_functions["pass_at_k", run.name] = partial(charts.draw_pass_at_k, run=run)
-        for name, values_T, title in (
-            ("tokens", statistics.tokens_T, "tokens per completion"),
-            ("generation", statistics.generation_s_T, "seconds of generation per completion"),
-            ("execution", statistics.execution_s_T, "seconds of execution per program"),
+        for name, values_T, quantity, item in (
+            ("tokens", statistics.tokens_T, "tokens", "completion"),
+            ("generation", statistics.generation_s_T, "seconds of generation", "completion"),
+            ("execution", statistics.execution_s_T, "seconds of execution", "program"),
         ):
             draw_functions[name, run.name] = partial(
-                charts.draw_histogram, values_T=values_T, title=title, is_log=name != "tokens"
+                charts.draw_histogram,
+                values_T=values_T,
+                title=f"{quantity} per {item}",
+                ylabel=f"{item}s",
+                is_log=name != "tokens",
             )
     return {key: save_chart(draw, folder / _file_name(key, runs)) for key, draw in draw_functions.items()}
 
 
 def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
-    """Save one image with the accuracy per turn and the changes between turns, for a README."""
+    """Save one image with the accuracy per turn and, if there are several, the changes between turns."""
 
-    def draw(left: Axes, right: Axes) -> None:
+    def draw(left: Axes, right: Axes | None = None) -> None:
         charts.draw_accuracy(left, runs)
-        charts.draw_changes(right, runs)
+        if right is not None:
+            charts.draw_changes(right, runs)
 
-    save_chart(draw, path, size=(10, 4), num_axes=2)
+    num_axes = 2 if max(run.num_turns for run in runs) > 1 else 1
+    save_chart(draw, path, size=(5 * num_axes, 4), num_axes=num_axes)
 
 
 def save_chart(

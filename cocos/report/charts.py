@@ -4,76 +4,99 @@
 """
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, nan
+from textwrap import fill
+from typing import cast
 
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
 
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
+from cocos.statistics import Estimate
 
 INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them with colours of its light or dark scheme
 RIGHT, WRONG = "#1a936f", "#c8553d"
-RUN_COLOURS = ("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d", "#5c6b7a")
-TURN_COLOURS = ("#2b63c1", "#5c95dd", "#9cc3ee", "#f0b35a", "#d9822b", "#a8541b")
+RUN_COLOURS = (
+    *("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d"),
+    *("#5c6b7a", "#d6679a", "#3fa7c4", "#8a6d3b", "#9aa836"),
+)
+LINE_STYLES = ("-", "--", ":")  # a colour that occurs again has another style
+TURN_COLOURS = ("#2b63c1", "#9cc3ee", "#f0b35a", "#a8541b")  # first to last turn, with shades between them
 ERROR_COLOURS = ("#c8553d", "#e08e1b", "#8e5bb5", "#3066be", "#d6679a", "#7d8794")
 NUM_BINS = 24
+LEGEND_LINE = 0.17  # inches
+CHARACTERS_PER_INCH = 14  # of a legend; each entry has 5 for its key and the gap
+MAX_LABEL = 44  # characters of a legend's line; the narrowest chart has room for one such entry
 
 
 def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> None:
     """Draw acc@t with 95 % intervals, one line per run."""
     for number, run in enumerate(runs):
         estimates = [run.estimate(f"acc_t{turn}") for turn in range(1, run.num_turns + 1)]
-        values = [estimate.value for estimate in estimates]
-        lengths = [[e.value - e.low for e in estimates], [e.high - e.value for e in estimates]]
+        # Beside each other, because error bars on top of each other cannot be told apart.
+        shift = 0.3 * ((number + 0.5) / len(runs) - 0.5)
         axes.errorbar(
-            range(1, len(values) + 1),
-            values,
-            yerr=lengths,
+            [turn + shift for turn in range(1, run.num_turns + 1)],
+            [estimate.value for estimate in estimates],
+            yerr=list(zip(*map(_error_bar, estimates), strict=True)),
             marker="o",
             markersize=4,
-            capsize=3,
-            color=RUN_COLOURS[number % len(RUN_COLOURS)],
+            capsize=2.5,
+            color=_run_colour(number),
+            linestyle=LINE_STYLES[number // len(RUN_COLOURS) % len(LINE_STYLES)],
             label=run.label,
         )
-    turns = range(1, max(run.num_turns for run in runs) + 1)
-    _format_share_axis(axes, title="accuracy after each turn", xlabel="turn", xticks=turns)
+    num_turns = max(run.num_turns for run in runs)
+    _format_share_axis(axes, title="accuracy after each turn", xlabel="turn", xticks=range(1, num_turns + 1))
+    axes.set_xlim(0.7, num_turns + 0.3)
     if len(runs) > 1:
-        axes.legend()
+        _add_legend_below(axes)
 
 
 def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
-    """Draw i->c upwards and c->i downwards, one bar per run and pair of consecutive turns."""
-    bars = [(run, pair) for run in runs for pair in run.turn_pairs]
-    labels = [pair.replace("t", "").replace("_", "→") for _, pair in bars]
-    if len(runs) > 1:
-        labels = [f"{run.label}\n{label}" for (run, _), label in zip(bars, labels, strict=True)]
-    positions = range(len(bars))
-    i2c = [run.estimate(f"i2c_{pair}").value for run, pair in bars]
-    c2i = [run.estimate(f"c2i_{pair}").value for run, pair in bars]
-    axes.bar(positions, i2c, color=RIGHT, label="repaired (i→c)")
-    axes.bar(positions, [-share for share in c2i], color=WRONG, label="spoilt (c→i)")
+    """Draw i->c upwards and c->i downwards: per pair of consecutive turns, one bar per run.
+
+    The colours are those of `draw_accuracy`, whose legend names them.
+    """
+    num_turns = max(run.num_turns for run in runs)
+    width, has_changes = 0.8 / len(runs), False
+    for number, run in enumerate(runs):
+        positions = [pair.before + width * (number + 0.5 - len(runs) / 2) for pair in run.turn_pairs]
+        i2c, c2i = (
+            [run.estimate(f"{name}_{pair}").value for pair in run.turn_pairs] for name in ("i2c", "c2i")
+        )
+        has_changes |= any(i2c) or any(c2i)
+        axes.bar(positions, i2c, width, color=_run_colour(number))
+        axes.bar(positions, [-share for share in c2i], width, color=_run_colour(number), alpha=0.5)
     axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set(title="share of problems that changed")
-    axes.set_xticks(positions, labels, rotation=0 if len(bars) <= 4 else 90)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.legend()
+    axes.set(
+        title="repaired (i→c, up) and spoilt (c→i, down)",
+        xlabel="turns",
+        ylabel="share of trajectories",
+        xlim=(0.4, num_turns - 0.4),
+    )
+    axes.set_xticks(range(1, num_turns), [f"{turn} to {turn + 1}" for turn in range(1, num_turns)])
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * abs(share):.3g}%")
+    if not has_changes:
+        axes.text(0.5, 0.75, "no program was repaired or spoilt", ha="center", transform=axes.transAxes)
 
 
 def draw_pass_at_k(axes: Axes, run: FinishedRun) -> None:
     """Draw pass@k over k, one line per turn."""
-    values = run.metrics["pass_at_k"]
-    ks = sorted({int(name.split("@")[1].split("_")[0]) for name in values})
-    for turn in range(1, run.num_turns + 1):
+    values, ks = run.metrics["pass_at_k"], run.pass_at_k_sizes
+    for turn, colour in enumerate(_turn_colours(run.num_turns), start=1):
         shares = [values[f"pass@{k}_t{turn}"] for k in ks]
-        axes.plot(ks, shares, marker="o", markersize=4, color=_turn_colour(turn), label=f"turn {turn}")
+        axes.plot(ks, shares, marker="o", markersize=4, color=colour, label=f"turn {turn}")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
     _format_share_axis(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
     axes.minorticks_off()
-    axes.legend()
+    _add_legend_below(axes)
 
 
 def draw_flow(axes: Axes, run: FinishedRun) -> None:
@@ -99,7 +122,8 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
         _draw_band(axes, ends, (before, still_wrong), c2i, WRONG, 0.65)
         _draw_band(axes, ends, (still_wrong, after), i2c, RIGHT, 0.65)
     axes.set(xlim=(-0.25, run.num_turns - 0.75), ylim=(-0.12, 1.12 + gap), yticks=[])
-    axes.set_xticks(range(run.num_turns), [f"turn {t + 1}" for t in range(run.num_turns)])
+    axes.set_xticks(range(run.num_turns), [str(t + 1) for t in range(run.num_turns)])
+    axes.set_xlabel("turn")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title("right and wrong programs from turn to turn")
@@ -136,12 +160,15 @@ def draw_errors(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> Non
     _add_legend_below(axes)
 
 
-def draw_histogram(axes: Axes, values_T: Sequence[Sequence[float]], title: str, is_log: bool) -> None:
+def draw_histogram(
+    axes: Axes, values_T: Sequence[Sequence[float]], title: str, ylabel: str, is_log: bool
+) -> None:
     """Draw a histogram of the values of all turns, stacked by turn.
 
     Args:
         values_T: For each turn, one value per completion or program; whole numbers unless `is_log`.
         title: Quantity and unit of the values.
+        ylabel: What is counted.
         is_log: Use a logarithmic axis. Times need one: a few are much longer than the others.
 
     """
@@ -162,23 +189,51 @@ def draw_histogram(axes: Axes, values_T: Sequence[Sequence[float]], title: str, 
         step = max(1, ceil((high - low + 1) / NUM_BINS))
         edges = [low - 0.5 + step * i for i in range(ceil((high - low + 1) / step) + 1)]
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    turns = range(1, len(values_T) + 1)
-    colours = [_turn_colour(turn) for turn in turns]
-    axes.hist(values_T, bins=edges, stacked=True, color=colours, label=[f"turn {turn}" for turn in turns])
-    axes.set(title=title)
+    labels = [f"turn {turn}" for turn in range(1, len(values_T) + 1)]
+    axes.hist(values_T, bins=edges, stacked=True, color=_turn_colours(len(values_T)), label=labels)
+    axes.set(title=title, ylabel=ylabel)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     _add_legend_below(axes)
 
 
 def _add_legend_below(axes: Axes) -> None:
-    axes.figure.legend(loc="outside lower center", ncols=3, handlelength=1.2, columnspacing=1.2)
+    """Add the legend below the axes, where it covers nothing, and make the figure higher by its height."""
+    handles, labels = axes.get_legend_handles_labels()
+    labels = [fill(label, MAX_LABEL) for label in labels]
+    figure = cast(Figure, axes.figure)
+    longest = max(min(len(label), MAX_LABEL) for label in labels)
+    num_columns = max(1, min(len(labels), int(CHARACTERS_PER_INCH * figure.get_figwidth() / (longest + 5))))
+    num_lines = [label.count("\n") + 1 for label in labels]
+    num_rows = ceil(len(labels) / num_columns)  # a column is filled before the next one
+    height = max(sum(num_lines[i : i + num_rows]) for i in range(0, len(labels), num_rows))
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * height)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=num_columns,
+        handlelength=1.2,
+        columnspacing=1.2,
+    )
 
 
-def _turn_colour(turn: int) -> str:
-    return TURN_COLOURS[(turn - 1) % len(TURN_COLOURS)]
+def _run_colour(number: int) -> str:
+    return RUN_COLOURS[number % len(RUN_COLOURS)]
+
+
+def _turn_colours(num_turns: int) -> list[str]:
+    shades = LinearSegmentedColormap.from_list("turns", TURN_COLOURS)
+    return [to_hex(shades(t / max(1, num_turns - 1))) for t in range(num_turns)]
+
+
+def _error_bar(estimate: Estimate) -> tuple[float, float]:
+    """Return the lengths of an error bar below and above the value; matplotlib draws none for NaN."""
+    value, low, high = estimate
+    return (nan, nan) if low is None or high is None else (value - low, high - value)
 
 
 def _format_share_axis(axes: Axes, **labels: object) -> None:
-    axes.set(ylim=(0, 1.02), **labels)
+    axes.set(ylim=(-0.02, 1.02), **labels)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(axis="y", linewidth=0.6)
 

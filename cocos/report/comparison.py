@@ -24,6 +24,11 @@ class RunComparison:
     first_turn: Comparison
     last_turn: Comparison
 
+    @property
+    def lacks_interval(self) -> bool:
+        """Whether a difference has no interval."""
+        return None in (self.first_turn.difference.low, self.last_turn.difference.low)
+
 
 def compare_runs(runs: Sequence[FinishedRun], baseline: str | None = None) -> list[RunComparison]:
     """Compare every run with the baseline of its conditions.

@@ -9,11 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, validate_row
 from cocos.files.json_lines import read_rows
 from cocos.statistics import Estimate
+
+REPAIR = "run test.py with the same options and --resume, which writes it again"
+METRICS_KEYS = (
+    *("num_problems", "num_trajectories", "num_scored", "num_infra_failures", "num_truncated"),
+    *("metrics", "pass_at_k", "errors", "fix_rates", "feedback", "early_stop", "answers"),
+)
+RECORD_KEYS = ("options", "versions")
+
+
+class TurnPair(NamedTuple):
+    """Two turns, counted from 1; `str(pair)` is the pair's name in metrics.json, such as t1_t2."""
+
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return f"t{self.before}_t{self.after}"
 
 
 @dataclass
@@ -87,9 +104,20 @@ class FinishedRun:
         return sum(name.startswith("acc_t") for name in self.metrics["metrics"])
 
     @property
-    def turn_pairs(self) -> list[str]:
-        """Pairs of consecutive turns as in the names of metrics: t1_t2, t2_t3, ..."""
-        return [f"t{turn}_t{turn + 1}" for turn in range(1, self.num_turns)]
+    def turn_pairs(self) -> list[TurnPair]:
+        """Pairs of consecutive turns."""
+        return [TurnPair(turn, turn + 1) for turn in range(1, self.num_turns)]
+
+    @property
+    def first_and_last(self) -> TurnPair | None:
+        """The first and the last turn; None if there is one turn, or if an old metrics.json lacks them."""
+        pair = TurnPair(1, self.num_turns)
+        return pair if f"delta_{pair}" in self.metrics["metrics"] else None
+
+    @property
+    def pass_at_k_sizes(self) -> list[int]:
+        """Every k of pass@k: 1, 2, 4, ..."""
+        return sorted({int(name.removeprefix("pass@").split("_")[0]) for name in self.metrics["pass_at_k"]})
 
     @property
     def conditions(self) -> str:
@@ -104,6 +132,19 @@ class FinishedRun:
         """Return a metric of metrics.json with its interval, for example that of `acc_t1`."""
         return Estimate(**self.metrics["metrics"][metric])
 
+    @property
+    def lacks_interval(self) -> bool:
+        """Whether a change between turns has no interval."""
+        estimates = self.metrics["metrics"].items()
+        return any(name.startswith("delta_") and estimate["low"] is None for name, estimate in estimates)
+
+    def mean_per_problem(self, quantity: str) -> float | None:
+        """Return the mean `seconds` of generation or `tokens` of a problem's completions, per sample.
+
+        None if an old metrics.json lacks it.
+        """
+        return self.metrics.get("speed", {}).get(f"{quantity}_per_problem")
+
     def rows(self) -> Iterator[SampleRow]:
         """Yield the rows of samples.jsonl one at a time."""
         for place, row in read_rows(self.folder / "samples.jsonl"):
@@ -111,10 +152,21 @@ class FinishedRun:
 
     @cached_property
     def statistics(self) -> SampleStatistics:
-        """Statistics of samples.jsonl, which is read on first access."""
-        statistics = SampleStatistics()
+        """Statistics of samples.jsonl, which is read on first access.
+
+        Raises:
+            ValueError: samples.jsonl has more or fewer rows than metrics.json counts.
+
+        """
+        statistics, num_rows = SampleStatistics(), 0
         for row in self.rows():
             statistics.add(row)
+            num_rows += 1
+        if num_rows != (expected := self.metrics["num_trajectories"]):
+            raise ValueError(
+                f"{self.folder}/samples.jsonl has {num_rows} rows, but metrics.json counts {expected}; "
+                "run test.py with the same options and --resume, which plays what is missing"
+            )
         return statistics
 
 
@@ -124,14 +176,17 @@ def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     A run has the name of its folder, or the whole path if two folders have the same name.
 
     Raises:
-        ValueError: A folder has no readable metrics.json or run.json.
+        ValueError: A folder is missing or given twice, or has no readable metrics.json or run.json.
 
     """
     num_folders = Counter(folder.resolve().name for folder in folders)
-    runs = []
+    runs: list[FinishedRun] = []
     for folder in folders:
         name = folder.resolve().name
-        metrics, record = _load_json(folder / "metrics.json"), _load_json(folder / "run.json")
+        if any(folder.resolve() == run.folder.resolve() for run in runs):
+            raise ValueError(f"{folder} is given twice; give each evaluation once")
+        metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
+        record = _load_json(folder / "run.json", RECORD_KEYS)
         runs.append(FinishedRun(name if num_folders[name] == 1 else str(folder), folder, metrics, record))
     return runs
 
@@ -148,10 +203,22 @@ def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedR
     }
 
 
-def _load_json(path: Path) -> dict[str, Any]:
+def _load_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """Load an object that has these keys."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder; give output folders of test.py")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
         raise ValueError(
-            f"{path.parent}: no readable {path.name} ({error}); run test.py --output_dir {path.parent}"
+            f"{folder} has no {path.name}, so it is not a finished evaluation; give output folders of test.py"
+            ", or finish the evaluation with --resume"
         ) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {REPAIR}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read ({error}); {REPAIR}") from None
+    if missing := [key for key in keys if not isinstance(value, dict) or key not in value]:
+        raise ValueError(f"{path} has no key {missing[0]}; {REPAIR}")
+    return value

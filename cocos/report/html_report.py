@@ -19,7 +19,14 @@ from cocos.report import page_data
 from cocos.report.charts import GRID, INK
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
-from cocos.report.tables import accuracy_heading, excluded_problems, format_p_value
+from cocos.report.tables import (
+    NO_INTERVAL,
+    NO_INTERVAL_NOTE,
+    accuracy_heading,
+    excluded_problems,
+    format_p_value,
+    further_tables,
+)
 
 CHARTS_OF_A_RUN = ("flow", "errors", "pass_at_k", "tokens", "generation", "execution")
 
@@ -48,6 +55,7 @@ def save_page(
             (accuracy_heading(conditions), group, svgs["accuracy", conditions])
             for conditions, group in group_by_conditions(runs).items()
         ],
+        further_tables=further_tables(runs),
         comparisons=comparisons,
         excluded=list(excluded_problems(comparisons)),
         charts={
@@ -75,8 +83,8 @@ def _environment() -> Environment:
     )
     # Jinja's defaults would sort the keys and escape every character beyond ASCII.
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.globals |= {"no_interval": NO_INTERVAL, "no_interval_note": NO_INTERVAL_NOTE}
     environment.filters["p_value"] = format_p_value
-    environment.filters["turn_changes"] = page_data.turn_changes
     environment.filters["error_table"] = page_data.error_table
     environment.filters["settings"] = page_data.settings
     return environment

@@ -7,25 +7,9 @@ from typing import Any
 from cocos.evaluation.sample_rows import TurnRow
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
-from cocos.statistics import Estimate, change, wilson
+from cocos.statistics import Estimate, wilson
 
 NUM_ERROR_ROWS = 12
-
-
-@dataclass(frozen=True)
-class TurnChanges:
-    """Changes of all samples between turn 1 and the last turn.
-
-    Attributes:
-        difference: Accuracy at the last turn minus accuracy at turn 1.
-        num_repaired: Samples that were wrong at turn 1 and right at the last turn.
-        num_spoilt: Samples that were right at turn 1 and wrong at the last turn.
-
-    """
-
-    difference: Estimate
-    num_repaired: int
-    num_spoilt: int
 
 
 @dataclass(frozen=True)
@@ -57,18 +41,6 @@ class ErrorTable:
     num_other_programs: int
 
 
-def turn_changes(run: FinishedRun) -> TurnChanges:
-    """Compare the first with the last turn of a run that has several turns."""
-    first, last = run.statistics.first_turn_outcomes, run.statistics.last_turn_outcomes
-    # For each problem, one step per sample: 1 repaired, -1 spoilt, 0 unchanged.
-    steps_P_K = [
-        [after - before for before, after in zip(first[task_id], last[task_id], strict=True)]
-        for task_id in first
-    ]
-    num_repaired, num_spoilt = (sum(steps.count(step) for steps in steps_P_K) for step in (1, -1))
-    return TurnChanges(change(steps_P_K), num_repaired, num_spoilt)
-
-
 def error_table(run: FinishedRun) -> ErrorTable:
     """Count the error types of a run at each turn, the most frequent first."""
     counts_T = run.metrics["errors"]
@@ -83,7 +55,7 @@ def error_table(run: FinishedRun) -> ErrorTable:
 
 
 def _error_row(run: FinishedRun, error_type: str) -> ErrorRow:
-    fix_rates = [run.metrics["fix_rates"].get(pair, {}).get(error_type) for pair in run.turn_pairs]
+    fix_rates = [run.metrics["fix_rates"].get(str(pair), {}).get(error_type) for pair in run.turn_pairs]
     num_failed = sum(rate["failed"] for rate in fix_rates if rate)
     num_fixed = sum(rate["fixed"] for rate in fix_rates if rate)
     return ErrorRow(

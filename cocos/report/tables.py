@@ -1,18 +1,67 @@
-"""The numbers of finished runs as tables, for the terminal and in Markdown."""
+"""The numbers of finished runs as tables of text; `terminal` and `markdown_report` lay them out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
-from cocos.files.markdown import markdown_table
 from cocos.report.comparison import RunComparison
-from cocos.report.finished_runs import FinishedRun, group_by_conditions
-from cocos.statistics import Estimate
+from cocos.report.finished_runs import FinishedRun, TurnPair, group_by_conditions
+from cocos.statistics import MIN_PROBLEMS, Estimate
 
-INTERVALS = "% [95 % interval]"
-MIN_WIDTH = 135  # a wrapped interval is unreadable; a line that is too wide can be scrolled
+NO_INTERVAL = "(no interval)"
+NO_INTERVAL_NOTE = (
+    f"{NO_INTERVAL}: a difference has no interval if there are fewer than {MIN_PROBLEMS} problems, "
+    "or if all of them differ by the same, for example by 0."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text.
+
+    Attributes:
+        title: What the table shows, without units.
+        unit: Unit of the numbers, for the title; "" if the header has the units.
+        header: One name per column.
+        rows: One cell per column.
+        num_names: Number of columns, the first ones, that name what a row is about.
+
+    """
+
+    title: str
+    unit: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    num_names: int = 1
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    @property
+    def lacks_interval(self) -> bool:
+        """Whether a cell needs NO_INTERVAL_NOTE."""
+        return any(NO_INTERVAL in cell for row in self.rows for cell in row)
+
+
+def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+    """Return the tables of accuracies, one per conditions, then the further tables."""
+    groups = group_by_conditions(runs)
+    accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
+    return accuracies + further_tables(runs)
+
+
+def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+    """Return the tables of pass@k and of means per trajectory.
+
+    pass@k needs a run with several samples per problem, the means a run with speeds in its metrics.json.
+    """
+    tables = []
+    if any(has_pass_at_k(run) for run in runs):
+        tables.append(pass_at_k_table(runs))
+    if any(run.mean_per_problem("seconds") is not None for run in runs):
+        tables.append(means_table(runs))
+    return tables
 
 
 def accuracy_heading(conditions: str) -> str:
@@ -20,66 +69,74 @@ def accuracy_heading(conditions: str) -> str:
     return f"Correction with {conditions}" if conditions else "Self-correction"
 
 
-def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
-    """Print one table of accuracies per conditions, and one table of all comparisons."""
-    console = Console()
-    console.width = max(console.width, MIN_WIDTH)
-    for conditions, group in group_by_conditions(runs).items():
-        _print_table(console, f"{accuracy_heading(conditions)}, {INTERVALS}", accuracy_cells(group))
-    if comparisons:
-        _print_table(console, f"Against the baseline, {INTERVALS}", comparison_cells(comparisons))
-        for sentence in excluded_problems(comparisons):
-            console.print(escape(sentence))
+def accuracy_table(runs: Sequence[FinishedRun], heading: str) -> Table:
+    """Return a row per run and pair of consecutive turns, and a row from the first to the last of several."""
+    is_short = max(run.num_turns for run in runs) <= 2
+    before, after = ("acc@1", "acc@2") if is_short else ("acc before", "acc after")
+    header = ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
+    return Table(heading, "% [95 % interval]", header, [row for run in runs for row in _accuracy_rows(run)])
 
 
-def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
-    """Return the tables in Markdown, with the problems gained and lost, and the errors of each turn."""
-    parts = []
-    for conditions, group in group_by_conditions(runs).items():
-        header, *rows = accuracy_cells(group)
-        parts += [
-            f"# {accuracy_heading(conditions)}",
-            "Shares in % with 95 % intervals.",
-            markdown_table(header, rows),
-        ]
-    if comparisons:
-        header, *rows = comparison_cells(comparisons)
-        parts += ["## Against the baseline", *excluded_problems(comparisons), markdown_table(header, rows)]
-        parts.append("\n".join(_gained_and_lost(comparisons)))
-    parts += ["## Errors", "\n".join(_error_counts(runs))]
-    return "\n\n".join(parts) + "\n"
+def _accuracy_rows(run: FinishedRun) -> Iterator[list[str]]:
+    n = str(run.metrics["num_scored"])
+    if run.num_turns == 1:
+        yield [run.name, n, "1", format_estimate(run.estimate("acc_t1")), "", "", "", ""]
+    pairs: list[TurnPair] = run.turn_pairs
+    if run.num_turns > 2 and run.first_and_last:
+        pairs = [*pairs, run.first_and_last]
+    for pair in pairs:
+        metrics = [f"acc_t{pair.before}", f"acc_t{pair.after}", f"delta_{pair}", f"i2c_{pair}", f"c2i_{pair}"]
+        estimates = [format_estimate(run.estimate(metric)) for metric in metrics]
+        yield [run.name, n, f"{pair.before} to {pair.after}", *estimates]
 
 
-def accuracy_cells(runs: Sequence[FinishedRun]) -> Iterator[list[str]]:
-    """Yield the header, then a row per run and pair of consecutive turns; a run of one turn has one row."""
-    before, after = ("acc@1", "acc@2") if max(run.num_turns for run in runs) <= 2 else ("acc@t", "acc@t+1")
-    yield ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
-    for run in runs:
-        n = str(run.metrics["num_scored"])
-        if run.num_turns == 1:
-            yield [run.name, n, "1", format_estimate(run.estimate("acc_t1")), "", "", "", ""]
-        for turn, pair in enumerate(run.turn_pairs, start=1):
-            metrics = [f"acc_t{turn}", f"acc_t{turn + 1}", f"delta_{pair}", f"i2c_{pair}", f"c2i_{pair}"]
-            estimates = [format_estimate(run.estimate(metric)) for metric in metrics]
-            yield [run.name, n, f"{turn} to {turn + 1}", *estimates]
+def has_pass_at_k(run: FinishedRun) -> bool:
+    """Return whether every problem of the run has several scored samples; pass@1 alone is the accuracy."""
+    return len(run.pass_at_k_sizes) > 1
 
 
-def comparison_cells(comparisons: Sequence[RunComparison]) -> Iterator[list[str]]:
-    """Yield the header, then two rows per comparison: turn 1 and the last turn."""
-    yield ["model", "against", "problems", "turn", "accuracy", "difference", "McNemar p", "gained", "lost"]
+def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per turn of each run that has pass@k, and a column per k."""
+    sampled = [run for run in runs if has_pass_at_k(run)]
+    sizes = sorted({k for run in sampled for k in run.pass_at_k_sizes})
+    rows = []
+    for run in sampled:
+        for turn in range(1, run.num_turns + 1):
+            shares = [run.metrics["pass_at_k"].get(f"pass@{k}_t{turn}") for k in sizes]
+            cells = ["-" if share is None else f"{100 * share:.1f}" for share in shares]
+            rows.append([run.label, str(turn), *cells])
+    return Table("pass@k", "%", ["model", "turn", *(f"pass@{k}" for k in sizes)], rows)
+
+
+def means_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return the mean seconds of generation and completion tokens of each run's trajectories."""
+    rows = [
+        [run.label, *(_format_mean(run.mean_per_problem(quantity)) for quantity in ("seconds", "tokens"))]
+        for run in runs
+    ]
+    return Table("Mean per trajectory", "", ["model", "seconds of generation", "completion tokens"], rows)
+
+
+def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
+    """Return two rows per comparison: turn 1 and the last turn."""
+    header = ["model", "against", "problems", "turn", "accuracy", "difference", "McNemar p", "gained", "lost"]
+    rows = []
     for comparison in comparisons:
         for turn, result in (("1", comparison.first_turn), ("last", comparison.last_turn)):
-            yield [
-                comparison.other.name,
-                comparison.baseline.name,
-                str(result.num_problems),
-                turn,
-                f"{100 * result.baseline:.1f} → {100 * result.other:.1f}",
-                format_estimate(result.difference),
-                format_p_value(result.p_value),
-                str(len(result.gained)),
-                str(len(result.lost)),
-            ]
+            rows.append(
+                [
+                    comparison.other.name,
+                    comparison.baseline.name,
+                    str(result.num_problems),
+                    turn,
+                    f"{100 * result.baseline:.1f} → {100 * result.other:.1f}",
+                    format_estimate(result.difference),
+                    format_p_value(result.p_value),
+                    str(len(result.gained)),
+                    str(len(result.lost)),
+                ]
+            )
+    return Table("Against the baseline", "% [95 % interval]", header, rows, num_names=2)
 
 
 def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
@@ -97,9 +154,11 @@ def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
 
 
 def format_estimate(estimate: Estimate) -> str:
-    """Return a share and its interval in percent, as in `50.0 [23.7, 76.3]`."""
-    value, low, high = (100 * share for share in estimate)
-    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
+    """Return a share and its interval in percent, as in `50.0 [23.7, 76.3]` or `50.0 (no interval)`."""
+    value, low, high = estimate
+    if low is None or high is None:
+        return f"{100 * value:.1f} {NO_INTERVAL}"
+    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def format_p_value(p: float | None) -> str:
@@ -118,26 +177,7 @@ def printable_error_type(error_type: str) -> str:
     return printable if len(printable) <= 30 else printable[:29] + "…"
 
 
-def _gained_and_lost(comparisons: Sequence[RunComparison]) -> Iterator[str]:
-    for comparison in comparisons:
-        last_turn = comparison.last_turn
-        for change, task_ids in (("gained", last_turn.gained), ("lost", last_turn.lost)):
-            names = ", ".join(task_ids) or "none"
-            yield f"- {comparison.other.name} {change} at its last turn ({len(task_ids)}): {names}"
-
-
-def _error_counts(runs: Sequence[FinishedRun]) -> Iterator[str]:
-    for run in runs:
-        for turn, counts in enumerate(run.metrics["errors"], start=1):
-            errors = [f"{printable_error_type(error_type)} {count}" for error_type, count in counts.items()]
-            yield f"- {run.name}, turn {turn}: {', '.join(errors) or 'none'}"
-
-
-def _print_table(console: Console, heading: str, cells: Iterator[list[str]]) -> None:
-    table = Table(title=heading)
-    header, *rows = cells
-    for number, column in enumerate(header):
-        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number == 0)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+def _format_mean(mean: float | None) -> str:
+    if mean is None:
+        return "-"
+    return f"{mean:.1f}" if mean >= 10 else f"{mean:.3g}"
