@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cocos.files.json_lines import DataError, Place, read_rows
+from cocos.files.raw_rows import describe_other_file, describe_own_row, describe_raw_row
 from cocos.python_parser import parse
 
 __all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
@@ -64,10 +65,13 @@ def load_problems(path: str | Path) -> list[Problem]:
     Sanitized MBPP calls the text `prompt`; both names are read. CRLF and CR become LF.
 
     Raises:
-        DataError: The file is missing, empty or unreadable, a row is malformed, or two rows share a task_id.
+        DataError: The file is missing, empty, unreadable or has another format, a row is malformed, or two
+            rows share a task_id.
 
     """
     path = Path(path)
+    if other := describe_other_file(path):
+        raise DataError(f"{path}: {other}")
     problems: dict[str, Problem] = {}
     for place, row in read_rows(path):
         problem = problem_from_row(row, place)
@@ -119,6 +123,11 @@ def problem_from_row(row: object, place: Place) -> Problem:
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
+    has_other_columns = not row.keys() <= Problem.__dataclass_fields__.keys()
+    if has_other_columns and (
+        other := describe_raw_row(row, place.path) or describe_own_row(row, place.path)
+    ):
+        raise DataError(f"{place}: {other}")
     task_id = row.get("task_id", place.number)
     if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
         raise DataError(

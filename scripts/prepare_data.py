@@ -1,44 +1,36 @@
-"""Convert a public data set or your own file to problems in MBPP format, and check them.
+"""Convert a public data set or your own file to checked problems in MBPP format.
 
-    python scripts/prepare_data.py mbpp --input mbpp.jsonl --output_dir data/mbpp
-    python scripts/prepare_data.py csv --input mine.csv --columns text=question --output_dir data/mine
-    python scripts/prepare_data.py check data/mbpp --against humaneval=HumanEval.jsonl.gz
-    python scripts/prepare_data.py public --output_dir data/public
+SOURCE is a public set: mbpp, mbpp-sanitized, humaneval, humanevalfix,
+humanevalfix-docs, kodcode; or the format of your own file: jsonl, csv, parquet;
+or OWNER/NAME, a data set on the Hugging Face hub.
 
-SOURCE is mbpp, mbpp-sanitized, humaneval, humanevalfix, humanevalfix-docs or kodcode; jsonl, csv or parquet
-for your own file; or OWNER/NAME for a data set on the Hugging Face hub. The command writes train.jsonl,
-validation.jsonl, test.jsonl, dataset_card.md and manifest.json. If the checks find something, it also writes
-findings.jsonl, and if rows are dropped, dropped.jsonl. If it fails, it leaves no folder behind.
+Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md, manifest.json;
+also findings.jsonl if the checks find something, and dropped.jsonl if rows are
+dropped. If it fails, it leaves no folder behind.
 
-`check` checks prepared files, and `public` prepares the public sets. Each has its own --help.
+`prepare_data.py check` checks prepared files, and `prepare_data.py public`
+prepares every public set. Each has its own --help.
 """
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from prepare_data_options import check_parser, convert_parser, preparation_options, public_parser
-from tqdm import tqdm
-
-from cocos.dataprep.dataset_card import save_card
-from cocos.dataprep.findings import FINDING_KINDS
-from cocos.dataprep.formats.conversion import MBPP_FIELDS
-from cocos.dataprep.output_folder import new_folder
-from cocos.dataprep.preparation import (
-    PreparationOptions,
-    PreparationReport,
-    prepare,
-    read_prepared,
-    run_check,
+from prepare_data_options import (
+    check_parser,
+    convert_parser,
+    preparation_options,
+    public_parser,
 )
+
+from cocos.dataprep.data_set import prepare_data_set
+from cocos.dataprep.findings import FINDING_KINDS
+from cocos.dataprep.preparation import PreparationOptions, PreparationReport, read_prepared, run_check
 from cocos.dataprep.raw_files import fetch_raw_file
-from cocos.dataprep.readers import RawRow, input_files, read_file, read_hub
+from cocos.dataprep.readers import input_files
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
 from cocos.entry_point import run_command
-
-FILE_SOURCES = ("jsonl", "csv", "parquet")
 
 
 def main(argv: list[str]) -> int:
@@ -46,10 +38,10 @@ def main(argv: list[str]) -> int:
     commands = {"check": (check_parser, check), "public": (public_parser, prepare_public)}
     if argv[:1] and argv[0] in commands:
         make_parser, command = commands[argv[0]]
-        args = make_parser().parse_args(argv[1:])
+        args = make_parser().parse(argv[1:])
     else:
         command = convert
-        args = convert_parser(__doc__).parse_args(argv)
+        args = convert_parser(__doc__).parse(argv)
     return command(args, preparation_options(args))
 
 
@@ -59,7 +51,15 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
     inputs = input_files(args.input) if args.input else []
     if not inputs and not source.hub:
         raise ValueError(f"--input is missing; give the {source.name} file to read")
-    report = _write_folder(source, inputs, options, args.output_dir, args.revision)
+    if args.revision and inputs:
+        raise ValueError("--revision selects a commit on the hub; leave it out with --input")
+    if args.splits and (source.splits or any(split for _, split in inputs)):
+        raise ValueError(f"--splits: {args.input or source.name} has its own splits; leave the option out")
+    try:
+        report = prepare_data_set(source, inputs, options, args.output_dir, args.revision)
+    except KeyboardInterrupt:
+        print(f"{args.output_dir} was not written", file=sys.stderr)
+        raise
     print(
         f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
         f"written to {args.output_dir}"
@@ -90,14 +90,12 @@ def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int
     failed = 0
     for source in PUBLIC_SOURCES.values():
         folder = args.output_dir / source.name
-        if not source.raw_file:
-            continue
         try:
             raw = fetch_raw_file(source, args.output_dir / "raw", args.input)
             if folder.exists():
                 print(f"{source.name}: skipped; {folder} exists")
                 continue
-            report = _write_folder(source, [(raw, None)], options, folder, None)
+            report = prepare_data_set(source, [(raw, None)], options, folder)
             print(f"{source.name}: {_describe(report.counts)}; written to {folder}")
         except (ValueError, OSError) as error:
             failed += 1
@@ -105,51 +103,18 @@ def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int
     return int(failed > 0)
 
 
-def _write_folder(
-    source: Source,
-    inputs: list[tuple[Path, str | None]],
-    options: PreparationOptions,
-    output_dir: Path,
-    revision: str | None,
-) -> PreparationReport:
-    """Prepare a data set in a new folder."""
-    try:
-        with new_folder(output_dir) as folder:
-            rows = tqdm(_rows(source, inputs, revision), desc="rows", unit=" rows")
-            report = prepare(rows, source, options, folder)
-            save_card(report, source, options, [path for path, _ in inputs], revision)
-    except KeyboardInterrupt:
-        print(f"{output_dir} was not written", file=sys.stderr)
-        raise
-    return report
-
-
-def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str | None) -> Iterator[RawRow]:
-    if not inputs:
-        assert source.hub
-        yield from read_hub(*source.hub, revision)
-    for path, split in inputs:
-        yield from read_file(path, split)
-
-
 def _describe(counts: Counter[str]) -> str:
     return ", ".join(f"{split} {count}" for split, count in counts.items())
 
 
 def _source(args: argparse.Namespace) -> Source:
-    columns = dict(pair.partition("=")[::2] for pair in args.columns)
-    if bad := [field for field in columns if field not in MBPP_FIELDS or not columns[field]]:
-        raise ValueError(f"--columns {bad[0]}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
-    if args.source in PUBLIC_SOURCES:
-        if columns or args.tests != "list" or args.licence:
-            raise ValueError(
-                f"--columns, --tests and --licence describe your own set; leave them out for {args.source}"
-            )
-        return PUBLIC_SOURCES[args.source]
-    if args.source not in FILE_SOURCES and "/" not in args.source:
-        known = ", ".join((*PUBLIC_SOURCES, *FILE_SOURCES))
-        raise ValueError(f"unknown source {args.source!r}; choose one of {known}, or OWNER/NAME on the hub")
-    return custom_source(args.source, columns, args.tests, args.licence or "not stated")
+    if args.source not in PUBLIC_SOURCES:
+        return custom_source(args.source, dict(args.columns), args.tests, args.licence or "not stated")
+    if args.columns or args.tests != "list" or args.licence:
+        raise ValueError(
+            f"--columns, --tests and --licence describe your own set; leave them out for {args.source}"
+        )
+    return PUBLIC_SOURCES[args.source]
 
 
 if __name__ == "__main__":

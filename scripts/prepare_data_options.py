@@ -1,92 +1,118 @@
 """Options of prepare_data.py: the parsers of its commands, and the check of their values."""
 
 import argparse
+import difflib
 from pathlib import Path
+from typing import NoReturn
 
 from cocos.dataprep.findings import FINDING_KINDS
-from cocos.dataprep.formats.conversion import TEST_FORMS
-from cocos.dataprep.preparation import CHECKS, PreparationOptions
+from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
+from cocos.dataprep.preparation import CHECKS, PreparationOptions, benchmark_files
 from cocos.dataprep.sources import PUBLIC_SOURCES
+
+FILE_SOURCES = ("jsonl", "csv", "parquet")
+SANDBOXES = ("auto", "docker", "namespaces", "seccomp", "rlimits")
+USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
+EXAMPLES = """examples:
+  python scripts/prepare_data.py jsonl --input mine.jsonl --splits 0 0 1 \\
+      --output_dir data/mine
+  python scripts/prepare_data.py csv --input mine.csv --tests lines \\
+      --columns text=question test_list=asserts --output_dir data/mine
+  python scripts/prepare_data.py mbpp --output_dir data/mbpp
+  python scripts/prepare_data.py check data/mine \\
+      --against humaneval=HumanEval.jsonl.gz
+  python scripts/prepare_data.py public --output_dir data/public
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser whose errors are a ValueError: one line, without the usage."""
+
+    def __init__(self, **texts: str | None) -> None:
+        super().__init__(**texts, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)  # type: ignore[arg-type]
+
+    def parse(self, argv: list[str]) -> argparse.Namespace:
+        """Parse arguments; a misspelt option is named before a missing one."""
+        flags = list(self._option_string_actions)
+        for word in argv:
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in flags:
+                close = difflib.get_close_matches(flag, flags, n=1)
+                self.error(f"unknown option {flag}" + (f"; did you mean {close[0]}?" if close else ""))
+        return self.parse_args(argv)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ValueError; argparse would print the usage and exit."""
+        raise ValueError(f"{message.removeprefix('argument ')}; see --help")
 
 
 def preparation_options(args: argparse.Namespace) -> PreparationOptions:
-    """Return the options of a preparation; raise ValueError for numbers out of range."""
+    """Return the options of a preparation; raise ValueError for values out of range and missing files."""
     fields = PreparationOptions.__dataclass_fields__
-    values = {name: value for name, value in vars(args).items() if name in fields}
+    values = {name: value for name, value in vars(args).items() if name in fields and value is not None}
     options = PreparationOptions(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     )
-    if options.hide_tests < 0 or (options.hide_tests > 1 and options.hide_tests % 1):
-        raise ValueError(
-            f"--hide_tests {options.hide_tests:g}: give a whole number of tests, or a share below 1"
-        )
-    if min(options.splits) < 0 or not any(options.splits):
-        raise ValueError("--splits: give three shares of 0 or more, not all 0")
-    if options.num_seeds < 1 or options.slow_s <= 0 or not 0 < options.similarity <= 1:
-        raise ValueError("--num_seeds must be 1 or more, --slow_s above 0, --similarity in (0, 1]")
+    for option, value, is_allowed, allowed in (
+        ("hide_tests", options.hide_tests, _is_number_or_share(options.hide_tests),
+         "a whole number of tests, or a share below 1"),
+        ("num_seeds", options.num_seeds, options.num_seeds >= 1, "1 or more"),
+        ("slow_s", options.slow_s, options.slow_s > 0, "seconds above 0"),
+        ("similarity", options.similarity, 0 < options.similarity <= 1, "a number above 0, at most 1"),
+        ("executor_workers", options.executor_workers, (options.executor_workers or 1) >= 1, "1 or more"),
+    ):  # fmt: skip
+        if not is_allowed:
+            raise ValueError(f"--{option} {value:g}: give {allowed}")
+    _check_shares(options.splits)
+    benchmark_files(options.against)
     return options
 
 
-def convert_parser(description: str | None) -> argparse.ArgumentParser:
+def convert_parser(description: str | None) -> _Parser:
     """Return the parser of the options for one data set."""
-    result = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    result = _Parser(usage=USAGE, description=description, epilog=EXAMPLES)
+    result.add_argument("source", metavar="SOURCE", type=_source_name, help="see above")
+    result.add_argument(
+        "--output_dir", type=Path, required=True, metavar="FOLDER", help="new or empty folder for the files"
     )
-    for flag, help_, more in (
-        ("source", "public set, jsonl, csv, parquet, or OWNER/NAME on the hub", {"metavar": "SOURCE"}),
-        (
-            "--input",
-            "file, or folder of train, validation and test files (default: download from the hub)",
-            {"type": Path},
-        ),
-        (
-            "--output_dir",
-            "folder to create; it may exist if it is empty",
-            {"type": Path, "required": True},
-        ),
-        ("--revision", "commit or tag on the hub (default: the newest)", {}),
-        (
-            "--columns",
-            "columns of your set whose names differ from the MBPP fields, such as text=question",
-            {"nargs": "+", "default": [], "metavar": "FIELD=COLUMN"},
-        ),
-        (
-            "--tests",
-            "format of test_list in your set: a list, a program of asserts, HumanEval's check(), or a pytest "
-            "file (default: list)",
-            {"choices": TEST_FORMS, "default": "list"},
-        ),
-        ("--licence", "licence of your set, for its card (default: not stated)", {}),
-    ):
-        result.add_argument(flag, help=help_, **more)
+    result.add_argument(
+        "--input",
+        type=Path,
+        metavar="FILE",
+        help="file, or folder of train, validation and test files (default: download from the hub)",
+    )
+    result.add_argument("--revision", metavar="ID", help="commit or tag on the hub (default: the newest)")
+    _add_own_set_options(result)
     _add_output_options(result)
-    return _add_check_options(result)
+    _add_check_options(result)
+    return result
 
 
-def check_parser() -> argparse.ArgumentParser:
+def check_parser() -> _Parser:
     """Return the parser of the options of `check`."""
-    result = argparse.ArgumentParser(
-        prog="prepare_data.py check",
-        allow_abbrev=False,
+    result = _Parser(
+        usage="prepare_data.py check FILE [FILE ...] [options]",
         description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
     )
     result.add_argument(
         "paths", nargs="+", type=Path, metavar="FILE", help="MBPP-format files, or folders of splits"
     )
-    return _add_check_options(result)
+    _add_check_options(result)
+    return result
 
 
-def public_parser() -> argparse.ArgumentParser:
+def public_parser() -> _Parser:
     """Return the parser of the options of `public`."""
-    names = [source.name for source in PUBLIC_SOURCES.values() if source.raw_file]
-    result = argparse.ArgumentParser(
-        prog="prepare_data.py public",
-        allow_abbrev=False,
-        description=f"Prepare {', '.join(names[:-1])} and {names[-1]}, each in a folder of its name, and "
-        "keep the raw files in raw/. No program is executed; `check` does that. Sets that exist are "
-        "skipped, so that the same command continues after a failure. Exits with status 1 if a set failed.",
+    result = _Parser(
+        usage="prepare_data.py public --output_dir FOLDER [--input FOLDER]",
+        description=f"Prepare {', '.join(PUBLIC_SOURCES)}, each in a\n"
+        "folder of its name, and keep the raw files in raw/. No program is executed; `check`\n"
+        "does that. Sets that exist are skipped, so that the same command continues after a\n"
+        "failure. Exit with status 1 if a set failed.",
     )
-    result.add_argument("--output_dir", type=Path, required=True, help="folder of the prepared sets")
+    result.add_argument(
+        "--output_dir", type=Path, required=True, metavar="FOLDER", help="folder of the prepared sets"
+    )
     result.add_argument(
         "--input", type=Path, metavar="FOLDER", help="folder of the raw files (default: download them)"
     )
@@ -94,74 +120,129 @@ def public_parser() -> argparse.ArgumentParser:
     return result
 
 
-def _add_output_options(to: argparse.ArgumentParser) -> None:
+def _add_own_set_options(parser: _Parser) -> None:
+    group = parser.add_argument_group("your own set")
+    group.add_argument(
+        "--columns",
+        nargs="+",
+        default=[],
+        metavar="FIELD=COLUMN",
+        type=_column_pair,
+        help="columns whose names differ from the MBPP fields, such as text=question",
+    )
+    group.add_argument(
+        "--tests",
+        choices=TEST_FORMS,
+        default="list",
+        help="format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file "
+        "(default: list)",
+    )
+    group.add_argument("--licence", metavar="NAME", help="licence, for the card (default: not stated)")
+
+
+def _add_output_options(parser: _Parser) -> None:
     # test_left_out is a finding about a test, not about the row.
     droppable = [kind for kind in FINDING_KINDS if kind != "test_left_out"]
-    for flag, help_, more in (
-        (
-            "--splits",
-            "shares of train, validation and test, for a set without standard splits (default: 0.8 0.1 0.1)",
-            {"type": float, "nargs": 3, "default": list(PreparationOptions.splits), "metavar": "SHARE"},
-        ),
-        (
-            "--seed",
-            "seed of the splits and of the choice of hidden tests (default: 0)",
-            {"type": int, "default": PreparationOptions.seed},
-        ),
-        (
-            "--hide_tests",
-            "number of tests per problem to hide, or their share if below 1; hidden tests are scored but "
-            "never shown to the model, and at least one test stays visible (default: 0)",
-            {"type": float, "default": PreparationOptions.hide_tests, "metavar": "N"},
-        ),
-        (
-            "--drop",
-            f"drop rows with these findings: {', '.join(droppable)}",
-            {"nargs": "+", "choices": droppable, "default": [], "metavar": "KIND"},
-        ),
-    ):
-        to.add_argument(flag, help=help_, **more)
+    group = parser.add_argument_group("what is written")
+    group.add_argument(
+        "--splits",
+        type=float,
+        nargs=3,
+        metavar="SHARE",
+        help="shares of train, validation and test, for a set without splits (default: 0.8 0.1 0.1)",
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=PreparationOptions.seed,
+        metavar="N",
+        help="seed of the splits and of the choice of hidden tests (default: 0)",
+    )
+    group.add_argument(
+        "--hide_tests",
+        type=float,
+        default=PreparationOptions.hide_tests,
+        metavar="N",
+        help="tests per problem to score but never show to the model: a number, or a share if below 1; at "
+        "least one test stays visible (default: 0)",
+    )
+    group.add_argument(
+        "--drop",
+        nargs="+",
+        choices=droppable,
+        default=[],
+        metavar="KIND",
+        help=f"drop rows with these findings: {', '.join(droppable)}",
+    )
 
 
-def _add_check_options(to: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    for flag, help_, more in (
-        (
-            "--checks",
-            "checks to run; without a value: none (default: both)",
-            {"nargs": "*", "choices": CHECKS, "default": list(CHECKS)},
-        ),
-        (
-            "--against",
-            "benchmarks to compare the rows with: MBPP-format files, or raw files of public sets such as "
-            "humaneval=HumanEval.jsonl.gz",
-            {"nargs": "+", "default": [], "metavar": "NAME=FILE"},
-        ),
-        (
-            "--num_seeds",
-            "runs of each reference solution, with different random seeds (default: 3)",
-            {"type": int, "default": PreparationOptions.num_seeds},
-        ),
-        (
-            "--slow_s",
-            "seconds above which a reference solution counts as slow (default: 1)",
-            {"type": float, "default": PreparationOptions.slow_s},
-        ),
-        (
-            "--similarity",
-            "smallest Jaccard similarity of near duplicates, in (0, 1] (default: 0.8)",
-            {"type": float, "default": PreparationOptions.similarity},
-        ),
-        (
-            "--executor_workers",
-            "programs to run at the same time (default: one per processor)",
-            {"type": int},
-        ),
-        (
-            "--sandbox",
-            "isolation level, as in train.py (default: auto)",
-            {"default": PreparationOptions.sandbox},
-        ),
-        ("--min_isolation", "weakest isolation level to accept, as in train.py", {}),
+def _add_check_options(parser: _Parser) -> None:
+    group = parser.add_argument_group("checks")
+    group.add_argument(
+        "--checks",
+        nargs="*",
+        choices=CHECKS,
+        default=list(CHECKS),
+        metavar="CHECK",
+        help=f"checks to run: {', '.join(CHECKS)}; without a value: none (default: both)",
+    )
+    group.add_argument(
+        "--against",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="benchmarks to compare with: MBPP-format files, or raw files of public sets such as "
+        "humaneval=HumanEval.jsonl.gz",
+    )
+    for flag, type_, metavar, help_ in (
+        ("num_seeds", int, "N", "runs of each reference, with different random seeds (default: 3)"),
+        ("slow_s", float, "S", "seconds above which a reference is slow (default: 1)"),
+        ("similarity", float, "X", "smallest Jaccard similarity of near duplicates (default: 0.8)"),
+        ("executor_workers", int, "N", "programs to run at the same time (default: one per processor)"),
     ):
-        to.add_argument(flag, help=help_, **more)
-    return to
+        default = getattr(PreparationOptions, flag)
+        group.add_argument(f"--{flag}", type=type_, default=default, metavar=metavar, help=help_)
+    group.add_argument(
+        "--sandbox",
+        choices=SANDBOXES,
+        default=PreparationOptions.sandbox,
+        metavar="LEVEL",
+        help=f"isolation level: {', '.join(SANDBOXES)} (default: auto)",
+    )
+    group.add_argument(
+        "--min_isolation", choices=SANDBOXES[1:], metavar="LEVEL", help="weakest isolation level to accept"
+    )
+
+
+def _source_name(text: str) -> str:
+    known = (*PUBLIC_SOURCES, *FILE_SOURCES)
+    if text in known or "/" in text:
+        return text
+    close = difflib.get_close_matches(text, (*known, "check", "public"), n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise argparse.ArgumentTypeError(
+        f"unknown source {text!r}; {hint}choose one of {', '.join(known)}, or OWNER/NAME on the hub"
+    )
+
+
+def _column_pair(text: str) -> tuple[str, str]:
+    field, _, column = text.partition("=")
+    if field not in MBPP_FIELDS or not column:
+        raise argparse.ArgumentTypeError(f"{text}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
+    return field, column
+
+
+def _is_number_or_share(value: float) -> bool:
+    return 0 <= value < 1 or (value >= 1 and value % 1 == 0)
+
+
+def _check_shares(shares: tuple[float, ...]) -> None:
+    given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
+    if not all(share >= 0 for share in shares):
+        raise ValueError(f"--splits {given}: a share is negative; give three shares that add up to 1")
+    if not abs(total - 1) < 1e-6:
+        scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
+        example = " ".join(f"{share:.3g}" for share in scaled)
+        raise ValueError(
+            f"--splits {given}: the shares add up to {total:g}, not 1; give for example {example}"
+        )

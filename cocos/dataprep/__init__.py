@@ -1,5 +1,7 @@
 """Preparation of MBPP-format problems from public data sets and the user's own files.
 
+    public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz
+    data_set.py               a data set from its rows to a finished folder
     preparation.py            convert, check, drop rows, report
     sources.py                the public sets: converter, standard splits, licence
     raw_files.py              raw files of the public sets, downloaded or copied from a folder
@@ -19,5 +21,5 @@
     output_folder.py          the output folder: complete or absent
     dataset_card.py           manifest.json and dataset_card.md
 
-Used by scripts/prepare_data.py. Does not import torch.
+Used by scripts/prepare_data.py, and by the commands that read problems. Does not import torch.
 """

@@ -15,8 +15,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from datasketch import MinHash, MinHashLSH
-
 from cocos.dataprep.findings import Finding
 from cocos.problems import Problem
 from cocos.python_parser import parse
@@ -116,6 +114,8 @@ class DuplicateIndex:
                         yield _Pair(field, False, kept[0], member, 1.0)
 
     def _near_pairs(self) -> Iterator[_Pair]:
+        from datasketch import MinHash, MinHashLSH  # imports scipy, which takes most of a second
+
         for field, ngrams in self._ngrams.items():
             lsh = MinHashLSH(threshold=max(0.1, self.similarity - LSH_MARGIN), num_perm=NUM_HASHES)
             for number in sorted(ngrams, key=lambda n: self._members[n]):

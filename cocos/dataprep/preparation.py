@@ -14,13 +14,12 @@ from tqdm import tqdm
 
 from cocos.dataprep.duplicates import find_duplicates
 from cocos.dataprep.findings import Finding
-from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.hidden_tests import hide_tests
 from cocos.dataprep.output_folder import SplitWriter
 from cocos.dataprep.readers import RawRow, input_files, read_file
 from cocos.dataprep.reference_checks import check_references
 from cocos.dataprep.sources import PUBLIC_SOURCES, SPLITS, Source
-from cocos.dataprep.splits import assign_split
+from cocos.dataprep.splits import ASSIGNED_SPLITS, assign_split
 from cocos.executor import Executor
 from cocos.files.json_lines import Place, read_rows
 from cocos.problems import DataError, Problem, problem_from_row
@@ -57,6 +56,7 @@ class PreparationReport:
         dropped: Kind -> dropped rows.
         findings: Kind -> findings.
         isolation: Isolation level at which references were executed; None if they were not.
+        first_error: What was wrong with the first malformed row, or "".
 
     """
 
@@ -66,6 +66,7 @@ class PreparationReport:
     dropped: Counter[str] = field(default_factory=Counter)
     findings: Counter[str] = field(default_factory=Counter)
     isolation: str | None = None
+    first_error: str = ""
 
     def add_dropped(self, kind: str, **row: str) -> None:
         """Count a dropped row and append it to dropped.jsonl."""
@@ -88,14 +89,15 @@ def prepare(
     """Write the splits, dropped.jsonl and findings.jsonl of a data set into a folder.
 
     Raises:
-        DataError: There is no row, or a row is malformed and `options.drop` does not include "malformed".
+        DataError: There is no valid row, a row is malformed and `options.drop` does not include "malformed",
+            or a split with a share above 0 gets no row.
         ExecutorError: The executor failed.
 
     """
     report = PreparationReport(folder)
     _convert(rows, source, options, report)
     if not report.counts:
-        raise DataError(f"{source.name}: has no valid row ({report.rows_in} read); expected one row or more")
+        raise DataError(f"none of the {report.rows_in} rows is valid; the first: {report.first_error}")
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
@@ -158,6 +160,7 @@ def _convert(
 ) -> None:
     """Write the converted rows to the files of their splits, and fill the report's counts."""
     seen: set[bytes] = set()
+    are_assigned = False
     with SplitWriter(report.folder) as writer:
         for place, raw_split, row in rows:
             report.rows_in += 1
@@ -166,28 +169,37 @@ def _convert(
                     raise row
                 converted = source.convert(row, place)
                 _require_new_id(converted.problem, place, seen)
-                split = _choose_split(converted, raw_split, source, options, place)
+                split = source.split_of(converted.problem, place) if source.split_of else raw_split
             except DataError as error:
                 if "malformed" not in options.drop:
                     raise
+                report.first_error = report.first_error or str(error)
                 # Without the folder: the output must not depend on where the input was.
                 short_place, message = Path(str(place)).name, str(error).removeprefix(f"{place}: ")
                 report.add_dropped("malformed", place=short_place, detail=message)
                 continue
+            if not split:
+                are_assigned = True
+                split = assign_split(converted, options.splits, options.seed)
             for reason in converted.left_out:
                 task_id = converted.problem.task_id
                 report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
             writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
     report.counts = writer.counts
+    if are_assigned:
+        _require_rows_in_splits(report.counts, options.splits)
 
 
-def _choose_split(
-    converted: Converted, raw_split: str | None, source: Source, options: PreparationOptions, place: Place
-) -> str:
-    """Return the set's standard split of a row, else the source's, else one drawn with the seed."""
-    if source.split_of:
-        return source.split_of(converted.problem, place)
-    return raw_split or assign_split(converted, options.splits, options.seed)
+def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, float]) -> None:
+    """Raise DataError if a split with a share above 0 has no row."""
+    shares_by_split = dict(zip(ASSIGNED_SPLITS, shares, strict=True))
+    if empty := [split for split, share in shares_by_split.items() if share and not counts[split]]:
+        given = " ".join(f"{share:g}" for share in shares)
+        raise DataError(
+            f"--splits {given} leaves {' and '.join(empty)} without a problem (there are "
+            f"{counts.total()}, and a hash assigns each); for so few give --splits 0 0 1 (all in "
+            "test.jsonl) or 1 0 0 (all in train.jsonl), or try another --seed"
+        )
 
 
 def _require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:
@@ -222,19 +234,33 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
             del report.counts[split]
 
 
-def _read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
-    """Yield (name, problem) of benchmarks, each given as NAME=PATH or as the path of an MBPP-format file."""
+def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path]]:
+    """Return (name of a public set or "", path) of benchmarks, each given as NAME=PATH or as PATH.
+
+    Raises:
+        ValueError: A name is unknown or a path does not exist.
+
+    """
+    benchmarks = []
     for argument in arguments:
-        name, _, path = argument.rpartition("=")
-        if not name:
-            yield from ((Path(path).name, problem) for _, problem in read_prepared([Path(path)]))
-        elif name not in PUBLIC_SOURCES:
+        name, _, path = ("", "", argument) if Path(argument).exists() else argument.rpartition("=")
+        if name and name not in PUBLIC_SOURCES:
             raise ValueError(
                 f"--against {argument}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC_SOURCES)}"
             )
-        else:
-            for file, _ in input_files(Path(path)):
-                for place, _, row in read_file(file):
-                    if isinstance(row, DataError):
-                        raise row
-                    yield name, PUBLIC_SOURCES[name].convert(row, place).problem
+        input_files(Path(path))
+        benchmarks.append((name, Path(path)))
+    return benchmarks
+
+
+def _read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
+    """Yield (name, problem) of benchmarks: raw rows of the public set that is named, or MBPP-format rows."""
+    for name, path in benchmark_files(arguments):
+        if not name:
+            yield from ((path.name, problem) for _, problem in read_prepared([path]))
+            continue
+        for file, _ in input_files(path):
+            for place, _, row in read_file(file):
+                if isinstance(row, DataError):
+                    raise row
+                yield name, PUBLIC_SOURCES[name].convert(row, place).problem

@@ -6,14 +6,18 @@ does not know what a row means.
 
 import csv
 import io
+import urllib.error
+import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cocos.dataprep.sources import SPLITS
 from cocos.files.json_lines import MAX_LINE_BYTES, DataError, Place, open_bytes, read_rows_leniently
 
+REACH_TIMEOUT_S = 10
 SUFFIXES = ("jsonl", "json", "csv", "parquet")
 
 
@@ -92,6 +96,7 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
         DataError: The data set cannot be read.
 
     """
+    _require_reachable_hub(repository)
     from datasets import load_dataset  # slow to import, and local files do not need it
 
     try:
@@ -104,8 +109,25 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
     except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise DataError(
-            f"{repository}: cannot be read from the hub ({reason}); check the id and the network, "
-            "or give --input FILE"
+            f"{repository}: cannot be read from the hub ({reason}); check id and network, or use a file"
+        ) from None
+
+
+def _require_reachable_hub(repository: str) -> None:
+    """Raise DataError if the hub does not answer: `datasets` would try for 25 s and print each attempt."""
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    # `datasets` reads a local folder of that name as the data set. In offline mode it fails at once.
+    if Path(repository).exists() or HF_HUB_OFFLINE:
+        return
+    try:
+        urllib.request.urlopen(f"{ENDPOINT}/api/datasets/{repository}", timeout=REACH_TIMEOUT_S).close()
+    except urllib.error.HTTPError:
+        return  # an answer; what it means is known to `datasets`, which has the user's token
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise DataError(
+            f"{repository}: {ENDPOINT} cannot be reached ({reason}); check the network, or use a file"
         ) from None
 
 
@@ -117,6 +139,7 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
             reader = csv.DictReader(file, strict=True)
             if not reader.fieldnames:
                 raise DataError(f"{path}: empty; the first line of a CSV file names its columns")
+            _check_header(reader.fieldnames, path)
             try:
                 for row in reader:
                     place = Place(path, reader.line_num)
@@ -130,6 +153,15 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
                 ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None
+
+
+def _check_header(names: Sequence[str], path: Path) -> None:
+    if len(names) == 1 and (separators := [separator for separator in ";\t|" if separator in names[0]]):
+        raise DataError(
+            f"{path}:1: the columns are separated by {separators[0]!r}; save the file with commas instead"
+        )
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"{path}:1: the column {repeated[0]!r} occurs twice; rename one of them")
 
 
 def _length_error(row: dict, place: Place, num_columns: int) -> DataError | None:

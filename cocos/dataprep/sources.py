@@ -30,7 +30,8 @@ class Source:
         url: Home page, or "".
         hub: Repository and configuration on the hub, or None.
         split_of: (problem, place) -> its standard split; None if the set has no standard splits.
-        raw_file: Name of the raw file, for the sets that `prepare_data.py public` prepares; else "".
+        splits: The standard splits; empty if there are none.
+        raw_file: Name of the raw file as it is published, or "" for the user's own sets.
         raw_urls: URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
 
     """
@@ -42,6 +43,7 @@ class Source:
     url: str
     hub: tuple[str, str | None] | None = None
     split_of: Callable[[Problem, Place], str] | None = None
+    splits: tuple[str, ...] = ()
     raw_file: str = ""
     raw_urls: tuple[str, ...] = ()
 
@@ -78,26 +80,29 @@ PUBLIC_SOURCES = {
     for source in (
         Source(
             "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, raw_file="mbpp.jsonl",
+            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=SPLITS,
+            raw_file="mbpp.jsonl",
         ),
         Source(
             "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split,
+            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=SPLITS,
             raw_file="sanitized-mbpp.json",
         ),
         Source(
             "humaneval", from_humaneval, "HumanEval", "MIT", "https://github.com/openai/human-eval",
-            hub=("openai/openai_humaneval", None), split_of=_test_split, raw_file="HumanEval.jsonl.gz",
+            hub=("openai/openai_humaneval", None), split_of=_test_split, splits=("test",),
+            raw_file="HumanEval.jsonl.gz",
         ),
         Source(
             "humanevalfix", from_humanevalfix, "HumanEvalFix (HumanEvalPack, Python)", "MIT",
             _HUMANEVALPACK_URL, hub=("bigcode/humanevalpack", "python"), split_of=_test_split,
-            raw_file="humanevalpack_python.jsonl",
+            splits=("test",), raw_file="humanevalpack_python.jsonl",
         ),
         Source(
             "humanevalfix-docs", partial(from_humanevalfix, field="prompt"),
             "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT", _HUMANEVALPACK_URL,
-            hub=("bigcode/humanevalpack", "python"), split_of=_test_split,
+            hub=("bigcode/humanevalpack", "python"), split_of=_test_split, splits=("test",),
+            raw_file="humanevalpack_python.jsonl",
         ),
         Source(
             "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",

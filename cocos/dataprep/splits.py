@@ -17,16 +17,16 @@ def assign_split(converted: Converted, shares: tuple[float, float, float], seed:
 
     Args:
         converted: The problem and its group; without a group, its text is hashed.
-        shares: Shares of train, validation and test; they need not sum to 1.
+        shares: Shares of train, validation and test, which add up to 1.
         seed: Another seed gives another assignment.
 
     """
     key = converted.group or normalize_text(converted.problem.text)
     digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
-    point = int.from_bytes(digest[:8], "big") / 2**64 * sum(shares)  # uniform in [0, sum of shares)
+    point = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
     for split, share in zip(ASSIGNED_SPLITS, shares, strict=True):
         point -= share
         if point < 0:
             return split
-    # Rounding can leave the point at 0 after the last split: then the split with the largest share.
+    # Rounding can leave the point above the last split: then the split with the largest share.
     return max(zip(shares, ASSIGNED_SPLITS, strict=True))[1]

@@ -97,7 +97,9 @@ def test_columns_are_read_by_the_given_names_and_csv_lists_as_json():
     assert len(from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "lines").problem.test_list) == 2
     with pytest.raises(DataError, match="f:1: field 'test_list' is text, not a JSON list"):
         from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "list")
-    with pytest.raises(DataError, match="f:1: has no column 'query'; it has q, tests"):
+    with pytest.raises(
+        DataError, match="f:1: --columns text=query: there is no such column; the columns are q, tests"
+    ):
         from_columns(row, PLACE, {"text": "query"}, "list")
 
 

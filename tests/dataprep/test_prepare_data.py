@@ -112,7 +112,7 @@ BAD = [
     ("cut gzip", gzip.compress(json.dumps(ROW).encode() * 99)[:80], "cannot be read", "optionally gzipped"),
     ("an array", b"[[1]]", ": row 1: expected a JSON object, found list", ""),
     ("a number", b"7", ":1: expected a JSON object, found int", ""),
-    ("empty", b"", "has no valid row (0 read)", "expected one row or more"),
+    ("empty", b"", "bad.jsonl: contains no rows", "expected one row or more"),
 ]  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
             ("mbpp", "--input", written(tmp_path / "x.jsonl", ROW | {"task_id": 2000})),
             "MBPP's ids are 1 to 974",
         ),
-        (("jsonl", "--input", data, "--columns", "title=text"), "--columns title: give FIELD=COLUMN"),
+        (("jsonl", "--input", data, "--columns", "title=text"), "--columns: title=text: give FIELD=COLUMN"),
         (("jsonl", "--input", data, "--hide_tests", 1.5), "--hide_tests 1.5: give a whole number"),
         (("humaneval", "--input", data), "mine.jsonl:1: field 'prompt' is missing"),
     ):
@@ -192,6 +192,8 @@ def test_bom_crlf_gzip_csv_and_parquet_give_the_same_rows_as_plain_lines(prepare
                 "--output_dir",
                 tmp_path / f"out {name}",
                 "--checks",
+                "--splits",
+                *(1, 0, 0),
                 *columns,
             )
             == 0

@@ -14,6 +14,14 @@ from cocos.dataprep.formats.indentation import tabs_to_spaces
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import node_source
 from cocos.files.json_lines import Place
+from cocos.files.raw_rows import (
+    EVALPLUS,
+    EVALPLUS_COLUMN,
+    columns_example,
+    describe_columns,
+    describe_raw_row,
+    missing_fields,
+)
 from cocos.problems import DataError, Problem, problem_from_row
 from cocos.python_parser import parse
 
@@ -107,12 +115,17 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     values = {
         field: row[columns.get(field, field)] for field in MBPP_FIELDS if columns.get(field, field) in row
     }
-    if missing := [column for column in columns.values() if column not in row]:
+    if absent := [field for field, column in columns.items() if column not in row]:
         raise DataError(
-            f"{place}: has no column {missing[0]!r}; it has {', '.join(map(str, row))}; see --columns"
+            f"{place}: --columns {absent[0]}={columns[absent[0]]}: there is no such column; "
+            f"the columns are {', '.join(row)}"
         )
     if "text" not in values and "prompt" in row:
         values["text"] = row["prompt"]
+    if missing := missing_fields(values):
+        example = columns_example(list(row), missing, [f"{field}={name}" for field, name in columns.items()])
+        own_columns = f"{describe_columns(row, missing)}; name them, for example: {example}"
+        raise DataError(f"{place}: {describe_raw_row(row, place.path) or own_columns}")
     left_out: tuple[str, ...] = ()
     if form != "list":
         entry_point = values.get("entry_point") or ""
@@ -125,6 +138,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
 
 def _from_check(row: dict, place: Place, text: str) -> Converted:
     """Convert a row whose tests are HumanEval's check() function."""
+    if EVALPLUS_COLUMN in row:  # its field `test` contains HumanEval's tests only
+        raise DataError(f"{place}: a row of {EVALPLUS}")
     prompt, name = _string(row, "prompt", place), _string(row, "entry_point", place)
     try:
         helpers = prompt_helpers(prompt, name)

@@ -1,0 +1,164 @@
+"""Problem files by reference: a public set by its name, converted on first use and kept in a cache folder.
+
+    problems.jsonl                  a file in MBPP format, as it is
+    hub:mbpp/test                   the split `test` of MBPP, downloaded once
+    humaneval=HumanEval.jsonl.gz    the raw file of a public set; mbpp/test=mbpp.jsonl selects a split
+
+No program is executed. The cache folder is $COCOS_CACHE, or else cocos/ in $XDG_CACHE_HOME or ~/.cache.
+"""
+
+import difflib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from cocos.dataprep import formats, sources
+from cocos.dataprep.data_set import prepare_data_set
+from cocos.dataprep.preparation import PreparationOptions
+from cocos.dataprep.raw_files import fetch_raw_file
+from cocos.dataprep.sources import PUBLIC_SOURCES, Source
+from cocos.problems import DataError
+
+
+class PublicSplit(NamedTuple):
+    """One split of a public set.
+
+    Attributes:
+        source: The set.
+        split: One of its standard splits.
+        raw_file: Its raw file on this machine; None to download it.
+
+    """
+
+    source: Source
+    split: str
+    raw_file: Path | None
+
+
+@cache  # each option is read more than once, and only the first call prints the line
+def problems_file(reference: str) -> Path:
+    """Return the problem file that a reference names; convert a public set if the cache does not contain it.
+
+    Prints a line with the origin, licence, size and SHA-256 of a public set, in the first of several ranks.
+
+    Args:
+        reference: A path, `hub:NAME/SPLIT`, or `NAME/SPLIT=FILE`. `/SPLIT` may be left out if the set has
+            one split only. An existing path is never read as a reference.
+
+    Raises:
+        DataError: The set or split is unknown, cannot be downloaded, or its raw file cannot be used.
+
+    """
+    chosen = parse_reference(reference)
+    if chosen is None:
+        return Path(reference)
+    with _locked_cache() as folder:
+        raw_file = chosen.raw_file or _download(chosen.source, folder, reference)
+        prepared = folder / f"{chosen.source.name}-{_conversion_digest(raw_file)}"
+        if not prepared.exists():
+            prepare_data_set(chosen.source, [(raw_file, None)], PreparationOptions(checks=()), prepared)
+    path = prepared / f"{chosen.split}.jsonl"
+    written = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))["output"].get(path.name)
+    if written is None:
+        raise DataError(f"{reference}: {raw_file} contains no problem of the split {chosen.split}")
+    if os.environ.get("RANK", "0") == "0":
+        print(
+            f"{reference}: {written['problems']} problems of {chosen.source.title}, {chosen.split} "
+            f"({chosen.source.url}, {chosen.source.licence}), sha256 {written['sha256']}: {path}",
+            flush=True,
+        )
+    return path
+
+
+def parse_reference(reference: str) -> PublicSplit | None:
+    """Return the split that a reference names; None if it is the path of a problem file.
+
+    Raises:
+        DataError: The reference names an unknown set, an unknown split, or a missing file.
+
+    """
+    if Path(reference).exists():
+        return None
+    if reference.startswith("hub:"):
+        return PublicSplit(*_parse_name(reference.removeprefix("hub:"), reference), None)
+    name, _, file = reference.rpartition("=")
+    if name and (Path(file).is_file() or name.partition("/")[0] in PUBLIC_SOURCES):
+        source, split = _parse_name(name, reference)
+        if not Path(file).is_file():
+            raise DataError(f"{reference}: {file}: no such file; give the raw file of {source.name}")
+        return PublicSplit(source, split, Path(file))
+    if reference.partition("/")[0] in PUBLIC_SOURCES:
+        raise DataError(f"{reference}: no such file; for the public set give hub:{reference}")
+    return None
+
+
+def _parse_name(text: str, reference: str) -> tuple[Source, str]:
+    """Return the set and the split in `NAME/SPLIT`, or in `NAME` if the set has one split only."""
+    name, _, split = text.partition("/")
+    known = [source.name for source in PUBLIC_SOURCES.values() if source.splits]
+    source = PUBLIC_SOURCES.get(name)
+    if source is None:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise DataError(
+            f"{reference}: unknown public set {name!r}; {hint}choose one of {', '.join(known)}, or prepare "
+            "another set first: python scripts/prepare_data.py OWNER/NAME --output_dir FOLDER"
+        )
+    if not source.splits:
+        raise DataError(
+            f"{reference}: {name} has no standard splits; prepare it first: python scripts/prepare_data.py "
+            f"{name} --input {source.raw_file} --output_dir data/{name}"
+        )
+    if not split and len(source.splits) == 1:
+        [split] = source.splits
+    if split not in source.splits:
+        what = f"no split {split!r}" if split else "more than one split"
+        raise DataError(
+            f"{reference}: {name} has {what}; give one of "
+            f"{', '.join(reference.replace(text, f'{name}/{one}', 1) for one in source.splits)}"
+        )
+    return source, split
+
+
+def _download(source: Source, folder: Path, reference: str) -> Path:
+    try:
+        return fetch_raw_file(source, folder / "raw", None)
+    except DataError as error:
+        command = f"python scripts/prepare_data.py {source.name} --output_dir data/{source.name}"
+        reason = str(error).partition(";")[0]  # without the general remedy after it
+        raise DataError(
+            f"{reference}: {reason}; on a machine with a network: {command}; with the raw file: {command} "
+            f"--input {source.raw_file}"
+        ) from None
+
+
+@contextmanager
+def _locked_cache() -> Iterator[Path]:
+    """Yield the cache folder, which one process at a time uses: the ranks of a run start together."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("COCOS_CACHE") or Path(base) / "cocos")
+    lock_file = folder / "lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock_file.touch()
+    except OSError as error:
+        raise DataError(
+            f"{folder}: not writable ({error.strerror}); set COCOS_CACHE to a folder for public sets"
+        ) from None
+    with open(lock_file, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+def _conversion_digest(raw_file: Path) -> str:
+    """Return a digest of a raw file and of the code that converts it: a change of either prepares it anew."""
+    digest = hashlib.sha256(raw_file.read_bytes())
+    for module in sorted([*Path(formats.__path__[0]).glob("*.py"), Path(sources.__file__)]):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()[:16]

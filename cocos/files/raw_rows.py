@@ -1,0 +1,104 @@
+"""Recognition of files and rows that are not in MBPP format, and the command that converts them.
+
+Used for error messages only: it decides by the names of columns and converts nothing.
+"""
+
+import shlex
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+# Columns by which a row of a public set is recognized, and the SOURCE of prepare_data.py that converts it.
+# The first match counts: HumanEvalPack has HumanEval's columns too.
+PUBLIC_SETS = (
+    ("humanevalfix", ("canonical_solution", "buggy_solution")),
+    ("humaneval", ("canonical_solution", "entry_point", "test")),
+    ("kodcode", ("question_id", "question", "solution")),
+    ("mbpp", ("test_list", "test_setup_code", "challenge_test_list")),
+    ("mbpp-sanitized", ("test_list", "test_imports", "source_file")),
+)
+EVALPLUS_COLUMN = "plus_input"
+EVALPLUS = "EvalPlus (HumanEval+ or MBPP+), which prepare_data.py cannot convert yet; give HumanEval or MBPP"
+# Words in the names of columns that are likely to contain the field.
+LIKELY_WORDS = {
+    "text": ("text", "prompt", "question", "problem", "description", "instruction", "task"),
+    "test_list": ("test", "assert"),
+}
+FOOTER_BYTES = 1 << 16  # of a Parquet file: more than the names of the columns take
+
+
+def describe_other_file(path: Path) -> str | None:
+    """Return what a CSV or Parquet file is and which command converts it; None for other files."""
+    if not path.is_file():
+        return None
+    with open(path, "rb") as file:
+        if file.read(4) == b"PAR1":
+            file.seek(max(0, path.stat().st_size - FOOTER_BYTES))
+            footer = file.read()  # contains the names of the columns as plain text
+            if EVALPLUS_COLUMN.encode() in footer:
+                return f"contains rows of {EVALPLUS}"
+            names = {name for _, columns in PUBLIC_SETS for name in columns if name.encode() in footer}
+            command = conversion_command(public_set(names) or "parquet", path)
+            return f"is a Parquet file, not JSON; convert it: {command}"
+    if path.name.lower().removesuffix(".gz").endswith(".csv"):
+        return f"is a CSV file, not JSON; convert it: {conversion_command('csv', path)}"
+    return None
+
+
+def describe_raw_row(row: Collection[str], path: str | Path) -> str | None:
+    """Return which public set a row without a text or tests is of, and which command converts it, or None."""
+    if EVALPLUS_COLUMN in row:
+        return f"a row of {EVALPLUS}"
+    if missing_fields(row) and (source := public_set(row)):
+        return f"a raw row of the public set {source}; convert it: {conversion_command(source, path)}"
+    return None
+
+
+def describe_own_row(row: Collection[str], path: str | Path) -> str | None:
+    """Return what a row with columns of other names lacks, and a command that converts it, or None."""
+    if not (missing := missing_fields(row)):
+        return None
+    command = conversion_command("jsonl", path, columns_example(list(row), missing))
+    return f"{describe_columns(row, missing)}; convert it, for example: {command}"
+
+
+def missing_fields(row: Collection[str]) -> list[str]:
+    """Return the fields that every problem needs and that the row does not have."""
+    missing = [] if "text" in row or "prompt" in row else ["text"]
+    return missing if "test_list" in row else [*missing, "test_list"]
+
+
+def public_set(names: Collection[str]) -> str | None:
+    """Return the SOURCE of the public set that has these columns, or None."""
+    return next((source for source, columns in PUBLIC_SETS if all(c in names for c in columns)), None)
+
+
+def describe_columns(names: Collection[str], missing: Sequence[str]) -> str:
+    """Return the columns that a row has, and the fields that it lacks."""
+    listed = ", ".join(name[:40] for name in names)
+    return f"has the columns {listed}, but not {' and '.join(missing)}"
+
+
+def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequence[str] = ()) -> str:
+    """Return an option --columns for the missing fields, with the columns whose names are likely.
+
+    Args:
+        names: Columns of the row.
+        missing: Fields that the row lacks.
+        given: FIELD=COLUMN pairs that the user gave for other fields.
+
+    """
+    unused = [name for name in names if not name.lower().endswith("id")]
+    pairs = list(given)
+    for field in missing:
+        likely = [name for word in LIKELY_WORDS[field] for name in unused if word in name.lower()]
+        pairs.append(f"{field}={likely[0]}" if likely else f"{field}=COLUMN")
+        unused = [name for name in unused if name not in likely[:1]]
+    return f"--columns {shlex.join(pairs)}"
+
+
+def conversion_command(source: str, path: str | Path, *options: str) -> str:
+    """Return the command that prepares a file as this SOURCE; without --input if there is no such file."""
+    name = source if source in dict(PUBLIC_SETS) else Path(path).name.split(".")[0] or "mine"
+    given = f"--input {shlex.quote(str(path))}" if Path(path).exists() else ""
+    words = (source, given, *options, "--output_dir", f"data/{name}")
+    return " ".join(["python scripts/prepare_data.py", *filter(None, words)])
