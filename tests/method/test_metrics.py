@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
-from math import sqrt
+from math import comb, sqrt
 
 import pytest
 from hypothesis import given, settings
@@ -68,7 +68,14 @@ def test_every_pair_of_neighbouring_turns_has_its_own_numbers():
     assert [found[f"acc_t{t}"] for t in (1, 2, 3)] == [0.25, 0.75, 0.75]
     assert (found["i2c_t1_t2"], found["c2i_t1_t2"], found["delta_t1_t2"]) == (0.5, 0.0, 0.5)
     assert (found["i2c_t2_t3"], found["c2i_t2_t3"], found["delta_t2_t3"]) == (0.25, 0.25, 0.0)
-    assert "delta_t1_t3" not in found
+    # and from the first turn to the last: the second trajectory is repaired, the fourth too, none is spoilt
+    assert (found["i2c_t1_t3"], found["c2i_t1_t3"], found["delta_t1_t3"]) == (0.5, 0.0, 0.5)
+    assert (found["better_t1_t3"], found["worse_t1_t3"]) == (0.5, 0.0)
+
+
+def test_two_turns_have_one_pair():
+    assert not {name for name in values([trajectory(0, 3)]) if name.endswith("t1_t1")}
+    assert sum(name.startswith("delta_") for name in values([trajectory(0, 3)])) == 1
 
 
 def test_one_turn_has_an_accuracy_and_no_change():
@@ -92,7 +99,11 @@ def test_delta_is_always_i2c_minus_c2i_and_the_difference_of_accuracies(rows_B_T
         assert delta == pytest.approx(i2c - c2i, abs=1e-12)
         assert delta == pytest.approx(found[f"acc_t{t + 1}"].value - found[f"acc_t{t}"].value, abs=1e-12)
         assert i2c <= found[f"better_{pair}"].value and c2i <= found[f"worse_{pair}"].value
-    assert all(-1 <= e.low <= e.value + 1e-12 and e.value - 1e-12 <= e.high <= 1 for e in found.values())
+    for name, estimate in found.items():
+        if estimate.low is None or estimate.high is None:
+            assert name.startswith("delta_")
+        else:
+            assert -1 <= estimate.low <= estimate.value + 1e-12 and estimate.value - 1e-12 <= estimate.high <= 1
 
 
 def test_executor_failures_are_left_out_of_every_share_and_counted():
@@ -151,21 +162,48 @@ def changes(gained: int, lost: int, n: int) -> list[list[int]]:
 def test_the_paired_interval_by_hand():
     # delta 0.2; variance (0.3 + 0.1 - 0.04) / 100 = 0.0036, so 0.06; 1.96 * 0.06 = 0.1176
     assert change(changes(30, 10, 100)) == pytest.approx((0.2, 0.0824, 0.3176), abs=1e-4)
-    assert change(changes(0, 0, 7)) == (0.0, 0.0, 0.0)
-    assert change(changes(7, 0, 7)) == (1.0, 1.0, 1.0)  # every pair differs by 1: no variance
-    # delta -0.2; sqrt((0.2 - 0.04) / 5) = 0.17889; -0.2 -+ 0.35062
-    assert change(changes(0, 1, 5)) == pytest.approx((-0.2, -0.55062, 0.15062), abs=1e-4)
+    # delta -0.2; sqrt((0.2 - 0.04) / 10) = 0.126491; -0.2 -+ 0.247918
+    assert change(changes(0, 2, 10)) == pytest.approx((-0.2, -0.447918, 0.047918), abs=1e-4)
+
+
+def test_a_change_over_few_problems_or_without_variance_has_no_interval():
+    assert change(changes(1, 0, 1)) == (1.0, None, None)
+    assert change(changes(2, 1, 9)) == (pytest.approx(1 / 9), None, None)  # 10 problems are the minimum
+    assert change(changes(2, 1, 10)).low is not None
+    assert change(changes(0, 0, 500)) == (0.0, None, None)  # Wald's interval would be [0, 0]
+    assert change(changes(12, 0, 12)) == (1.0, None, None)
+    # 20 problems of 3 samples each of which 1 is gained: the mean of every problem is 1/3, no spread
+    assert change([[1, 0, 0]] * 20) == (pytest.approx(1 / 3), None, None)
+
+
+def test_the_wilson_interval_covers_95_percent_from_one_problem_on():
+    """The mean over all true shares of the probability that the interval includes the share."""
+    # n = 1: 0 of 1 covers shares up to 0.793451 and has the probability 1 - p; 1 of 1 mirrors it.
+    # 2 * (0.793451 - 0.793451^2 / 2) = 0.957
+    assert wilson(0, 1) == pytest.approx((0.0, 0.0, 0.793451), abs=1e-6)
+    for n in (1, 2, 3, 5, 10):
+        total = 0.0
+        for x in range(n + 1):
+            _, low, high = wilson(x, n)
+            grid = [low + (high - low) * (i + 0.5) / 2000 for i in range(2000)]
+            total += sum(comb(n, x) * p**x * (1 - p) ** (n - x) for p in grid) / 2000 * (high - low)
+        assert 0.95 < total < 0.96
+        if n == 1:
+            assert total == pytest.approx(0.957, abs=1e-3)
 
 
 def test_samples_of_one_problem_count_for_less_than_as_many_problems():
     assert share([[True]] * 8 + [[False]] * 2) == pytest.approx(wilson(8, 10))
     # always alike: the second sample says nothing
     assert share([[True] * 2] * 8 + [[False] * 2] * 2) == pytest.approx(wilson(8, 10))
-    assert change([[1, 1], [0, 0], [-1, -1], [0, 0], [1, 1]]) == pytest.approx(change(changes(2, 1, 5)))
-    # 4 problems of 2 samples, p = 5/8; residuals 2 - 1.25, 1 - 1.25, 2 - 1.25, 0 - 1.25 squared 0.5625, 0.0625,
-    # 0.5625, 1.5625, sum 2.75, / 8^2 = 0.042969; effective n = 0.234375 / 0.042969 = 5.4545 of 8
-    mixed = share([[True, True], [True, False], [True, True], [False, False]])
-    assert mixed == pytest.approx(wilson(5 / 8 * 5.4545, 5.4545), abs=1e-4)
+    assert change([[1, 1], [0, 0], [-1, -1], [0, 0], [1, 1]] * 2) == pytest.approx(change(changes(4, 2, 10)))
+    # 12 problems of 2 samples, p = 5/8; residuals 2 - 1.25, 1 - 1.25, 2 - 1.25, 0 - 1.25 squared 0.5625, 0.0625,
+    # 0.5625, 1.5625, sum 3 * 2.75, / 24^2 = 0.014323; effective n = 0.234375 / 0.014323 = 16.3636 of 24
+    four = [[True, True], [True, False], [True, True], [False, False]]
+    assert share(four * 3) == pytest.approx(wilson(5 / 8 * 16.3636, 16.3636), abs=1e-4)
+    # 4 problems are too few to measure how alike their samples are: they count as 4 samples, not as 5.4545
+    assert share(four) == pytest.approx(wilson(5 / 8 * 4, 4))
+    assert share([[True] * 16]) == pytest.approx(wilson(1, 1))
     # all right: no spread to learn from, so as many as there are problems
     assert share([[True] * 4] * 10) == pytest.approx(wilson(10, 10))
 
@@ -173,7 +211,7 @@ def test_samples_of_one_problem_count_for_less_than_as_many_problems():
 def test_the_interval_of_several_samples_is_that_of_their_problems():
     rows = [
         trajectory(passed, 3, task_id=str(i), sample=j)
-        for i, passed in enumerate((3, 3, 0, 0))
+        for i, passed in enumerate((3, 3, 0, 0) * 3)
         for j in range(8)
     ]
     once = [t for t in rows if t.sample == 0]

@@ -33,10 +33,23 @@ def test_mcnemar_does_not_care_which_is_the_baseline_and_stays_a_probability(gai
     assert mcnemar(gained, lost) + 1e-300 > 0 and mcnemar(gained, lost) <= 1
 
 
-def test_the_bootstrap_interval_of_two_problems_by_hand():
-    # draws of two: means 0, 1/2, 1 with probability 1/4, 1/2, 1/4, so both tails of 2.5 % are at the ends
-    assert bootstrap_mean([0.0, 1.0]) == (0.5, 0.0, 1.0)
-    assert bootstrap_mean([0.25] * 9) == (0.25, 0.25, 0.25)
+def test_the_bootstrap_interval_of_ten_problems_by_hand():
+    # Ten draws have Binomial(10, 1/2) ones: 0 or 1 of them with probability 11/1024 = 0.0107, up to 2 with 56/1024
+    # = 0.0547. So the 2.5 % quantile is 2/10, and by symmetry the other is 8/10.
+    assert bootstrap_mean([0.0, 1.0] * 5) == (0.5, 0.2, 0.8)
+
+
+def test_few_problems_and_equal_ones_have_no_bootstrap_interval():
+    assert bootstrap_mean([1.0]) == (1.0, None, None)
+    assert bootstrap_mean([0.0, 1.0, 0.0]) == (pytest.approx(1 / 3), None, None)
+    assert bootstrap_mean([0.0, 1.0] * 4 + [0.0]) == (pytest.approx(4 / 9), None, None)  # 10 are the minimum
+    assert bootstrap_mean([0.25] * 40) == (0.25, None, None)  # every resample is 0.25
+
+
+def test_the_exact_test_of_few_problems_keeps_its_p_value():
+    found = compare(dict.fromkeys("abc", [False]), dict.fromkeys("abc", [True]))
+    assert found.difference == (1.0, None, None)
+    assert found.p_value == pytest.approx(2 / 2**3)  # three gained of three
 
 
 def test_the_bootstrap_interval_of_many_problems_is_the_normal_one():
