@@ -30,12 +30,17 @@ def main() -> None:
     from cocos.config.trl_configs import CoCoSConfig
     from cocos.files.run_record import checksums, run_record
     from cocos.planning.dry_run import dry_run
+    from cocos.training.adapter_options import warn_about_unused_adapter_options
     from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.loggers import check_loggers
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)
+    if is_main_process():
+        check_loggers(args.report_to)
+        warn_about_unused_adapter_options(args)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     inputs = load_training_inputs(args)
     if args.dry_run:

@@ -33,11 +33,16 @@ def main() -> None:
     from cocos.config.trl_configs import BoostConfig
     from cocos.files.run_record import checksums, run_record
     from cocos.prompts import protocol
+    from cocos.training.adapter_options import warn_about_unused_adapter_options
     from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.loggers import check_loggers
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
 
     args = parse_options(BoostConfig, __doc__)
+    if is_main_process():
+        check_loggers(args.report_to)
+        warn_about_unused_adapter_options(args)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     inputs = load_boost_inputs(args)
     if args.dry_run:

@@ -22,6 +22,8 @@ LOG_MESSAGES = (
 WARNINGS = (
     # TRL uses the former name of the option and of the property.
     (FutureWarning, r"`(is_)?gradient_checkpointing"),
+    # DeepSpeed uses the former name of a collective.
+    (FutureWarning, r"`torch\.distributed\.all_gather_into_tensor` is deprecated"),
 )
 
 

@@ -84,7 +84,7 @@ class ModelCard:
             metrics=evaluation_at(state, step),
             num_turns=self.options.get("num_turns", 2),
             max_new_tokens=self.options.get("max_completion_length", 512),
-            settings={name: self.options[name] for name in names if self.options.get(name) is not None},
+            settings={n: self.options[n] for n in names if self.options.get(n) not in (None, False)},
         )
 
 

@@ -105,10 +105,10 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
     """
     out = trainer.args.output_dir
     trainer.card = card
+    trainer.add_callback(StartLines(card, checkpoint))
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint
     show_lines(trainer)
     trainer.add_callback(FirstUpdates())
-    trainer.add_callback(StartLines(card, checkpoint))
     trainer.add_callback(StopOnSignal())
     with full_disk_named(out):
         if trainer.is_world_process_zero():

@@ -3,6 +3,7 @@
 Does not know what is trained; the model card has the facts of the run.
 """
 
+import math
 import os
 import shlex
 from pathlib import Path
@@ -48,16 +49,16 @@ def start_lines(
     checkpoint: str | None,
 ) -> str:
     """Return three lines about a run that begins."""
-    local, steps = args.per_device_train_batch_size, args.gradient_accumulation_steps
+    factors = (args.world_size, args.per_device_train_batch_size, args.gradient_accumulation_steps)
+    batch = f"{' x '.join(map(str, factors))} = {math.prod(factors)}"
     start = f"continues after update {state.global_step} ({checkpoint})" if checkpoint else "from the start"
     sample = "trajectories" if card.stage == "CoCoS" else "rows"
     loggers = ", ".join(args.report_to) or "no logger"
     isolation = f"; programs isolated by {card.record['isolation']}" if "isolation" in card.record else ""
     return (
-        f"{card.stage}: {card.options['model_name_or_path']}, {_parameters_text(model)}; {_device_text(args)}, "
-        f"{_precision_text(args, model)}\n"
-        f"{state.max_steps} updates of {args.world_size} x {local} x {steps} = {args.world_size * local * steps} "
-        f"{sample} (processes x batch x accumulation), {start}\n"
+        f"{card.stage}: {card.options['model_name_or_path']}, {_parameters_text(model)}; "
+        f"{_device_text(args)}, {_precision_text(args, model)}\n"
+        f"{state.max_steps} updates of {batch} {sample} (processes x batch x accumulation), {start}\n"
         f"saves to {args.output_dir}; logs to {loggers}{isolation}"
     )
 

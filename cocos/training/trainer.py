@@ -18,6 +18,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from torch.utils.data import Sampler
+from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, TrainerControl
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
@@ -44,6 +45,7 @@ from cocos.rewards import (
 from cocos.rollout import rollout
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.checkpoints import EpochSampler
+from cocos.training.examples import example_text
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -116,6 +118,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             processing_class=tokenizer,
             **trainer_kwargs,
         )
+        self.shown_examples: list[str] = []  # of the last batch, as text
+        self.num_shown = args.num_completions_to_print
+        self.num_completions_to_print = -1  # TRL prints none; its table has nine columns
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
@@ -333,6 +338,17 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         for kind, columns in (("rewards", table.rewards), ("extra", table.extra)):
             for name, values in columns.items():
                 self._logs[kind][name].extend(values)
+        # Of different problems, unless all trajectories are requested.
+        step = self.args.num_generations if self.num_shown else 1
+        rows = list(zip(trajectories, scores, advantages_B_K, strict=True))[::step][: self.num_shown]
+        self.shown_examples = [example_text(*row, turns) for row in rows]
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log metrics, and print the examples below those of an update."""
+        super().log(logs, start_time)
+        if "loss" in logs and self.is_world_process_zero():
+            for example in self.shown_examples:
+                tqdm.write(example)  # not print(), which would break the progress bar
 
     def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
         truncated = [turn.completion.is_truncated for t in trajectories for turn in t.turns]
