@@ -32,16 +32,33 @@ def trajectory(task_id: str, *results: ExecutionResult, sample: int = 0, text: s
 
 
 def evaluated(
-    folder: Path, trajectories: Sequence[Trajectory], feedback: str = "none", **conditions: object
+    folder: Path,
+    trajectories: Sequence[Trajectory],
+    feedback: str = "none",
+    speed: dict[str, float] | None = None,
+    **conditions: object,
 ) -> Path:
-    """Write samples.jsonl, metrics.json and run.json of an evaluation, and return the folder."""
+    """Write samples.jsonl, metrics.json and run.json of an evaluation, and return the folder.
+
+    Without `speed`, metrics.json is that of an earlier version.
+    """
     conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
     folder.mkdir(parents=True)
     lines = [json.dumps(trajectory_to_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
     (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
-    save_json(summary(trajectories) | conditions, folder / "metrics.json")
+    metrics = summary(trajectories) | conditions
+    save_json(metrics if speed is None else metrics | {"speed": speed}, folder / "metrics.json")
     save_json({"options": OPTIONS, "versions": {"python": "3"}} | conditions, folder / "run.json")
     return folder
+
+
+def sampled(*right_of_16: int) -> list[Trajectory]:
+    """Return 16 samples of one turn of problems 0, 1, ..., of which the first ones are right."""
+    return [
+        trajectory(str(number), PASSED if sample < right else FAILED, sample=sample)
+        for number, right in enumerate(right_of_16)
+        for sample in range(16)
+    ]
 
 
 def numbered(*rows: tuple[ExecutionResult, ...]) -> list[Trajectory]:
