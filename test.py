@@ -17,17 +17,23 @@ from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
 from cocos.config.shared_options import open_executor, prompt_protocol
 from cocos.entry_point import run_command
+from cocos.evaluation.sample_files import finished_work
+from cocos.interruption import exit_on_ctrl_c
 
 
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
     args = parse_options(EvalConfig, __doc__)
+    output_dir = Path(args.output_dir)
+    exit_on_ctrl_c(lambda: finished_work(output_dir))
 
     # These imports take seconds; --help and errors in options do not wait for them.
     from cocos.evaluation.generator_from_options import open_generator
     from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
     from cocos.files.durable import save_json
-    from cocos.report import load_runs, print_tables, save_report
+    from cocos.report.finished_runs import load_runs
+    from cocos.report.report_files import save_report
+    from cocos.report.terminal import print_tables
 
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
@@ -41,7 +47,6 @@ def main() -> None:
         metrics = merge_and_summarize(evaluation)
     if metrics is None:  # only rank 0 reports
         return
-    output_dir = Path(args.output_dir)
     save_json(metrics, output_dir / "metrics.json")
     runs = load_runs([output_dir])
     save_report(runs, output_dir)

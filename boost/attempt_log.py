@@ -17,7 +17,7 @@ class AttemptLog:
     """Batches of attempts in a JSON-lines file. An incomplete last batch is dropped.
 
     Args:
-        path: The file; created if it does not exist.
+        path: The file; created with the first batch, so that a start that fails leaves none.
         made_with: Options that the attempts are sampled with.
 
     Attributes:
@@ -31,18 +31,22 @@ class AttemptLog:
     def __init__(self, path: Path, made_with: dict[str, object]) -> None:
         self.path = path
         self.batches: list[list[Attempt]] = []
-        header = json.dumps({"made_with": made_with})
+        self._header = json.dumps({"made_with": made_with})
         if path.exists():
-            self._read(json.loads(header)["made_with"])
-        else:
-            write_atomically(path, header + "\n")
+            self._read(json.loads(self._header)["made_with"])
 
     def append(self, attempts: Iterable[Attempt]) -> None:
         """Append a batch to the file. A batch that a crash cut off is dropped when the log is read again."""
         batch = list(attempts)
         line = json.dumps([asdict(attempt) for attempt in batch], ensure_ascii=False)
-        with open(self.path, "ab") as file:
-            append_durably(file, f"{line}\n".encode())
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path, f"{self._header}\n")
+        try:
+            with open(self.path, "ab", buffering=0) as file:
+                append_durably(file, f"{line}\n".encode())
+        except OSError as error:
+            raise OSError(f"{error}, then continue with the same command") from None
         self.batches.append(batch)
 
     def _read(self, made_with: dict[str, object]) -> None:

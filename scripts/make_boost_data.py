@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import quantiles
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
-from transformers import PreTrainedTokenizerBase, set_seed
 
 from boost.attempt_log import AttemptLog
 from boost.attempts import Attempt, sample_attempts
-from boost.boost_rows import BoostRow, make_rows, save_rows, tokenize
+from boost.boost_rows import make_rows, save_rows, tokenize
 from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
@@ -28,11 +28,13 @@ from cocos.config.shared_options import open_executor, prompt_protocol
 from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.files.run_record import sha256
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model
-from cocos.generation.tokenizer import encode, load_tokenizer
+from cocos.interruption import exit_on_ctrl_c
 from cocos.problems import Problem, load_problems
 from cocos.prompts import protocol
 from cocos.trajectories import as_program
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 # Options that change the samples. A log of attempts made with other values cannot be continued.
 SAMPLING_OPTIONS = (
@@ -44,11 +46,22 @@ SAMPLING_OPTIONS = (
 def main() -> None:
     """Sample attempts, pair them with corrections, and write the rows."""
     args = parse_options(BoostDataConfig, __doc__)
+    log_path = Path(f"{args.output}.attempts.jsonl")
+    exit_on_ctrl_c(lambda: finished_work(log_path))
+
+    # This import takes seconds; --help and errors in options do not wait for it.
+    from cocos.generation.tokenizer import encode, load_tokenizer
+
+    if Path(args.output).exists() and not log_path.exists():
+        raise ValueError(f"--output {args.output} exists; remove it or choose another one")
     problems = load_problems(args.train_data)
     tokenizer = load_tokenizer(args.model_name_or_path)
+    made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
+    log = AttemptLog(log_path, made_with | {"train_data": sha256(args.train_data)})
     with open_executor(args) as executor:
-        attempts = load_or_sample_attempts(args, problems, tokenizer, executor)
+        sample_missing_attempts(args, problems, tokenizer, executor, log)
         verified = verified_references(problems, executor) if args.corrections != "own" else set()
+    attempts = [attempt for batch in log.batches for attempt in batch]
     pairs = balance_pairs(
         make_pairs(problems, attempts, verified, args.corrections),
         args.pairs_per_problem,
@@ -64,37 +77,55 @@ def main() -> None:
             "give problems with references, more --num_samples or --num_corrections"
         )
     save_rows(rows, args.output)
-    print_summary(args, attempts, pairs, rows, tokenizer)
-
-
-def load_or_sample_attempts(
-    args: BoostDataConfig, problems: Sequence[Problem], tokenizer: PreTrainedTokenizerBase, executor: Executor
-) -> list[Attempt]:
-    """Return all attempts in the order of the problems; sample the batches that the log lacks."""
-    made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
-    log = AttemptLog(
-        Path(f"{args.output}.attempts.jsonl"), made_with | {"train_data": sha256(args.train_data)}
+    print_summary(
+        args, attempts, pairs, [len(tokenize(row, partial(encode, tokenizer))["input_ids"]) for row in rows]
     )
-    starts = range(0, len(problems), args.batch_size)
-    done = len(log.batches)
-    if done < len(starts):
-        model = load_model(args.model_name_or_path)
-        generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
-        sampled_with = prompt_protocol(args)
-        for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
-            set_seed(args.seed + start)  # per batch, so that a continued run samples the same
-            attempts = sample_attempts(
-                problems[start : start + args.batch_size],
-                generator,
-                executor,
-                sampled_with,
-                num_samples=args.num_samples,
-                num_corrections=args.num_corrections,
-                temperature=args.temperature,
-                max_infra_share=args.max_infra_share,
-            )
-            log.append(attempts)
-    return [attempt for batch in log.batches for attempt in batch]
+
+
+def finished_work(log_path: Path) -> str:
+    """Return what a run has saved and how to continue it, for the line after Ctrl-C."""
+    num_lines = log_path.read_bytes().count(b"\n") if log_path.exists() else 0
+    if num_lines < 2:  # the first line is the header
+        return "no batch of attempts was finished; start again"
+    return f"{num_lines - 1} batches are saved in {log_path}; continue with the same command"
+
+
+def sample_missing_attempts(
+    args: BoostDataConfig,
+    problems: Sequence[Problem],
+    tokenizer: "PreTrainedTokenizerBase",
+    executor: Executor,
+    log: AttemptLog,
+) -> None:
+    """Sample the batches that the log lacks, and append each of them."""
+    starts, done = range(0, len(problems), args.batch_size), len(log.batches)
+    print(
+        f"{len(problems)} problems x {args.num_samples} attempts at temperature {args.temperature}; executor "
+        f"isolation: {executor.isolation}; {done} of {len(starts)} batches are in {log.path}"
+    )
+    if done == len(starts):
+        return
+    from transformers import set_seed
+
+    from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
+
+    model = load_model(args.model_name_or_path)
+    print(model_line(args.model_name_or_path, model))
+    generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
+    sampled_with = prompt_protocol(args)
+    for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
+        set_seed(args.seed + start)  # per batch, so that a continued run samples the same
+        attempts = sample_attempts(
+            problems[start : start + args.batch_size],
+            generator,
+            executor,
+            sampled_with,
+            num_samples=args.num_samples,
+            num_corrections=args.num_corrections,
+            temperature=args.temperature,
+            max_infra_share=args.max_infra_share,
+        )
+        log.append(attempts)
 
 
 def verified_references(problems: Sequence[Problem], executor: Executor) -> set[str]:
@@ -105,23 +136,19 @@ def verified_references(problems: Sequence[Problem], executor: Executor) -> set[
 
 
 def print_summary(
-    args: BoostDataConfig,
-    attempts: Sequence[Attempt],
-    pairs: Sequence[TurnPair],
-    rows: Sequence[BoostRow],
-    tokenizer: PreTrainedTokenizerBase,
+    args: BoostDataConfig, attempts: Sequence[Attempt], pairs: Sequence[TurnPair], lengths: Sequence[int]
 ) -> None:
-    """Print how many attempts became rows, and the lengths of the rows."""
-    lengths = [len(tokenize(row, partial(encode, tokenizer))["input_ids"]) for row in rows]
+    """Print how many attempts became rows, the rows' lengths in tokens, and the next step."""
     percentiles = quantiles(lengths, n=20, method="inclusive")
     print(
         f"{len(attempts)} attempts, {sum(bool(attempt.is_right) for attempt in attempts)} right; "
-        f"{len(rows)} rows written to {args.output}; {len(attempts) - len(pairs)} attempts left out\n"
+        f"{len(lengths)} rows written to {args.output}; {len(attempts) - len(pairs)} attempts left out\n"
         f"second turns: {sum(pair.is_kept for pair in pairs)} keep a right attempt, "
         f"{sum(not pair.is_kept for pair in pairs)} correct a wrong one; "
         f"{len({pair.problem.task_id for pair in pairs})} problems\n"
         f"tokens per row: median {percentiles[9]:.0f}, 95th percentile {percentiles[18]:.0f}, "
-        f"longest {max(lengths)}"
+        f"longest {max(lengths)}\n"
+        f"next: boost/boost_train.py --train_data {args.output}"
     )
 
 

@@ -1,26 +1,32 @@
 """Construction of the generator that the options of test.py select."""
 
+from collections.abc import Callable
+
 from transformers import GenerationConfig
 
 from cocos.config.eval_config import EvalConfig
 from cocos.generation import Generator
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 
 
-def open_generator(args: EvalConfig) -> Generator:
+def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Generator:
     """Load the model or connect to the endpoint that the options name, and print what is used.
 
+    Args:
+        args: The options of test.py.
+        say: Prints a line; on ranks other than 0 it does nothing.
+
     Raises:
-        ValueError: The checkpoint, a package or an API key is missing.
+        ValueError: The checkpoint, a package or an API key is missing, or a file of weights is damaged.
 
     """
     if not args.model_name_or_path:
         # --answers supplies every completion, so this generator is never called.
         return ScriptedGenerator(lambda prompt: "")
     if args.generator == "api":
-        return _open_endpoint(args)
+        return _open_endpoint(args, say)
     tokenizer = load_tokenizer(args.model_name_or_path)
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
@@ -30,11 +36,11 @@ def open_generator(args: EvalConfig) -> Generator:
             args.model_name_or_path, tokenizer, eos_ids, args.dtype, args.max_completion_length
         )
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
-    print(f"model on {model.device} in {model.dtype}, attention {model.config._attn_implementation}")
+    say(model_line(args.model_name_or_path, model))
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)
 
 
-def _open_endpoint(args: EvalConfig) -> Generator:
+def _open_endpoint(args: EvalConfig, say: Callable[[str], None]) -> Generator:
     try:  # the packages of an optional extra
         from cocos.generation.api_keys import read_keys
         from cocos.generation.endpoint import EndpointGenerator
@@ -46,7 +52,10 @@ def _open_endpoint(args: EvalConfig) -> Generator:
         raise ValueError(
             f"no key in {args.api_key_env}, neither in the environment nor in .env; set it in one of them"
         )
-    print(f"requesting {args.model_name_or_path} from {args.base_url or 'OpenAI'} with {len(keys)} API keys")
+    say(
+        f"{args.model_name_or_path} at {args.base_url or 'OpenAI'}, {len(keys) or 'no'} API "
+        f"key{'s' * (len(keys) != 1)}, {args.concurrency} requests at a time"
+    )
     return EndpointGenerator(
         args.model_name_or_path,
         args.base_url,

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from accelerate import PartialState
@@ -20,7 +20,7 @@ from tqdm import tqdm
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.given_answers import given_answers
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
-from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, open_for_append, sample_paths
+from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor
 from cocos.files.durable import save_json
@@ -90,7 +90,7 @@ class EvaluationRun:
         missing: Keys of the trajectories that have no scored row yet.
         executor: Executes the programs.
         state: This rank and the number of ranks.
-        file: File to which this rank appends its rows.
+        path: File to which this rank appends its rows.
 
     """
 
@@ -99,7 +99,7 @@ class EvaluationRun:
     missing: set[Key]
     executor: Executor
     state: PartialState
-    file: BinaryIO
+    path: Path
 
     @property
     def keys(self) -> list[Key]:
@@ -124,18 +124,29 @@ def start_or_resume(
     with closing(FolderLock(folder)) as lock:
         if state.is_main_process:
             lock.lock_exclusive()  # no rank of another run may be writing while the files are merged
-            record = evaluation_record(args, executor)
-            if sample_paths(folder):
-                record["changes"] = configuration_changes(args, record)
-            rows = merge_files(folder, keys)
-            missing -= {key for key, row in rows.items() if not has_infra_failure(row)}
-            save_json(record, folder / "run.json")
+        try:
+            if state.is_main_process:
+                missing -= _finished_keys(args, keys, executor)
+                lock.lock_shared()
+            # The broadcast also makes the other ranks wait until rank 0 shares its lock.
+            [missing] = broadcast_object_list([missing])
             lock.lock_shared()
-        # The broadcast also makes the other ranks wait until rank 0 shares its lock.
-        [missing] = broadcast_object_list([missing])
-        lock.lock_shared()
-        with open_for_append(folder, state.process_index) as file:
-            yield EvaluationRun(args, trajectories, missing, executor, state, file)
+            path = rank_path(folder, state.process_index)
+            yield EvaluationRun(args, trajectories, missing, executor, state, path)
+        finally:
+            if state.is_main_process and not sample_paths(folder):  # a failed start leaves nothing behind
+                (folder / "run.json").unlink(missing_ok=True)
+                lock.discard()
+
+
+def _finished_keys(args: EvalConfig, keys: Sequence[Key], executor: Executor) -> set[Key]:
+    """Return the keys that have a scored row, after comparing their run with the options; write run.json."""
+    folder, record = Path(args.output_dir), evaluation_record(args, executor)
+    if sample_paths(folder):
+        record["changes"] = configuration_changes(args, record)
+    rows = merge_files(folder, keys)
+    save_json(record, folder / "run.json")
+    return {key for key, row in rows.items() if not has_infra_failure(row)}
 
 
 def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol) -> None:
@@ -158,7 +169,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]
-            append_rows(run.file, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
+            append_rows(run.path, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
             failures.add(batch)
             accuracy.add(batch)
             progress.update(len(batch))
@@ -205,10 +216,11 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
 
 
 def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return totals of tokens, programs and seconds, and two rates.
+    """Return totals of tokens, programs and seconds, two rates, and the means per trajectory.
 
     `tokens_per_s` is the rate of one rank while it generates, `programs_per_s` that of one worker while it
-    executes. Supplied completions count as programs only; carried turns do not count.
+    executes. Supplied completions count as programs only; carried turns do not count. `seconds_per_problem`
+    and `tokens_per_problem` are the means of a trajectory's sampled completions.
     """
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
     sampled = [turn.completion for turn in turns if not turn.is_given]
@@ -222,4 +234,6 @@ def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "programs": len(turns),
         "execution_s": round(execution_s, 3),
         "programs_per_s": round(len(turns) / execution_s, 1) if execution_s else 0.0,
+        "seconds_per_problem": round(generation_s / len(trajectories), 3),
+        "tokens_per_problem": round(tokens / len(trajectories), 1),
     }

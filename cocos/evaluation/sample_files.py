@@ -9,7 +9,6 @@ import fcntl
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, row_key, validate_row
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
@@ -29,9 +28,12 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise DataError(f"--output_dir {folder} is a file; give a folder")
+        self._is_new_folder = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._file = open(folder / ".lock", "a+b")  # noqa: SIM115 - stays open as long as this object
+        self._folder, self._path = folder, folder / ".lock"
+        self._file = open(self._path, "a+b")  # noqa: SIM115 - stays open as long as this object
 
     def lock_exclusive(self) -> None:
         """Lock the folder for this process alone.
@@ -55,6 +57,12 @@ class FolderLock:
         """Release the lock."""
         self._file.close()
 
+    def discard(self) -> None:
+        """Remove the lock's file, and its folder if this object made it and nothing else is in it."""
+        self._path.unlink(missing_ok=True)
+        if self._is_new_folder and not any(self._folder.iterdir()):
+            self._folder.rmdir()
+
     def _lock(self, mode: int) -> None:
         try:
             # LOCK_NB: fail at once rather than wait for a run that may take hours.
@@ -70,22 +78,31 @@ def sample_paths(folder: Path) -> list[Path]:
     return sorted(folder.glob("samples*.jsonl"))
 
 
-def open_for_append(folder: Path, rank: int = 0) -> BinaryIO:
-    """Open the file to which a rank appends its rows."""
-    return open(folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl"), "ab", buffering=0)
+def rank_path(folder: Path, rank: int = 0) -> Path:
+    """Return the path of the file to which a rank appends its rows."""
+    return folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl")
 
 
-def append_rows(file: BinaryIO, rows: Iterable[SampleRow]) -> None:
-    """Append rows and return when they are on the disk.
+def append_rows(path: Path, rows: Iterable[SampleRow]) -> None:
+    """Append rows to a file, which is created if necessary, and return when they are on the disk.
 
     Raises:
-        OSError: The disk is full; --resume drops a row that was written in part, and plays it again.
+        OSError: The disk is full. `--resume` removes a row that was written in part, and plays it again.
 
     """
     try:
-        append_durably(file, b"".join(_row_to_line(row) for row in rows))
+        with open(path, "ab", buffering=0) as file:
+            append_durably(file, b"".join(_row_to_line(row) for row in rows))
     except OSError as error:
         raise OSError(f"{error}, then continue with --resume") from None
+
+
+def finished_work(folder: Path) -> str:
+    """Return how many rows a run has saved and how to continue it, for the line after Ctrl-C."""
+    num_rows = sum(path.read_bytes().count(b"\n") for path in sample_paths(folder))
+    if not num_rows:
+        return "no trajectory was finished; start again"
+    return f"{num_rows} trajectories are saved in {folder}; continue with the same command and --resume"
 
 
 def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
@@ -120,7 +137,8 @@ def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
             if key not in rows or has_infra_failure(rows[key]):
                 rows[key], lines[key] = row, line
     present = [key for key in keys if key in rows]
-    _write_if_changed(folder / "samples.jsonl", b"".join(lines[key] for key in present))
+    if present:  # an empty file would look like a run
+        _write_if_changed(folder / "samples.jsonl", b"".join(lines[key] for key in present))
     # Remove the other files only now: a kill at any moment loses no row.
     for path in sample_paths(folder):
         if path.name != "samples.jsonl":

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 
 from cocos.generation.api_keys import KeyRing
@@ -119,7 +119,7 @@ class EndpointGenerator:
                 message = f"{type(error).__name__}: {error.__cause__ or error}"
                 if isinstance(error, openai.APIStatusError):
                     status, headers = error.status_code, error.response.headers
-                is_connected = not isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout))
+                is_connected = not isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
             message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
             self.has_connected |= is_connected
             if not self.has_connected and attempt >= min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries):

@@ -248,3 +248,9 @@ def load_model(
         name_or_path, dtype=getattr(torch, dtype), attn_implementation=attn_implementation
     )
     return model.to(device).eval()
+
+
+def model_line(name_or_path: str, model: PreTrainedModel) -> str:
+    """Return the line that a command prints when it has loaded its model."""
+    dtype = str(model.dtype).removeprefix("torch.")
+    return f"{name_or_path} on {model.device} in {dtype}, attention {model.config._attn_implementation}"

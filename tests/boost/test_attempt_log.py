@@ -11,8 +11,9 @@ ATTEMPTS = [Attempt("1", "wrong", False), Attempt("1", "right", True), Attempt("
 
 
 def test_a_log_continues_after_its_last_complete_batch_and_rejects_other_options(tmp_path):
-    path, made_with = tmp_path / "log", {"seed": 1, "model": "m"}
+    path, made_with = tmp_path / "new" / "log", {"seed": 1, "model": "m"}
     log = AttemptLog(path, made_with)
+    assert not path.exists()  # a start that fails before its first batch leaves no log
     log.append(ATTEMPTS[:2])
     log.append(ATTEMPTS[2:])
     whole = path.read_bytes()

@@ -16,7 +16,7 @@ from cocos.files.durable import save_json
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import load_problems, save_problems
-from cocos.report import load_runs
+from cocos.report.finished_runs import load_runs
 from tests.support.commands import free_port, succeed
 from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.paths import ROOT, TOY

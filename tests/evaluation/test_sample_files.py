@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, open_for_append
+from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path
 from cocos.evaluation.sample_rows import has_infra_failure, row_key, trajectory_to_row
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError
@@ -28,9 +28,9 @@ def row(task_id, sample=0, answer="ü\u2028 \N{SNAKE}", infra_error=None):
 
 
 def written(folder, rows, rank=0):
-    with open_for_append(folder, rank) as file:
-        append_rows(file, rows)
-    return (folder / (f"samples.rank{rank}.jsonl" if rank else "samples.jsonl")).read_bytes()
+    path = rank_path(folder, rank)
+    append_rows(path, rows)
+    return path.read_bytes() if path.exists() else b""
 
 
 @pytest.mark.processes
