@@ -18,13 +18,14 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Call a command's main function and exit the process.
 
     The exit status is 0 if `main` returns None, otherwise the number that it returns; 2 after an error that
-    the user can fix, which is printed as one line; 130 after Ctrl-C. With COCOS_TRACEBACK=1 in the
+    the user can fix, which is printed as one line; 130 after Ctrl-C, with
+    the message of the KeyboardInterrupt if it has one. With COCOS_TRACEBACK=1 in the
     environment, a user error is raised with its traceback.
     """
     try:
         status = main()
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"interrupted: {interrupt}" if str(interrupt) else "interrupted", file=sys.stderr)
         status = 130
     except USER_ERRORS as error:
         if os.environ.get("COCOS_TRACEBACK"):

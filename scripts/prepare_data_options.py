@@ -38,7 +38,8 @@ class _Parser(argparse.ArgumentParser):
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag not in flags:
                 close = difflib.get_close_matches(flag, flags, n=1)
-                self.error(f"unknown option {flag}" + (f"; did you mean {close[0]}?" if close else ""))
+                hint = f"did you mean {close[0]}?" if close else "see --help"
+                raise ValueError(f"unknown option: {flag}; {hint}")
         return self.parse_args(argv)
 
     def error(self, message: str) -> NoReturn:
@@ -59,7 +60,8 @@ def preparation_options(args: argparse.Namespace) -> PreparationOptions:
         ("num_seeds", options.num_seeds, options.num_seeds >= 1, "1 or more"),
         ("slow_s", options.slow_s, options.slow_s > 0, "seconds above 0"),
         ("similarity", options.similarity, 0 < options.similarity <= 1, "a number above 0, at most 1"),
-        ("executor_workers", options.executor_workers, (options.executor_workers or 1) >= 1, "1 or more"),
+        ("executor_workers", options.executor_workers,
+         options.executor_workers is None or options.executor_workers >= 1, "1 or more"),
     ):  # fmt: skip
         if not is_allowed:
             raise ValueError(f"--{option} {value:g}: give {allowed}")
@@ -239,7 +241,7 @@ def _is_number_or_share(value: float) -> bool:
 def _check_shares(shares: tuple[float, ...]) -> None:
     given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
     if not all(share >= 0 for share in shares):
-        raise ValueError(f"--splits {given}: a share is negative; give three shares that add up to 1")
+        raise ValueError(f"--splits {given}: give three shares of 0 or more that add up to 1")
     if not abs(total - 1) < 1e-6:
         scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
         example = " ".join(f"{share:.3g}" for share in scaled)

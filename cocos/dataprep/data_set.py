@@ -36,9 +36,10 @@ def prepare_data_set(
         ValueError: The folder contains something.
 
     """
+    rows = _rows(source, inputs, revision)
     with new_folder(output_dir) as folder:
-        rows = tqdm(_rows(source, inputs, revision), desc="rows", unit=" rows", delay=BAR_DELAY_S)
-        report = prepare(rows, source, options, folder)
+        with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
+            report = prepare(bar, source, options, folder)
         save_card(report, source, options, [path for path, _ in inputs], revision)
     return report
 

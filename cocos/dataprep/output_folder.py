@@ -19,14 +19,20 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that is renamed to `folder` on success and removed on any exception.
 
     Raises:
-        ValueError: The folder exists and is not empty, or it is a file.
+        ValueError: The folder exists and is not empty, is a file, or cannot be created.
+        OSError: A file cannot be written.
 
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} exists; choose another --output_dir or remove it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, because a rename works only within one file system.
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".partial", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the target, because a rename works only within one file system.
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".partial", dir=folder.parent))
+    except OSError as error:
+        raise ValueError(
+            f"{folder}: cannot be created ({error.strerror}: {error.filename}); choose another --output_dir"
+        ) from None
     try:
         yield partial
         for path in partial.iterdir():
@@ -37,6 +43,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
         partial.chmod(0o777 & ~umask)
         partial.replace(folder)
         sync(folder.parent)
+    except OSError as error:
+        if error.filename is None:  # a failed write, for example on a full disk, does not know its file
+            raise OSError(error.errno, f"{error.strerror}; {folder} was not written") from None
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # after a success it has another name
 

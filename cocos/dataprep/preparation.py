@@ -22,6 +22,7 @@ from cocos.dataprep.sources import PUBLIC_SOURCES, SPLITS, Source
 from cocos.dataprep.splits import ASSIGNED_SPLITS, assign_split
 from cocos.executor import Executor
 from cocos.files.json_lines import Place, read_rows
+from cocos.files.raw_rows import describe_other_file
 from cocos.problems import DataError, Problem, problem_from_row
 
 CHECKS = ("references", "overlap")
@@ -125,15 +126,15 @@ def run_check(
         report: Gives the total for the progress bar; receives the isolation level.
 
     """
-    bar = tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None)
-    if check == "overlap":
-        yield from find_duplicates(bar, _read_benchmarks(options.against), options.similarity)
-        return
-    with Executor(
-        options.executor_workers, sandbox=options.sandbox, min_isolation=options.min_isolation
-    ) as executor:
-        report.isolation = executor.isolation
-        yield from check_references(bar, executor, options.num_seeds, options.slow_s)
+    with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
+        if check == "overlap":
+            yield from find_duplicates(bar, _read_benchmarks(options.against), options.similarity)
+            return
+        with Executor(
+            options.executor_workers, sandbox=options.sandbox, min_isolation=options.min_isolation
+        ) as executor:
+            report.isolation = executor.isolation
+            yield from check_references(bar, executor, options.num_seeds, options.slow_s)
 
 
 def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
@@ -147,6 +148,8 @@ def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
     """
     for path in paths:
         for file, split in input_files(path):
+            if other := describe_other_file(file):
+                raise DataError(f"{file}: {other}")
             seen: set[bytes] = set()
             stem = file.name.split(".")[0]
             for place, row in read_rows(file):
@@ -248,7 +251,8 @@ def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path]]:
             raise ValueError(
                 f"--against {argument}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC_SOURCES)}"
             )
-        input_files(Path(path))
+        if not Path(path).exists():
+            raise ValueError(f"--against {argument}: no such file; give FILE or NAME=FILE")
         benchmarks.append((name, Path(path)))
     return benchmarks
 

@@ -66,6 +66,7 @@ def _read_urls(urls: tuple[str, ...]) -> Iterator[dict]:
             with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
                 yield from json.load(response)
         except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
             raise DataError(
-                f"{url}: cannot be downloaded ({error}); check the network, or give --input FOLDER"
+                f"{url}: cannot be downloaded ({reason}); check the network, or use a file"
             ) from None

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cocos.dataprep.sources import SPLITS
-from cocos.files.json_lines import MAX_LINE_BYTES, DataError, Place, open_bytes, read_rows_leniently
+from cocos.files.json_lines import (
+    MAX_LINE_BYTES,
+    DataError,
+    Place,
+    encoding_message,
+    open_bytes,
+    read_rows_leniently,
+)
 
 REACH_TIMEOUT_S = 10
 SUFFIXES = ("jsonl", "json", "csv", "parquet")
@@ -133,6 +140,7 @@ def _require_reachable_hub(repository: str) -> None:
 
 def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
     csv.field_size_limit(MAX_LINE_BYTES)  # the default of 128 KiB is too small for some test files
+    number = 0  # of the last line that was read
     try:
         # utf-8-sig removes the byte order mark that spreadsheet programs write.
         with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
@@ -140,17 +148,16 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
             if not reader.fieldnames:
                 raise DataError(f"{path}: empty; the first line of a CSV file names its columns")
             _check_header(reader.fieldnames, path)
-            try:
-                for row in reader:
-                    place = Place(path, reader.line_num)
-                    yield place, _length_error(row, place, len(reader.fieldnames)) or row
-            except csv.Error as error:
-                raise DataError(f"{path}:{reader.line_num}: not valid CSV ({error}); repair it") from None
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path}:{reader.line_num + 1}: not UTF-8 ({error.reason}); convert it: "
-                    "iconv -f latin1 -t utf-8"
-                ) from None
+            for row in reader:
+                number = reader.line_num
+                place = Place(path, number)
+                yield place, _length_error(row, place, len(reader.fieldnames)) or row
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{number + 1}: not valid CSV ({error}); check the quotes from this line on"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: after line {number}: {encoding_message(error, 'CSV')}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None
 

@@ -89,7 +89,7 @@ def _read_list(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); repair the list") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: {_encoding_message(error)}") from None
+        raise DataError(f"{path}: {encoding_message(error)}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); repair the list") from None
     yield from ((Place(path, number, is_line=False), row) for number, row in enumerate(rows, start=1))
@@ -113,7 +113,7 @@ def _parse_line(line: bytes, place: Place) -> object:
     try:
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return DataError(f"{place}: {_encoding_message(error)}")
+        return DataError(f"{place}: {encoding_message(error)}")
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
         is_cut_off = not line.endswith(b"\n")
@@ -123,9 +123,11 @@ def _parse_line(line: bytes, place: Place) -> object:
         return DataError(f"{place}: not valid JSON ({reason}); {remedy}")
 
 
-def _encoding_message(error: UnicodeDecodeError) -> str:
+def encoding_message(error: UnicodeDecodeError, expected: str = "JSON or JSONL") -> str:
+    """Return what is wrong with a byte that is not UTF-8, and a command that converts the file."""
     byte = error.object[error.start]
+    encoding = "utf-16" if error.start == 0 and byte in (0xFF, 0xFE) else "latin1"
     return (
-        f"byte {byte:#04x} is not UTF-8; expected UTF-8 JSON or JSONL, optionally gzipped: convert it with "
-        "iconv -f latin1 -t utf-8"
+        f"byte {byte:#04x} is not UTF-8; expected UTF-8 {expected}, optionally gzipped: convert it with "
+        f"iconv -f {encoding} -t utf-8"
     )

@@ -88,12 +88,14 @@ def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequenc
 
     """
     unused = [name for name in names if not name.lower().endswith("id")]
-    pairs = list(given)
+    columns = {}
     for field in missing:
         likely = [name for word in LIKELY_WORDS[field] for name in unused if word in name.lower()]
-        pairs.append(f"{field}={likely[0]}" if likely else f"{field}=COLUMN")
+        columns[field] = likely[0] if likely else ""
         unused = [name for name in unused if name not in likely[:1]]
-    return f"--columns {shlex.join(pairs)}"
+    rest = unused[0] if len(unused) == 1 else "COLUMN"
+    pairs = [f"{field}={column or rest}" for field, column in columns.items()]
+    return f"--columns {shlex.join([*given, *pairs])}"
 
 
 def conversion_command(source: str, path: str | Path, *options: str) -> str:

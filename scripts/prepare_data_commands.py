@@ -1,0 +1,111 @@
+"""The commands of prepare_data.py: convert a data set, check prepared files, prepare the public sets."""
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from prepare_data_options import (
+    check_parser,
+    convert_parser,
+    preparation_options,
+    public_parser,
+)
+
+from cocos.dataprep.data_set import prepare_data_set
+from cocos.dataprep.findings import FINDING_KINDS
+from cocos.dataprep.preparation import PreparationOptions, PreparationReport, read_prepared, run_check
+from cocos.dataprep.raw_files import fetch_raw_file
+from cocos.dataprep.readers import input_files
+from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
+
+
+def run(argv: list[str], description: str | None) -> int:
+    """Run the command that the arguments name; return the exit status.
+
+    Args:
+        argv: Arguments of the command line.
+        description: Text above the options in the help.
+
+    """
+    commands = {"check": (check_parser, check), "public": (public_parser, prepare_public)}
+    if argv[:1] and argv[0] in commands:
+        make_parser, command = commands[argv[0]]
+        args = make_parser().parse(argv[1:])
+    else:
+        command = convert
+        args = convert_parser(description).parse(argv)
+    return command(args, preparation_options(args))
+
+
+def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
+    """Prepare one data set: write its splits, card and manifest."""
+    source = _source(args)
+    inputs = input_files(args.input) if args.input else []
+    if not inputs and not source.hub:
+        raise ValueError(f"--input is missing; give the {source.name} file to read")
+    if args.revision and inputs:
+        raise ValueError("--revision selects a commit on the hub; leave it out with --input")
+    if args.splits and (source.splits or any(split for _, split in inputs)):
+        raise ValueError(f"--splits: {args.input or source.name} has its own splits; leave the option out")
+    try:
+        report = prepare_data_set(source, inputs, options, args.output_dir, args.revision)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{args.output_dir} was not written") from None
+    print(
+        f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
+        f"written to {args.output_dir}"
+    )
+    for kind, count in sorted(report.findings.items()):
+        print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
+    return 0
+
+
+def check(args: argparse.Namespace, options: PreparationOptions) -> int:
+    """Run the checks on prepared data sets; return 1 if there are findings."""
+    # The first pass validates every row, so that a malformed one is reported before the slow checks start.
+    counts = Counter(split for split, _ in read_prepared(args.paths))
+    print(_describe(counts))
+    report = PreparationReport(Path(), counts=counts)
+    for name in options.checks:
+        for finding in run_check(name, read_prepared(args.paths), options, report):
+            report.findings[finding.kind] += 1
+            other = finding.other and f" as {finding.other}"
+            print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")
+    summary = ", ".join(f"{count} {kind}" for kind, count in sorted(report.findings.items()))
+    print(summary or "nothing found")
+    return int(bool(report.findings))
+
+
+def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int:
+    """Prepare every public set that is missing; return 1 if one of them failed."""
+    if args.input and not args.input.is_dir():
+        raise ValueError(f"--input {args.input}: no such folder; give the folder of the raw files")
+    failed = 0
+    for source in PUBLIC_SOURCES.values():
+        folder = args.output_dir / source.name
+        try:
+            raw = fetch_raw_file(source, args.output_dir / "raw", args.input)
+            if folder.exists():
+                print(f"{source.name}: skipped; {folder} exists")
+                continue
+            report = prepare_data_set(source, [(raw, None)], options, folder)
+            print(f"{source.name}: {_describe(report.counts)}; written to {folder}")
+        except (ValueError, OSError) as error:
+            failed += 1
+            print(f"{source.name}: failed: {' '.join(str(error).split())}", file=sys.stderr)
+    return int(failed > 0)
+
+
+def _describe(counts: Counter[str]) -> str:
+    return ", ".join(f"{split} {count}" for split, count in counts.items())
+
+
+def _source(args: argparse.Namespace) -> Source:
+    if args.source not in PUBLIC_SOURCES:
+        return custom_source(args.source, dict(args.columns), args.tests, args.licence or "not stated")
+    if args.columns or args.tests != "list" or args.licence:
+        raise ValueError(
+            f"--columns, --tests and --licence describe your own set; leave them out for {args.source}"
+        )
+    return PUBLIC_SOURCES[args.source]
