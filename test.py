@@ -16,9 +16,8 @@ from pathlib import Path
 from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
 from cocos.config.shared_options import open_executor, prompt_protocol
-from cocos.entry_point import run_command
+from cocos.entry_point import exit_on_ctrl_c, run_command
 from cocos.evaluation.sample_files import finished_work
-from cocos.interruption import exit_on_ctrl_c
 
 
 def main() -> None:

@@ -25,10 +25,10 @@ from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
 from cocos.config.shared_options import open_executor, prompt_protocol
-from cocos.entry_point import run_command
+from cocos.dataprep.public_sets import problems_file
+from cocos.entry_point import exit_on_ctrl_c, run_command
 from cocos.executor import Executor
 from cocos.files.run_record import sha256
-from cocos.interruption import exit_on_ctrl_c
 from cocos.problems import Problem, load_problems
 from cocos.prompts import protocol
 from cocos.trajectories import as_program
@@ -54,10 +54,10 @@ def main() -> None:
 
     if Path(args.output).exists() and not log_path.exists():
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
-    problems = load_problems(args.train_data)
+    problems = load_problems(problems_file(args.train_data))
     tokenizer = load_tokenizer(args.model_name_or_path)
     made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
-    log = AttemptLog(log_path, made_with | {"train_data": sha256(args.train_data)})
+    log = AttemptLog(log_path, made_with | {"train_data": sha256(problems_file(args.train_data))})
     with open_executor(args) as executor:
         sample_missing_attempts(args, problems, tokenizer, executor, log)
         verified = verified_references(problems, executor) if args.corrections != "own" else set()
