@@ -71,10 +71,12 @@ def accuracy_heading(conditions: str) -> str:
 
 def accuracy_table(runs: Sequence[FinishedRun], heading: str) -> Table:
     """Return a row per run and pair of consecutive turns, and a row from the first to the last of several."""
-    is_short = max(run.num_turns for run in runs) <= 2
-    before, after = ("acc@1", "acc@2") if is_short else ("acc before", "acc after")
+    num_turns = max(run.num_turns for run in runs)
+    before, after = ("acc@1", "acc@2") if num_turns <= 2 else ("acc before", "acc after")
     header = ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
-    return Table(heading, "% [95 % interval]", header, [row for run in runs for row in _accuracy_rows(run)])
+    num_columns = 4 if num_turns == 1 else len(header)  # nothing changes within one turn
+    rows = [row[:num_columns] for run in runs for row in _accuracy_rows(run)]
+    return Table(heading, "% [95 % interval]", header[:num_columns], rows)
 
 
 def _accuracy_rows(run: FinishedRun) -> Iterator[list[str]]:
