@@ -28,6 +28,7 @@ def main() -> None:
     from cocos.config.shared_options import open_executor
     from cocos.config.training_inputs import load_training_inputs
     from cocos.config.trl_configs import CoCoSConfig
+    from cocos.dataprep.public_sets import problems_file
     from cocos.files.run_record import checksums, run_record
     from cocos.planning.dry_run import dry_run
     from cocos.training.adapter_options import warn_about_unused_adapter_options
@@ -60,7 +61,7 @@ def main() -> None:
             peft_config=get_peft_config(args),
             quantization_config=get_quantization_config(args),
         )
-        data = checksums((args.train_data, args.dev_data, args.few_shot_data))
+        data = checksums((args.train_data, args.dev_data, args.few_shot_data), problems_file)
         card = ModelCard(
             stage="CoCoS",
             record=run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none"),

@@ -18,7 +18,8 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
     )
     train_data: str = option(
         default="",
-        help="File of MBPP-format problems to attempt. Its reference solutions can serve as corrections.",
+        help="File of MBPP-format problems to attempt, or a public set such as hub:mbpp/train. Its reference "
+        "solutions can serve as corrections.",
     )
     output: str = option(
         default="",

@@ -83,11 +83,14 @@ class CoCoSOptions(RewardOptions, RolloutOptions, PromptOptions, ExecutorOptions
     library_sources: ClassVar = RLOO_SOURCES
 
     train_data: str = option(
-        default="", help="File of MBPP-format problems to train on. Reference solutions are not used."
+        default="",
+        help="File of MBPP-format problems to train on, or a public set such as hub:mbpp/train. Reference "
+        "solutions are not used.",
     )
     dev_data: str | None = option(
         default=None,
-        help="File of MBPP-format problems for greedy evaluation during training. The checkpoint with the "
+        help="File of MBPP-format problems, or a public set such as hub:mbpp/validation, for greedy "
+        "evaluation during training. The checkpoint with the "
         "best accuracy in the last turn is saved; without this file, the final weights.",
     )
     global_batch_size: int | None = option(

@@ -20,7 +20,11 @@ class EvalRunOptions:
         help="Model to evaluate: a checkpoint folder, a name on the Hugging Face hub, or the endpoint's name "
         "for it.",
     )
-    test_data: str = option(default="", help="File of MBPP-format problems, JSON or JSONL.")
+    test_data: str = option(
+        default="",
+        help="File of MBPP-format problems, JSON or JSONL; or a public set: hub:mbpp/test is downloaded, "
+        "humaneval=HumanEval.jsonl.gz reads its raw file.",
+    )
     output_dir: str = option(
         default="",
         help="Folder for samples.jsonl, metrics.json, run.json and the report; created if it does not exist.",

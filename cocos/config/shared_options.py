@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from cocos.config.option import option
+from cocos.dataprep.public_sets import problems_file
 from cocos.distributed import num_processors
 from cocos.executor import Executor, Limits
 from cocos.problems import load_problems
@@ -60,7 +61,8 @@ class PromptOptions:
     )
     few_shot_data: str | None = option(
         default=None,
-        help="File of solved MBPP-format problems, the few-shot examples of --protocol cocos-fewshot.",
+        help="File of solved MBPP-format problems, the few-shot examples of --protocol cocos-fewshot, "
+        "or a public set such as hub:mbpp/prompt.",
     )
 
     def __post_init__(self) -> None:
@@ -107,4 +109,5 @@ def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> 
 
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     """Return the prompt protocol, with the few-shot problems loaded from their file."""
-    return protocol(options.protocol, load_problems(options.few_shot_data) if options.few_shot_data else ())
+    few_shot_data = options.few_shot_data
+    return protocol(options.protocol, load_problems(problems_file(few_shot_data)) if few_shot_data else ())

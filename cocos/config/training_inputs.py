@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cocos.config.shared_options import prompt_protocol
 from cocos.config.trl_configs import CoCoSConfig
+from cocos.dataprep.public_sets import problems_file
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol
@@ -31,8 +32,8 @@ def load_training_inputs(args: CoCoSConfig) -> TrainingInputs:
 
     """
     return TrainingInputs(
-        problems=load_problems(args.train_data),
-        dev_problems=load_problems(args.dev_data) if args.dev_data else [],
+        problems=load_problems(problems_file(args.train_data)),
+        dev_problems=load_problems(problems_file(args.dev_data)) if args.dev_data else [],
         protocol=prompt_protocol(args),
         tokenizer=load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code),
     )

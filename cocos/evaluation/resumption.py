@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cocos.config.eval_config import EvalConfig
+from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.given_answers import PROBLEM_SOURCES
 from cocos.executor import Executor
 from cocos.files.json_lines import DataError
@@ -24,7 +25,7 @@ def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
     return run_record(
         args,
         data_sha256=checksums(
-            (args.test_data, args.few_shot_data, *answer_files, *sorted(map(str, weights)))
+            (args.test_data, args.few_shot_data, *answer_files, *sorted(map(str, weights))), problems_file
         ),
         isolation=executor.isolation,
         changes=[],

@@ -18,6 +18,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from tqdm import tqdm
 
 from cocos.config.eval_config import EvalConfig
+from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.given_answers import given_answers
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
@@ -62,7 +63,7 @@ def plan_trajectories(args: EvalConfig, protocol: PromptProtocol) -> list[Trajec
 
 def _select_problems(args: EvalConfig) -> list[Problem]:
     """Load the problems that `--task_ids`, `--start` and `--limit` select; apply `--visible_tests`."""
-    problems = load_problems(args.test_data)
+    problems = load_problems(problems_file(args.test_data))
     if args.task_ids is not None:
         selected, existing = set(args.task_ids), {problem.task_id for problem in problems}
         if absent := [task_id for task_id in args.task_ids if task_id not in existing]:

@@ -3,7 +3,7 @@
 import hashlib
 import importlib.metadata
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,15 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def checksums(paths: Iterable[str | None]) -> dict[str, str]:
-    """Return the SHA-256 of each file, by path; options without a file (None or "") are left out."""
-    return {path: sha256(path) for path in paths if path}
+def checksums(names: Iterable[str | None], locate: Callable[[str], Path] = Path) -> dict[str, str]:
+    """Return the SHA-256 of each file, by the name that the user gave.
+
+    Args:
+        names: Values of options; None and "" (no file) are left out.
+        locate: Returns the path of the file with this name.
+
+    """
+    return {name: sha256(locate(name)) for name in names if name}
 
 
 def _is_installed(package: str) -> bool:
