@@ -4,10 +4,10 @@ Pure functions of outcomes per problem. Sources: Wilson, JASA 22 (1927); Kish, S
 several samples per problem; McNemar, Psychometrika 12 (1947), in its exact form; Efron & Tibshirani, An
 Introduction to the Bootstrap (1993), chapter 13, for the percentile bootstrap.
 
-Small samples. Wilson's interval needs no minimum: over all true shares, it covers 95 to 96 % for every n from 1
-(see Brown, Cai & DasGupta, Statistical Science 16 (2001)). Wald's and the bootstrap interval measure the spread
-between problems. They have no bounds if there are fewer than `MIN_PROBLEMS` or no spread: all samples that
-changed nothing would otherwise give [0, 0], which claims certainty. The exact test needs no minimum either.
+Small samples. Wilson's interval needs no minimum: averaged over all true shares, it covers 95 to 96 % for
+every n from 1 (see Brown, Cai & DasGupta, Statistical Science 16 (2001)). Wald's and the bootstrap interval
+measure the spread between problems. They have no bounds if there are fewer than `MIN_PROBLEMS` or no spread:
+if no program changed, they would be [0, 0], which claims certainty. The exact test needs no minimum either.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from typing import NamedTuple
 Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 Outcomes = Mapping[str, Sequence[bool]]  # task_id -> right or wrong, one value per sample
 NUM_RESAMPLES = 10_000
-# With 3 to 8, Wald's and the bootstrap interval cover the true difference in 50 to 90 % of cases, not in 95 %.
+# With 3 to 8, Wald's and the bootstrap interval cover only 50 to 90 % of true differences, not 95 %.
 MIN_PROBLEMS = 10
 NO_SPREAD = 1e-9  # rounding errors are smaller, and the spread of any outcomes that differ is larger
 

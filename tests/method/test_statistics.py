@@ -47,7 +47,7 @@ def test_few_problems_and_equal_ones_have_no_bootstrap_interval():
 
 
 def test_the_exact_test_of_few_problems_keeps_its_p_value():
-    found = compare(dict.fromkeys("abc", [False]), dict.fromkeys("abc", [True]))
+    found = compare({name: [False] for name in "abc"}, {name: [True] for name in "abc"})
     assert found.difference == (1.0, None, None)
     assert found.p_value == pytest.approx(2 / 2**3)  # three gained of three
 
