@@ -11,21 +11,18 @@ WIDTH = 96  # columns, for a terminal of 100
 MAX_LINES = 12  # lines of a program
 
 
-def example_text(
-    trajectory: Trajectory, score: Score, advantage_K: Sequence[float], turns: Sequence[int]
-) -> str:
+def example_text(trajectory: Trajectory, score: Score, advantage_K: Sequence[float]) -> str:
     """Return one trajectory in lines of at most 96 columns.
 
     Args:
         trajectory: A played trajectory.
         score: Its rewards.
         advantage_K: Advantages of the trained turns.
-        turns: Numbers of the trained turns, from 1.
 
     """
     verdicts = [verdicts_text(turn.result) for turn in trajectory.turns]
     rewards = ["none" if reward is None else f"{reward:.2f}" for reward in score.rewards_T]
-    advantages = [f"t{turn} {value:+.2f}" for turn, value in zip(turns, advantage_K, strict=True)]
+    advantages = [f"{value:+.2f}" for value in advantage_K]
     facts = f"tests {' -> '.join(verdicts)}; reward {' -> '.join(rewards)}; advantage {', '.join(advantages)}"
     program = trajectory.turns[-1].code.splitlines() or ["(no program)"]
     shown = program[:MAX_LINES] + ["..."] * (len(program) > MAX_LINES)

@@ -13,7 +13,10 @@ from cocos.generation.tokenizer import eos_token_ids
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 # torch and safetensors report a full disk without its error number.
-DISK_FULL_WORDS = ("No space left", "Disk quota exceeded", "PytorchStreamWriter failed", "file write failed")
+DISK_FULL_WORDS = (
+    *("No space left", "Disk quota exceeded"),
+    *("PytorchStreamWriter failed", "inline_container.cc"),  # torch's writer of archives
+)
 
 
 def save_generation_config(

@@ -341,7 +341,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         # Of different problems, unless all trajectories are requested.
         step = self.args.num_generations if self.num_shown else 1
         rows = list(zip(trajectories, scores, advantages_B_K, strict=True))[::step][: self.num_shown]
-        self.shown_examples = [example_text(*row, turns) for row in rows]
+        self.shown_examples = [example_text(*row) for row in rows]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics, and print the examples below those of an update."""

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file
 
 from cocos.executor import Executor
-from cocos.training.callbacks import EXIT_SIGTERM
 from cocos.training.checkpoints import find_checkpoint
 from tests.support.paths import TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
@@ -18,6 +17,7 @@ from tests.support.training import SIGNAL_IN_UPDATE, process
 pytestmark = pytest.mark.processes
 
 UPDATES = 6
+EXIT_SIGTERM = 143
 SECONDS = ("train_runtime", "peak_memory_mb", "step_time")
 
 # Source that a run executes before train.py: it is killed at a known place.

@@ -1,0 +1,175 @@
+"""What a finished run prints, and what it leaves: a model that plain transformers can use, and its card."""
+
+import json
+import re
+import stat
+import sys
+
+import pytest
+import torch
+import transformers
+from transformers import TrainerState
+
+from cocos.problems import load_problems
+from cocos.prompts import protocol
+from cocos.training.callbacks import NUM_FIRST_UPDATES
+from cocos.training.model_card import ModelCard, evaluation_at, saved_step
+from tests.support.commands import succeed
+from tests.support.paths import TOY
+
+pytestmark = pytest.mark.processes
+
+SHORT = (
+    *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base", "--max_steps", 2),
+    *("--save_steps", 1, "--eval_steps", 1, "--global_batch_size", 16, "--per_device_train_batch_size", 8),
+    *("--max_completion_length", 40, "--logging_steps", 10, "--report_to", "tensorboard"),
+    *("--log_completions", "true", "--num_completions_to_print", 2),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two updates of train.py with two evaluations: the output folder, and the finished process."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    data = out.parent / "dev.jsonl"
+    data.write_text("".join((TOY / "dev.jsonl").read_text().splitlines(keepends=True)[:8]))
+    # A new interpreter without these variables, so that messages while libraries are imported are seen, too.
+    fresh = ("env", "-u", "DS_ACCELERATOR", "-u", "WANDB_MODE", sys.executable)
+    return out, succeed(*fresh, "train.py", *SHORT, "--dev_data", data, "--output_dir", out)
+
+
+def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
+    out, done = run
+    first, second, third, *middle, best, saved, evaluate = done.stdout.splitlines()
+    assert re.fullmatch(rf"CoCoS: {TOY / 'base'}, 0\.9 M parameters; (cpu|\w.*), \w+", first)
+    assert second == (
+        "2 updates of 1 x 8 x 2 = 16 trajectories (processes x batch x accumulation), from the start"
+    )
+    assert third.startswith(f"saves to {out}; logs to tensorboard; programs isolated by ")
+    assert re.fullmatch(r"best checkpoint: update [12] of 2, dev acc_t2 \d\.\d{3}", best)
+    assert saved == f"model saved in {out}"
+    assert evaluate == (
+        f"evaluate it: python test.py --model_name_or_path {out} --test_data {TOY.relative_to(TOY.parents[1])}"
+        f"/test.jsonl --output_dir {out}_eval --max_completion_length 40"
+    )
+    steps = [line for line in middle if line.startswith("step ")]
+    assert [line.split()[:2] + line.split()[2:3] * ("dev" in line) for line in steps] == [
+        ["step", "1"],
+        ["step", "1", "dev"],
+        ["step", "2"],
+        ["step", "2", "dev"],
+    ], "first updates are shown although logging_steps is 10"
+    examples = [line for line in middle if line.startswith("  ")]
+    assert len(examples) + len(steps) == len(middle) and len(examples) >= 12
+    assert max(map(len, examples)) <= 96
+    assert [line for line in done.stderr.splitlines() if line and "Loading weights" not in line] == []
+
+
+def test_the_card_says_what_the_model_is_and_cites_the_method(run):
+    out, _ = run
+    card = (out / "README.md").read_text()
+    state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
+    best = state["best_global_step"]
+    right = next(log for log in state["log_history"] if log["step"] == best and "eval_acc_t1" in log)
+    assert f"- Start: `{TOY / 'base'}`, all weights were trained." in card
+    assert f"Weights: after update {best} of 2." in card
+    assert f"| 1 | {100 * right['eval_acc_t1']:.1f} |" in card
+    assert f"| 2 | {100 * right['eval_acc_t2']:.1f} | {100 * right['eval_i2c_t1_t2']:.1f} |" in card
+    assert re.search(r"\| data/toy/train\.jsonl \| 2000 \| [0-9a-f]{64} \|", card)
+    assert re.search(r"\| .*dev\.jsonl \| 8 \| [0-9a-f]{64} \|", card)
+    assert "cho2025cocos" in card and "Programs were executed at the isolation level" in card
+    assert not re.search(r"None\]|time machine|\{\{|\{%", card)
+    assert "after update 1 of 2" in (out / "checkpoint-1/README.md").read_text()
+
+
+def test_plain_transformers_stops_after_the_answer_as_the_card_says(run, capsys):
+    out, _ = run
+    [source] = re.findall(r"```python\n(.*?)\n```\n", (out / "README.md").read_text(), re.DOTALL)
+    names = {}
+    exec(compile(source, "the card's example", "exec"), names)
+    shown = capsys.readouterr().out
+    problem = load_problems(TOY / "train.jsonl")[0]
+    assert names["task"] == protocol("cocos").first_turn(problem)
+    assert names["correction"] == protocol("cocos").later_turn()
+    assert shown.startswith("def ") and shown.count("[DONE]") == 2 and shown.rstrip().endswith("[DONE]")
+    assert len(names["first"][0]) < len(names["tokenizer"](names["task"]).input_ids) + 40
+    # The first prompt is a prefix of the second, as in the turn loop.
+    assert torch.equal(names["ids"][0, : len(names["first"][0])], names["first"][0])
+
+
+def test_the_generation_config_stops_at_done_and_keeps_the_end_of_sequence(run):
+    out, _ = run
+    for folder in (out, out / "checkpoint-1"):
+        config = transformers.GenerationConfig.from_pretrained(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        assert config.stop_strings == ["[DONE]"] and not config.do_sample
+        assert config.eos_token_id == tokenizer.eos_token_id
+
+
+def test_test_py_reads_the_saved_model_and_its_stop_string_changes_nothing(run, tmp_path):
+    out, _ = run
+    words = ("--config", "configs/toy/eval.yaml", "--test_data", out.parent / "dev.jsonl")
+    rows = []
+    for name in ("with", "without"):
+        if name == "without":
+            (out / "generation_config.json").rename(out / "generation_config.away")
+        succeed(
+            *(sys.executable, "test.py", *words, "--model_name_or_path", out),
+            *("--output_dir", tmp_path / name),
+        )
+        lines = (tmp_path / name / "samples.jsonl").read_text().splitlines()
+        rows.append([[turn["completion"] for turn in json.loads(line)["turns"]] for line in lines])
+    (out / "generation_config.away").rename(out / "generation_config.json")
+    assert rows[0] == rows[1]
+
+
+def test_all_files_have_the_permissions_of_new_files(run):
+    out, _ = run
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
+    (out.parent / "new").write_text("")
+    assert modes == {stat.S_IMODE((out.parent / "new").stat().st_mode)}
+
+
+def test_the_first_updates_are_logged_whatever_logging_steps_is(make_trainer):
+    from cocos.training.callbacks import FirstUpdates
+
+    trainer = make_trainer(max_steps=NUM_FIRST_UPDATES + 2, logging_steps=NUM_FIRST_UPDATES + 2)
+    trainer.add_callback(FirstUpdates())
+    trainer.train()
+    logged = [log["step"] for log in trainer.state.log_history if "loss" in log]
+    assert logged == [*range(1, NUM_FIRST_UPDATES + 1), NUM_FIRST_UPDATES + 2]
+
+
+def card(**options):
+    """A card of a run without evaluation."""
+    record = {
+        "options": {"model_name_or_path": "org/base", "use_peft": False, "train_data": "train.jsonl"}
+        | options,
+        "data_sha256": {"train.jsonl": "0" * 64},
+        "versions": {"torch": "2"},
+    }
+    return ModelCard("Boost", record, {"train.jsonl": 3}, "task\n\n[BEGIN]\n", "\n\nagain\n\n[CORRECT]\n")
+
+
+def test_a_card_without_measurements_says_so_and_names_a_base_model_of_the_hub():
+    text = card().text("models/boost", TrainerState(max_steps=4), step=4)
+    assert text.startswith("---\nbase_model: org/base\n")
+    assert "None: the run had no evaluation" in text and "stage 1 (Boost" in text
+    assert "isolation" not in text
+
+
+def test_a_card_of_an_adapter_loads_it_with_peft_and_stops_at_done():
+    text = card(use_peft=True, lora_r=16).text("models/lora", TrainerState(max_steps=4), step=4)
+    assert "library_name: peft" in text and "AutoPeftModelForCausalLM" in text
+    assert "stop_strings=['[DONE]']" in text and "| lora_r | 16 |" in text
+
+
+def test_the_dev_metrics_are_those_of_the_saved_step():
+    state = TrainerState(global_step=4, best_global_step=2)
+    state.log_history = [
+        {"step": 2, "eval_acc_t1": 0.5},
+        {"step": 2, "loss": 1.0},
+        {"step": 4, "eval_acc_t1": 0.25},
+    ]
+    assert saved_step(state, loads_best=True) == 2 and saved_step(state, loads_best=False) == 4
+    assert evaluation_at(state, 2) == {"acc_t1": 0.5} and evaluation_at(state, 3) == {}

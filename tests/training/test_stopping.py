@@ -1,0 +1,199 @@
+"""Ctrl-C in training: once, it saves a checkpoint; twice, it stops at once. And a full disk, and a missing login."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.support.commands import command, succeed
+from tests.support.paths import TOY
+from tests.support.training import process
+
+pytestmark = pytest.mark.processes
+
+# Source that a run executes before its script: signals of a terminal at known places.
+CTRL_C_IN_ROLLOUT = """
+import os, signal
+os.setpgid(0, 0)  # a terminal signals the whole process group of a command
+from cocos.executor import Executor
+submit, sent = Executor.submit, []
+def signalled(executor, program):  # programs of update 2 are being executed
+    if len(sent) < {times} and executor.stats.programs > 16:
+        sent.append(os.killpg(os.getpid(), signal.SIGINT))
+    return submit(executor, program)
+Executor.submit = signalled
+"""
+CTRL_C_IN_BOOST = """
+import os, signal
+from trl import SFTTrainer
+evaluate = SFTTrainer.evaluate
+def signalled(trainer, *inputs, **names):  # in the evaluation after update 2, which is worse than the first
+    if trainer.state.global_step == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+    return evaluate(trainer, *inputs, **names)
+SFTTrainer.evaluate = signalled
+"""
+
+
+def cocos(out, *words):
+    """Options of a short run of train.py: one generation of 16 trajectories per update, no evaluation."""
+    return (
+        *("--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base", "--dev_data", ""),
+        *("--train_data", TOY / "boost.jsonl", "--global_batch_size", 16, "--max_completion_length", 40),
+        *("--per_device_train_batch_size", 16, "--save_strategy", "steps", "--output_dir", out, *words),
+    )
+
+
+def end(running):
+    """Wait for a run; return its exit status, and its lines on stderr without those of loading weights."""
+    _, err = running.communicate(timeout=240)
+    assert "Traceback" not in err, err[-3000:]
+    return running.returncode, [line for line in err.splitlines() if line and "Loading weights" not in line]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """A file of Boost rows."""
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    texts = [json.loads(line)["text"] for line in (TOY / "boost.jsonl").read_text().splitlines()[:24]]
+    row = {"completion": "def f(xs):\n    return sorted(xs)\n[DONE]"}
+    path.write_text("".join(json.dumps({"prompt": f"{text}\n\n[BEGIN]\n"} | row) + "\n" for text in texts))
+    return path
+
+
+def boost(rows, out, *words):
+    """Options of a short run of boost_train.py."""
+    return (
+        *("boost/boost_train.py", "--config", "configs/toy/boost.yaml", "--train_data", rows),
+        *("--global_batch_size", 8, "--per_device_train_batch_size", 8, "--output_dir", out, *words),
+    )
+
+
+def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoint(tmp_path):
+    """The executor's workers and the data loader's, which the terminal signals too, say nothing."""
+    out = tmp_path / "out"
+    before = CTRL_C_IN_ROLLOUT.format(times=1)
+    status, lines = end(
+        process("train.py", *cocos(out, "--max_steps", 9, "--dataloader_num_workers", 1), before=before)
+    )
+    assert status == 130
+    assert lines == [
+        "finishing this update and saving a checkpoint; Ctrl-C again stops at once",
+        "stopped by Ctrl-C after update 2 of 9; continue with --resume_from_checkpoint last",
+    ]
+    assert sorted(path.name for path in out.iterdir()) == ["checkpoint-2", "run.json"]
+    state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
+    logs = [log for log in state["log_history"] if "loss" in log]
+    assert [log["step"] for log in logs] == [1, 2] and logs[1]["infra_failures"] == 0
+    resumed = succeed(
+        sys.executable, "train.py", *cocos(out, "--max_steps", 3, "--resume_from_checkpoint", "last")
+    )
+    assert f"continues after update 2 ({out}/checkpoint-2)" in resumed.stdout
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path):
+    before = CTRL_C_IN_ROLLOUT.format(times=2)
+    status, lines = end(process("train.py", *cocos(tmp_path / "out", "--max_steps", 9), before=before))
+    assert status == 130
+    assert lines[1:] == ["stopped at once; updates since the last checkpoint are lost"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["run.json"]
+
+
+def test_a_stopped_boost_run_keeps_its_last_checkpoint_beside_a_better_one(rows, tmp_path):
+    """With --save_total_limit 1, transformers would delete the last one and keep the best only."""
+    words = boost(rows, tmp_path / "out", "--eval_data", rows, "--max_steps", 5, "--eval_steps", 1)
+    words += ("--save_steps", 1, "--save_total_limit", 1, "--learning_rate", 0.3, "--warmup_steps", 1)
+    status, lines = end(process(*words, before=CTRL_C_IN_BOOST))
+    assert status == 130
+    assert lines[-1] == "stopped by Ctrl-C after update 2 of 5; continue with --resume_from_checkpoint last"
+    state = json.loads((tmp_path / "out/checkpoint-2/trainer_state.json").read_text())
+    assert state["global_step"] == 2 and state["best_global_step"] == 1
+    assert not (tmp_path / "out/model.safetensors").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of 19 MB: room for one checkpoint of the laboratory's model, and a half."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("only root can mount a small disk: run the tests as root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=19m", "tmpfs", folder], capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(
+            f"no small disk can be mounted here ({done.stderr.strip()}): run the tests where mount works"
+        )
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_is_named_and_the_last_whole_checkpoint_continues(rows, small_disk):
+    words = boost(rows, small_disk / "out", "--max_steps", 3, "--save_strategy", "steps", "--save_steps", 1)
+    words += ("--save_total_limit", 3)
+    done = command(sys.executable, *words)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    [error] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert f"{small_disk}/out/checkpoint-2: the disk is full" in error
+    assert "free some space" in error and "--resume_from_checkpoint last" in error
+    assert [path.name for path in (small_disk / "out").glob("checkpoint-*")] == ["checkpoint-1"]
+
+    elsewhere = small_disk.parent / "more"
+    resume = ("--resume_from_checkpoint", small_disk / "out/checkpoint-1")
+    words = boost(rows, elsewhere, *resume, "--max_steps", 2, "--save_strategy", "no")
+    assert "continues after update 1" in succeed(sys.executable, *words).stdout
+    moved = load_file(elsewhere / "model.safetensors")
+    saved = load_file(small_disk / "out/checkpoint-1/model.safetensors")
+    assert any(not torch.equal(moved[name], tensor) for name, tensor in saved.items())
+
+
+def test_a_full_disk_at_the_end_names_the_output_folder(rows, small_disk):
+    (small_disk / "other").write_bytes(bytes(16 << 20))
+    done = command(sys.executable, *boost(rows, small_disk / "out", "--max_steps", 1))
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    assert f"error: {small_disk}/out: the disk is full" in done.stderr
+
+
+def test_wandb_without_a_login_is_refused_before_the_model_is_loaded(rows, tmp_path):
+    fresh = ("env", "-u", "WANDB_MODE", "-u", "WANDB_API_KEY", f"HOME={tmp_path}", sys.executable)
+    words = boost(rows, tmp_path / "out", "--report_to", "wandb")
+    done = command("sh", "-c", 'exec "$@" </dev/null', "sh", *fresh, *words)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    assert [line for line in done.stderr.splitlines() if line] == [
+        "error: --report_to wandb: not logged in; run `wandb login`, set WANDB_MODE=offline to log to a "
+        "folder, or choose --report_to tensorboard (COCOS_TRACEBACK=1 shows where)"
+    ]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_model_is_one_line_before_anything_is_made(rows, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(TOY / "base", model)
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    for words in (
+        boost(rows, tmp_path / "out", "--model_name_or_path", model),
+        ("train.py", *cocos(tmp_path / "out", "--max_steps", 1, "--model_name_or_path", model)),
+    ):
+        done = command(sys.executable, *words)
+        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        assert f"{weights}: the file is damaged" in done.stderr
+        assert not (tmp_path / "out").exists()
+
+
+def test_lora_options_without_use_peft_warn(caplog):
+    from trl import ModelConfig
+
+    from cocos.training.adapter_options import warn_about_unused_adapter_options
+
+    warn_about_unused_adapter_options(ModelConfig(lora_r=8, use_peft=True))
+    warn_about_unused_adapter_options(ModelConfig())
+    assert not caplog.messages
+    warn_about_unused_adapter_options(ModelConfig(lora_r=8, lora_target_modules=["q_proj"]))
+    assert "--lora_r, --lora_target_modules: no effect without --use_peft" in caplog.text
