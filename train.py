@@ -61,7 +61,7 @@ def main() -> None:
             peft_config=get_peft_config(args),
             quantization_config=get_quantization_config(args),
         )
-        data = checksums((args.train_data, args.dev_data, args.few_shot_data), problems_file)
+        data = checksums((args.train_data, args.dev_data, args.few_shot_data, args.prompt_file), problems_file)
         card = ModelCard(
             stage="CoCoS",
             record=run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none"),

@@ -7,6 +7,7 @@ golden tests compare them. Does not know tokens or how programs are run.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from string import Formatter
 from typing import Literal
 
 from cocos.executor import ExecutionResult, Status, Verdict
@@ -33,6 +34,7 @@ REPEATED = "The program above is the same as the one before it."
 Feedback = Literal["none", "verdict", "error"]
 
 PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair")
+TEMPLATE_PLACEHOLDERS = {"first_turn": ("text", "tests"), "later_turn": ("feedback",)}  # of own wording
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class PromptProtocol:
     """Wording of the messages of every turn. Its name is stored with every result.
 
     Attributes:
-        name: One of `PROTOCOLS`.
+        name: One of `PROTOCOLS`, or the name of the user's own wording.
         first_ending: End of turn 1's message: the marker before the completion, or a request for a format.
         later_ending: End of the messages of turns 2..T.
         instruction: Request of turns 2..T.
         prefix: Solved problems before turn 1 (few-shot examples), or "".
         is_chat: Messages go through the model's chat template. Otherwise the transcript is one plain text.
+        first_template: The user's own message of turn 1, with `{text}` and `{tests}`; "": the words above.
+        later_template: The user's own message of turns 2..T, in which `{feedback}` is optional.
 
     """
 
@@ -55,9 +59,13 @@ class PromptProtocol:
     instruction: str = AUXILIARY_INSTRUCTION
     prefix: str = ""
     is_chat: bool = False
+    first_template: str = ""
+    later_template: str = ""
 
     def first_turn(self, problem: Problem) -> str:
         """Return the message of turn 1."""
+        if self.first_template:
+            return self.first_template.format(text=problem.text, tests="\n".join(problem.test_list))
         task = f"You are an expert Python programmer, and here is your task: {problem.text}"
         tests = "\n".join(problem.test_list)
         request = f" Your code should pass these tests:\n\n{tests}" if tests else ""
@@ -77,7 +85,11 @@ class PromptProtocol:
 
         """
         feedback = f"{feedback}\n\n" if feedback else ""
-        request = f"{feedback}{self.instruction}\n\n{self.later_ending}"
+        request = f"{self.instruction}\n\n{self.later_ending}"
+        if self.later_template:
+            request = self.later_template.format(feedback=feedback)
+        if "{feedback}" not in self.later_template:
+            request = f"{feedback}{request}"
         if self.is_chat:
             return request
         close = "" if is_closed else f"\n{DONE}"
@@ -118,6 +130,37 @@ def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
     bare = PromptProtocol(name)
     prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
     return PromptProtocol(name, later_ending=f"{BEGIN}\n", prefix=prefix)
+
+
+def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> PromptProtocol:
+    """Return a protocol with the user's own wording, after checking its placeholders.
+
+    Args:
+        name: Name that is stored with every result.
+        first_turn: Message of turn 1: `{text}` is the task, `{tests}` its visible tests, one per line.
+        later_turn: Message of turns 2..T: `{feedback}` is the feedback and a blank line, or "". Without this
+            placeholder, feedback precedes the message. Other braces are doubled, as in `{{`.
+        is_chat: See PromptProtocol.
+
+    Raises:
+        ValueError: A placeholder is unknown, or `{text}` is missing.
+
+    """
+    for key, template in (("first_turn", first_turn), ("later_turn", later_turn)):
+        known = TEMPLATE_PLACEHOLDERS[key]
+        try:
+            parts = list(Formatter().parse(template))
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}; write a brace of the text twice, as in {{{{") from None
+        for _, field, specification, conversion in parts:
+            if field is not None and (field not in known or specification or conversion):
+                raise ValueError(
+                    f"{key}: unknown placeholder {{{field}}}; the known ones are "
+                    f"{', '.join(f'{{{name}}}' for name in known)}. Write other braces twice, as in {{{{"
+                )
+    if "{text}" not in first_turn:
+        raise ValueError("first_turn: {text} is missing, so the model would not see the task; add it")
+    return PromptProtocol(name, is_chat=is_chat, first_template=first_turn, later_template=later_turn)
 
 
 def answer(code: str) -> str:

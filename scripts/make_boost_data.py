@@ -30,7 +30,7 @@ from cocos.entry_point import exit_on_ctrl_c, run_command
 from cocos.executor import Executor
 from cocos.files.run_record import sha256
 from cocos.problems import Problem, load_problems
-from cocos.prompts import protocol
+from cocos.prompts import PromptProtocol, protocol
 from cocos.trajectories import as_program
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Options that change the samples. A log of attempts made with other values cannot be continued.
 SAMPLING_OPTIONS = (
     "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length",
-    "batch_size", "seed", "protocol",
+    "batch_size", "seed",
 )  # fmt: skip
 
 
@@ -55,11 +55,13 @@ def main() -> None:
     if Path(args.output).exists() and not log_path.exists():
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
     problems = load_problems(problems_file(args.train_data))
+    sampled_with = prompt_protocol(args)
     tokenizer = load_tokenizer(args.model_name_or_path)
     made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
-    log = AttemptLog(log_path, made_with | {"train_data": sha256(problems_file(args.train_data))})
+    made_with |= {"protocol": args.protocol_name, "train_data": sha256(problems_file(args.train_data))}
+    log = AttemptLog(log_path, made_with)
     with open_executor(args) as executor:
-        sample_missing_attempts(args, problems, tokenizer, executor, log)
+        sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
         verified = verified_references(problems, executor) if args.corrections != "own" else set()
     attempts = [attempt for batch in log.batches for attempt in batch]
     pairs = balance_pairs(
@@ -93,6 +95,7 @@ def finished_work(log_path: Path) -> str:
 def sample_missing_attempts(
     args: BoostDataConfig,
     problems: Sequence[Problem],
+    sampled_with: PromptProtocol,
     tokenizer: "PreTrainedTokenizerBase",
     executor: Executor,
     log: AttemptLog,
@@ -112,7 +115,6 @@ def sample_missing_attempts(
     model = load_model(args.model_name_or_path)
     print(model_line(args.model_name_or_path, model))
     generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
-    sampled_with = prompt_protocol(args)
     for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
         set_seed(args.seed + start)  # per batch, so that a continued run samples the same
         attempts = sample_attempts(

@@ -189,8 +189,8 @@ class EvalConfig(
     @property
     def conditions(self) -> dict[str, object]:
         """Options that every row and the metrics record. Only results with equal ones are comparable."""
-        names = ("protocol", "feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
-        return {name: getattr(self, name) for name in names}
+        names = ("feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
+        return {"protocol": self.protocol_name, **{name: getattr(self, name) for name in names}}
 
     def _check_endpoint(self) -> None:
         if self.base_url is not None and self.generator != "api":

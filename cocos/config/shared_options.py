@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from cocos.config.option import option
+from cocos.config.prompt_file import load_prompt_file, prompt_file_name
 from cocos.dataprep.public_sets import problems_file
 from cocos.distributed import num_processors
 from cocos.executor import Executor, Limits
@@ -65,8 +66,23 @@ class PromptOptions:
         "or a public set such as hub:mbpp/prompt.",
     )
 
+    prompt_file: str | None = option(
+        default=None,
+        help="YAML file with your own messages of turn 1 (`first_turn`) and of later turns (`later_turn`), "
+        "instead of --protocol; see docs/generation.md.",
+    )
+
     def __post_init__(self) -> None:
         require_positive(self, "num_turns")
+        if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
+            raise ValueError(
+                "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"
+            )
+
+    @property
+    def protocol_name(self) -> str:
+        """Name of the prompt protocol as results record it."""
+        return prompt_file_name(self.prompt_file) if self.prompt_file else self.protocol
 
 
 def require_options(options: object, *names: str) -> None:
@@ -109,5 +125,7 @@ def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> 
 
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     """Return the prompt protocol, with the few-shot problems loaded from their file."""
+    if options.prompt_file:
+        return load_prompt_file(options.prompt_file)
     few_shot_data = options.few_shot_data
     return protocol(options.protocol, load_problems(problems_file(few_shot_data)) if few_shot_data else ())

@@ -25,7 +25,8 @@ def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
     return run_record(
         args,
         data_sha256=checksums(
-            (args.test_data, args.few_shot_data, *answer_files, *sorted(map(str, weights))), problems_file
+            (args.test_data, args.few_shot_data, args.prompt_file, *answer_files, *sorted(map(str, weights))),
+            problems_file,
         ),
         isolation=executor.isolation,
         changes=[],
