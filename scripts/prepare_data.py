@@ -1,12 +1,12 @@
 """Convert a public data set or your own file to checked problems in MBPP format.
 
 SOURCE is a public set: mbpp, mbpp-sanitized, humaneval, humanevalfix,
-humanevalfix-docs, kodcode; or the format of your own file: jsonl, csv, parquet;
-or OWNER/NAME, a data set on the Hugging Face hub.
+humanevalfix-docs, kodcode; or the format of your own file: jsonl, csv,
+parquet; or OWNER/NAME, a data set on the Hugging Face hub.
 
-Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md, manifest.json;
-also findings.jsonl if the checks find something, and dropped.jsonl if rows are
-dropped. If it fails, it leaves no folder behind.
+Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md and
+manifest.json; also findings.jsonl if the checks find something, and
+dropped.jsonl if rows are dropped. If it fails, it leaves no folder behind.
 
 `prepare_data.py check` checks prepared files, and `prepare_data.py public`
 prepares every public set. Each has its own --help.

@@ -18,6 +18,7 @@ import pytest
 
 import cocos.dataprep
 from cocos.problems import load_problems
+from tests.support.commands import free_port
 from tests.support.data import contents, lines
 from tests.support.paths import ROOT
 
@@ -165,6 +166,131 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
     assert not (tmp_path / "out").exists() and contents(tmp_path / "full") == {"note": b"mine"}
 
 
+def refusal(prepare, capsys, *words) -> str:
+    """Return the one line in which prepare_data.py refuses its arguments."""
+    assert prepare(*words) == 2
+    streams = capsys.readouterr()
+    [line] = streams.err.splitlines()
+    assert line.startswith("error: ") and not streams.out
+    return line.removeprefix("error: ").removesuffix(" (COCOS_TRACEBACK=1 shows where)")
+
+
+def test_shares_that_do_not_add_up_to_1_are_refused_with_shares_that_do(prepare, tmp_path, capsys):
+    words = (
+        "jsonl",
+        "--input",
+        written(tmp_path / "mine.jsonl", *rows(40)),
+        "--output_dir",
+        tmp_path / "out",
+    )
+    for shares, expected in (
+        ((8, 1, 1), "--splits 8 1 1: the shares add up to 10, not 1; give for example 0.8 0.1 0.1"),
+        ((0.5, 0.25, 0), "--splits 0.5 0.25 0: the shares add up to 0.75, not 1; give for example 0.667 0.333 0"),
+        ((0, 0, 0), "--splits 0 0 0: the shares add up to 0, not 1; give for example 0.8 0.1 0.1"),
+        ((1.5, -0.5, 0), "--splits 1.5 -0.5 0: give three shares of 0 or more that add up to 1"),
+        (("nan", 0, 1), "--splits nan 0 1: give three shares of 0 or more"),
+        (("0.8", "0.2"), "--splits: expected 3 arguments; see --help"),
+    ):
+        assert refusal(prepare, capsys, *words, "--splits", *shares).startswith(expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
+    # The digits of a share are not its value: 0.7 + 0.2 + 0.1 is not exactly 1.
+    assert prepare(*words, "--checks", "--splits", 0.7, 0.2, 0.1) == 0
+
+
+def test_a_split_without_a_problem_is_refused_with_splits_for_few_problems(prepare, tmp_path, capsys):
+    words = ("jsonl", "--input", written(tmp_path / "mine.jsonl", ROW), "--output_dir", tmp_path / "out")
+    line = refusal(prepare, capsys, *words)
+    assert line.startswith("--splits 0.8 0.1 0.1 leaves validation and test without a problem (there are 1, ")
+    assert "give --splits 0 0 1 (all in test.jsonl) or 1 0 0 (all in train.jsonl)" in line
+    assert not (tmp_path / "out").exists()
+    assert prepare(*words, "--checks", "--splits", 0, 0, 1) == 0
+    assert len(load_problems(tmp_path / "out/test.jsonl")) == 1
+    capsys.readouterr()
+    again = ("jsonl", "--input", tmp_path / "out", "--output_dir", tmp_path / "again", "--splits", 1, 0, 0)
+    assert f"{tmp_path / 'out'} has its own splits; leave the option out" in refusal(prepare, capsys, *again)
+
+
+def test_columns_of_other_names_are_listed_with_an_example_for_this_file(prepare, tmp_path, capsys):
+    own = {"id": 1, "question": "Double.", "answer": "def f(x): return 2 * x", "asserts": "assert f(1) == 2"}
+    (tmp_path / "own.csv").write_text(",".join(own) + "\n" + ",".join(map(str, own.values())) + "\n")
+    written(tmp_path / "own.jsonl", own)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([own]), tmp_path / "own.parquet")
+    out = ("--output_dir", tmp_path / "out")
+    for kind, place in (("csv", ":2"), ("jsonl", ":1"), ("parquet", ": row 1")):
+        file = tmp_path / f"own.{kind}"
+        assert refusal(prepare, capsys, kind, "--input", file, *out) == (
+            f"{file}{place}: has the columns id, question, answer, asserts, but not text and test_list; "
+            "name them, for example: --columns text=question test_list=asserts"
+        )
+    given = ("csv", "--input", tmp_path / "own.csv", *out, "--columns", "text=question")
+    assert refusal(prepare, capsys, *given).endswith("--columns text=question test_list=asserts")
+    assert "use --tests lines" in refusal(prepare, capsys, *given, "test_list=asserts")
+    splits = ("--splits", 0, 0, 1, "--checks")
+    assert prepare(*given, "test_list=asserts", "--tests", "lines", *splits) == 0
+
+
+def test_headers_that_cannot_be_read_are_refused(prepare, tmp_path, capsys):
+    for content, expected in (
+        (
+            b"id;question;asserts\n1;Double;assert f()\n",
+            ":1: the columns are separated by ';'; save the file",
+        ),
+        (b"text,text,test_list\na,b,c\n", ":1: the column 'text' occurs twice; rename one of them"),
+        (b"text,test_list\n", ": contains no rows"),
+        (b"t\xfcxt,test_list\n", ": after line 0: byte 0xfc is not UTF-8; expected UTF-8 CSV"),
+        ("text,test_list\n".encode("utf-16"), "convert it with iconv -f utf-16 -t utf-8"),
+        (b'text,test_list\n"unclosed,[]\n', "not valid CSV (unexpected end of data); check the quotes"),
+    ):
+        (tmp_path / "bad.csv").write_bytes(content)
+        line = refusal(
+            prepare, capsys, "csv", "--input", tmp_path / "bad.csv", "--output_dir", tmp_path / "o"
+        )
+        assert expected in line and "bad.csv" in line
+
+
+def test_options_are_refused_by_name_and_misspelt_ones_with_the_nearest(prepare, tmp_path, capsys):
+    data = ("jsonl", "--input", written(tmp_path / "mine.jsonl", ROW))
+    for words, expected in (
+        (("--ouput_dir", "x"), "unknown option: --ouput_dir; did you mean --output_dir?"),
+        (("--output_dir", "x", "--colums", "a=b"), "unknown option: --colums; did you mean --columns?"),
+        ((), "the following arguments are required: --output_dir; see --help"),
+        (("--output_dir", "x", "--checks", "overlp"), "--checks: invalid choice: 'overlp' (choose from "),
+        (("--output_dir", "x", "--drop", "failling"), "--drop: invalid choice: 'failling' (choose from "),
+        (("--output_dir", "x", "--hide_tests", "nan"), "--hide_tests nan: give a whole number of tests"),
+        (("--output_dir", "x", "--num_seeds", 0), "--num_seeds 0: give 1 or more"),
+        (("--output_dir", "x", "--slow_s", 0), "--slow_s 0: give seconds above 0"),
+        (("--output_dir", "x", "--similarity", 2), "--similarity 2: give a number above 0, at most 1"),
+        (("--output_dir", "x", "--executor_workers", 0), "--executor_workers 0: give 1 or more"),
+        (("--output_dir", "x", "--sandbox", "dockr"), "--sandbox: invalid choice: 'dockr' (choose from "),
+        (("--output_dir", "x", "--against", "no.jsonl"), "--against no.jsonl: no such file; give FILE or"),
+        (("--output_dir", "x", "--against", "mbp=no"), "--against mbp=no: unknown benchmark 'mbp'; choose"),
+        (("--output_dir", "x", "--revision", "v1"), "--revision selects a commit on the hub; leave it out"),
+        (
+            ("--output_dir", tmp_path / "mine.jsonl/x"),
+            f"{tmp_path / 'mine.jsonl/x'}: cannot be created (File",
+        ),
+        (
+            ("--output_dir", "x", "--drop", "malformed", "--tests", "check"),
+            "none of the 1 rows is valid; the",
+        ),
+    ):
+        assert refusal(prepare, capsys, *data, *words).startswith(expected)
+    assert refusal(prepare, capsys, "chek", "data").startswith(
+        "SOURCE: unknown source 'chek'; did you mean check?"
+    )
+    missing = ("public", "--output_dir", tmp_path / "p", "--input", tmp_path / "absent")
+    assert refusal(prepare, capsys, *missing).startswith(f"--input {tmp_path / 'absent'}: no such folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
+
+
+def test_the_help_fits_80_columns_and_ends_with_examples(prepare, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert prepare("--help") == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(f"\n{title}:\n" in text for title in ("your own set", "what is written", "checks", "examples"))
+
+
 def test_bom_crlf_gzip_csv_and_parquet_give_the_same_rows_as_plain_lines(prepare, tmp_path):
     plain = written(tmp_path / "plain.jsonl", *rows(3))
     (tmp_path / "bom.jsonl").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b"\n", b"\r\n"))
@@ -243,8 +369,19 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
     _, complaint = running.communicate(timeout=60)
-    assert running.returncode == 130 and "interrupted" in complaint and "out was not written" in complaint
+    assert running.returncode == 130
+    assert complaint.splitlines()[-1] == f"interrupted: {tmp_path / 'out'} was not written"
     assert "Traceback" not in complaint and [path.name for path in tmp_path.iterdir()] == ["many.jsonl"]
+
+
+@pytest.mark.processes
+def test_a_hub_that_cannot_be_reached_is_refused_without_retries(tmp_path):
+    hub = {"HF_ENDPOINT": f"http://127.0.0.1:{free_port()}", "HF_HUB_OFFLINE": "0"}
+    running = start("owner/name", "--output_dir", tmp_path / "out", env=os.environ | hub)
+    _, complaint = running.communicate(timeout=60)
+    assert running.returncode == 2 and len(complaint.splitlines()) == 1
+    assert f"error: owner/name: {hub['HF_ENDPOINT']} cannot be reached (" in complaint
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.processes
@@ -259,7 +396,8 @@ def test_a_limit_on_file_size_leaves_nothing_behind(tmp_path):
         "jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks", preexec_fn=confine
     )
     _, complaint = running.communicate(timeout=60)
-    assert running.returncode == 2 and "error: [Errno 27] File too large" in complaint
+    assert running.returncode == 2
+    assert f"error: [Errno 27] File too large; {tmp_path / 'out'} was not written" in complaint
     assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
 
 
@@ -279,7 +417,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
     )
     if done.returncode not in (0, 2):
         pytest.skip(f"this machine lets nobody mount a tiny file system: {done.stderr.strip()[:100]}")
-    assert done.returncode == 2 and "No space left on device" in done.stderr
+    assert done.returncode == 2 and "No space left on device; " in done.stderr
     assert done.stdout == ""  # neither the folder nor a part of it
 
 
