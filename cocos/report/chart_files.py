@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cocos.report import charts
-from cocos.report.charts import GRID, INK
+from cocos.report.chart_style import GRID, INK
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.tables import has_pass_at_k
 

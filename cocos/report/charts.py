@@ -4,34 +4,30 @@
 """
 
 from collections.abc import Sequence
-from math import ceil, nan
-from textwrap import fill
-from typing import cast
+from math import ceil
 
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
+from cocos.report.chart_style import (
+    ERROR_COLOURS,
+    INK,
+    RIGHT,
+    WRONG,
+    add_legend_below,
+    error_bar,
+    format_share_axis,
+    line_style,
+    log_ticks,
+    run_colour,
+    turn_colours,
+)
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
-from cocos.statistics import Estimate
 
-INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them with colours of its light or dark scheme
-RIGHT, WRONG = "#1a936f", "#c8553d"
-RUN_COLOURS = (
-    *("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d"),
-    *("#5c6b7a", "#d6679a", "#3fa7c4", "#8a6d3b", "#9aa836"),
-)
-LINE_STYLES = ("-", "--", ":")  # a colour that occurs again has another style
-TURN_COLOURS = ("#2b63c1", "#9cc3ee", "#f0b35a", "#a8541b")  # first to last turn, with shades between them
-ERROR_COLOURS = ("#c8553d", "#e08e1b", "#8e5bb5", "#3066be", "#d6679a", "#7d8794")
 NUM_BINS = 24
-LEGEND_LINE = 0.17  # inches
-CHARACTERS_PER_INCH = 14  # of a legend; each entry has 5 for its key and the gap
-MAX_LABEL = 44  # characters of a legend's line; the narrowest chart has room for one such entry
 
 
 def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> None:
@@ -43,19 +39,19 @@ def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> None:
         axes.errorbar(
             [turn + shift for turn in range(1, run.num_turns + 1)],
             [estimate.value for estimate in estimates],
-            yerr=list(zip(*map(_error_bar, estimates), strict=True)),
+            yerr=list(zip(*map(error_bar, estimates), strict=True)),
             marker="o",
             markersize=4,
             capsize=2.5,
-            color=_run_colour(number),
-            linestyle=LINE_STYLES[number // len(RUN_COLOURS) % len(LINE_STYLES)],
+            color=run_colour(number),
+            linestyle=line_style(number),
             label=run.label,
         )
     num_turns = max(run.num_turns for run in runs)
-    _format_share_axis(axes, title="accuracy after each turn", xlabel="turn", xticks=range(1, num_turns + 1))
+    format_share_axis(axes, title="accuracy after each turn", xlabel="turn", xticks=range(1, num_turns + 1))
     axes.set_xlim(0.7, num_turns + 0.3)
     if len(runs) > 1:
-        _add_legend_below(axes)
+        add_legend_below(axes)
 
 
 def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
@@ -71,8 +67,8 @@ def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
             [run.estimate(f"{name}_{pair}").value for pair in run.turn_pairs] for name in ("i2c", "c2i")
         )
         has_changes |= any(i2c) or any(c2i)
-        axes.bar(positions, i2c, width, color=_run_colour(number))
-        axes.bar(positions, [-share for share in c2i], width, color=_run_colour(number), alpha=0.5)
+        axes.bar(positions, i2c, width, color=run_colour(number))
+        axes.bar(positions, [-share for share in c2i], width, color=run_colour(number), alpha=0.5)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set(
         title="repaired (i→c, up) and spoilt (c→i, down)",
@@ -89,14 +85,14 @@ def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
 def draw_pass_at_k(axes: Axes, run: FinishedRun) -> None:
     """Draw pass@k over k, one line per turn."""
     values, ks = run.metrics["pass_at_k"], run.pass_at_k_sizes
-    for turn, colour in enumerate(_turn_colours(run.num_turns), start=1):
+    for turn, colour in enumerate(turn_colours(run.num_turns), start=1):
         shares = [values[f"pass@{k}_t{turn}"] for k in ks]
         axes.plot(ks, shares, marker="o", markersize=4, color=colour, label=f"turn {turn}")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
-    _format_share_axis(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
+    format_share_axis(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
     axes.minorticks_off()
-    _add_legend_below(axes)
+    add_legend_below(axes)
 
 
 def draw_flow(axes: Axes, run: FinishedRun) -> None:
@@ -157,7 +153,7 @@ def draw_errors(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> Non
     axes.set(title="results of each turn", ylabel="turn", yticks=turns, xlim=(0, 1))
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    _add_legend_below(axes)
+    add_legend_below(axes)
 
 
 def draw_histogram(
@@ -181,7 +177,7 @@ def draw_histogram(
         # A time too short to measure is 0, which has no logarithm. It counts as the shortest other time.
         values_T = [[max(value, low) for value in values] for values in values_T]
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
+        axes.xaxis.set_major_locator(log_ticks(high / low))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
     else:
@@ -190,52 +186,10 @@ def draw_histogram(
         edges = [low - 0.5 + step * i for i in range(ceil((high - low + 1) / step) + 1)]
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     labels = [f"turn {turn}" for turn in range(1, len(values_T) + 1)]
-    axes.hist(values_T, bins=edges, stacked=True, color=_turn_colours(len(values_T)), label=labels)
+    axes.hist(values_T, bins=edges, stacked=True, color=turn_colours(len(values_T)), label=labels)
     axes.set(title=title, ylabel=ylabel)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    _add_legend_below(axes)
-
-
-def _add_legend_below(axes: Axes) -> None:
-    """Add the legend below the axes, where it covers nothing, and make the figure higher by its height."""
-    handles, labels = axes.get_legend_handles_labels()
-    labels = [fill(label, MAX_LABEL) for label in labels]
-    figure = cast(Figure, axes.figure)
-    longest = max(min(len(label), MAX_LABEL) for label in labels)
-    num_columns = max(1, min(len(labels), int(CHARACTERS_PER_INCH * figure.get_figwidth() / (longest + 5))))
-    num_lines = [label.count("\n") + 1 for label in labels]
-    num_rows = ceil(len(labels) / num_columns)  # a column is filled before the next one
-    height = max(sum(num_lines[i : i + num_rows]) for i in range(0, len(labels), num_rows))
-    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * height)
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=num_columns,
-        handlelength=1.2,
-        columnspacing=1.2,
-    )
-
-
-def _run_colour(number: int) -> str:
-    return RUN_COLOURS[number % len(RUN_COLOURS)]
-
-
-def _turn_colours(num_turns: int) -> list[str]:
-    shades = LinearSegmentedColormap.from_list("turns", TURN_COLOURS)
-    return [to_hex(shades(t / max(1, num_turns - 1))) for t in range(num_turns)]
-
-
-def _error_bar(estimate: Estimate) -> tuple[float, float]:
-    """Return the lengths of an error bar below and above the value; matplotlib draws none for NaN."""
-    value, low, high = estimate
-    return (nan, nan) if low is None or high is None else (value - low, high - value)
-
-
-def _format_share_axis(axes: Axes, **labels: object) -> None:
-    axes.set(ylim=(-0.02, 1.02), **labels)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.grid(axis="y", linewidth=0.6)
+    add_legend_below(axes)
 
 
 def _draw_band(

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cocos.report import page_data
-from cocos.report.charts import GRID, INK
+from cocos.report.chart_style import GRID, INK
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.tables import (

@@ -13,7 +13,8 @@ from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.chart_files import save_overview
-from cocos.report.charts import LEGEND_LINE, draw_accuracy, draw_changes
+from cocos.report.chart_style import LEGEND_LINE
+from cocos.report.charts import draw_accuracy, draw_changes
 from cocos.report.comparison import compare_runs
 from cocos.report.finished_runs import load_runs
 from cocos.report.markdown_report import markdown_report
