@@ -33,14 +33,14 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
     if requested is None or requested.lower() == "false":
         return None
     if requested.lower() not in ("last", "true"):
-        if fault := _fault(Path(requested)):
+        if fault := checkpoint_fault(Path(requested)):
             raise ValueError(f"--resume_from_checkpoint {requested}: {fault}; name another one, or `last`")
         return requested
     # path.name[11:] is the step after "checkpoint-".
     checkpoints = [path for path in Path(output_dir).glob("checkpoint-*") if path.name[11:].isdigit()]
     skipped = []
     for checkpoint in sorted(checkpoints, key=lambda path: int(path.name[11:]), reverse=True):
-        fault = _fault(checkpoint)
+        fault = checkpoint_fault(checkpoint)
         if fault is None:
             return str(checkpoint)
         logger.warning(f"skipping {checkpoint}: {fault}")
@@ -51,7 +51,7 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
     )
 
 
-def _fault(checkpoint: Path) -> str | None:
+def checkpoint_fault(checkpoint: Path) -> str | None:
     """Return why a run cannot resume from a checkpoint; None if it can. Reads no weights."""
     if not checkpoint.is_dir():
         return "no such folder"

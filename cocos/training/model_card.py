@@ -74,8 +74,8 @@ class ModelCard:
         base = self.options["model_name_or_path"]
         return _template().render(
             card=self,
-            folder=folder,
-            name=Path(folder).name,
+            folder=json.dumps(folder, ensure_ascii=False),
+            name=Path(folder).resolve().name,
             base=base,
             is_hub_base=not Path(base).exists(),
             is_lora=self.options["use_peft"],

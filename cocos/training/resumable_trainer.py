@@ -12,6 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from cocos.files.durable import save_json
 from cocos.training.callbacks import FirstUpdates
+from cocos.training.checkpoints import checkpoint_fault
 from cocos.training.model_card import ModelCard, saved_step
 from cocos.training.progress import show_lines
 from cocos.training.saved_files import follow_umask, full_disk_named, save_generation_config
@@ -58,7 +59,8 @@ class ResumableTrainer(Trainer):
             with full_disk_named(folder):
                 super()._save_checkpoint(model, trial)
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)  # the space is needed more than half a checkpoint
+            if checkpoint_fault(folder):  # the space is needed more than half a checkpoint
+                shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def _save_rng_state(self, output_dir: str) -> None:

@@ -54,6 +54,7 @@ class StopOnSignal(TrainerCallback):
     ) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        self._previous = {}
         if not self._stopping_signal:
             return
         if self._is_main:
