@@ -150,7 +150,7 @@ class OptionParser(TrlParser, Generic[Options]):
         self._typed |= {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
         try:
             options, *_ = self.parse_args_and_config(argv, return_remaining_strings=True)
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
         except ValueError as error:
             raise ValueError(self._with_typed_names(str(error))) from error

@@ -256,6 +256,12 @@ def test_a_config_file_is_checked_like_flags(tmp_path, text, words):
     assert all(word in message for word in words), message
 
 
+def test_a_config_file_that_is_not_text_is_refused_by_name(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(bytes(range(200, 256)))
+    assert "--config: 'utf-8' codec can't decode" in error_of(CoCoSConfig, "--config", path)
+
+
 def test_vllm_stops_at_done():
     sampling = options(
         CoCoSConfig, "--use_vllm", "true", "--generation_kwargs", '{"seed": 7}'
