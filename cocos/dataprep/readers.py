@@ -148,9 +148,9 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
             if not reader.fieldnames:
                 raise DataError(f"{path}: empty; the first line of a CSV file names its columns")
             _check_header(reader.fieldnames, path)
+            number = reader.line_num
             for row in reader:
-                number = reader.line_num
-                place = Place(path, number)
+                place, number = Place(path, number + 1), reader.line_num  # a cell may contain line breaks
                 yield place, _length_error(row, place, len(reader.fieldnames)) or row
     except csv.Error as error:
         raise DataError(

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -185,7 +186,10 @@ def test_shares_that_do_not_add_up_to_1_are_refused_with_shares_that_do(prepare,
     )
     for shares, expected in (
         ((8, 1, 1), "--splits 8 1 1: the shares add up to 10, not 1; give for example 0.8 0.1 0.1"),
-        ((0.5, 0.25, 0), "--splits 0.5 0.25 0: the shares add up to 0.75, not 1; give for example 0.667 0.333 0"),
+        (
+            (0.5, 0.25, 0),
+            "--splits 0.5 0.25 0: the shares add up to 0.75, not 1; give for example 0.667 0.333 0",
+        ),
         ((0, 0, 0), "--splits 0 0 0: the shares add up to 0, not 1; give for example 0.8 0.1 0.1"),
         ((1.5, -0.5, 0), "--splits 1.5 -0.5 0: give three shares of 0 or more that add up to 1"),
         (("nan", 0, 1), "--splits nan 0 1: give three shares of 0 or more"),
@@ -227,6 +231,18 @@ def test_columns_of_other_names_are_listed_with_an_example_for_this_file(prepare
     assert "use --tests lines" in refusal(prepare, capsys, *given, "test_list=asserts")
     splits = ("--splits", 0, 0, 1, "--checks")
     assert prepare(*given, "test_list=asserts", "--tests", "lines", *splits) == 0
+
+
+def test_the_first_example_of_the_page_runs_as_it_is_written(prepare, tmp_path, monkeypatch):
+    page = (ROOT / "docs/data.md").read_text()
+    table, command = re.findall(r"```(?:csv)?\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "mine.csv").write_text(table)
+    monkeypatch.chdir(tmp_path)
+    python, script, *words = shlex.split(command.replace("\\\n", " "))
+    assert (python, script) == ("python", "scripts/prepare_data.py") and prepare(*words) == 0
+    problems = load_problems("data/mine/test.jsonl")
+    assert [(p.task_id, len(p.test_list)) for p in problems] == [("double", 2), ("shout", 2)]
+    assert not Path("data/mine/findings.jsonl").exists()
 
 
 def test_headers_that_cannot_be_read_are_refused(prepare, tmp_path, capsys):
