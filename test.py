@@ -28,7 +28,13 @@ def main() -> None:
 
     # These imports take seconds; --help and errors in options do not wait for them.
     from cocos.evaluation.generator_from_options import open_generator
-    from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
+    from cocos.evaluation.run import (
+        evaluate,
+        merge_and_summarize,
+        plan_trajectories,
+        start_line,
+        start_or_resume,
+    )
     from cocos.files.durable import save_json
     from cocos.report.finished_runs import load_runs
     from cocos.report.report_files import save_report
@@ -37,12 +43,9 @@ def main() -> None:
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
     with open_executor(args) as executor, start_or_resume(args, trajectories, executor) as evaluation:
-        evaluation.state.print(
-            f"executor isolation: {executor.isolation}; {len(evaluation.missing)} of {len(trajectories)} "
-            "trajectories to play"
-        )
+        evaluation.state.print(start_line(evaluation, protocol))
         if evaluation.missing:
-            evaluate(evaluation, open_generator(args), protocol)
+            evaluate(evaluation, open_generator(args, evaluation.state.print), protocol)
         metrics = merge_and_summarize(evaluation)
     if metrics is None:  # only rank 0 reports
         return
@@ -50,7 +53,10 @@ def main() -> None:
     runs = load_runs([output_dir])
     save_report(runs, output_dir)
     print_tables(runs)
-    print(f"written to {output_dir}: samples.jsonl metrics.json run.json report.html report.md")
+    print(
+        f"written to {output_dir}: samples.jsonl metrics.json run.json report.md report.html\n"
+        f"open {output_dir / 'report.html'} in a browser"
+    )
 
 
 if __name__ == "__main__":

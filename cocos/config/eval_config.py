@@ -73,6 +73,11 @@ class SamplingOptions:
         default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
     )
     seed: int = option(default=42, help="Seed of the sampling.")
+    verbose: bool = option(
+        default=False,
+        help="Print the first problem's prompt as the model sees it, and every trajectory when it has ended: "
+        "per turn the tests that pass, the first error and the program.",
+    )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
         default="auto",
         help="Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",

@@ -13,7 +13,7 @@ from cocos.files.run_record import checksums, run_record
 
 # Results do not depend on these options, so a resumed run may change them.
 OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
-    *("output_dir", "resume", "accept_changes", "executor_workers", "max_infra_share"),
+    *("output_dir", "resume", "verbose", "accept_changes", "executor_workers", "max_infra_share"),
     *("api_key_env", "concurrency", "max_retries", "request_timeout_s"),
 )
 

@@ -5,6 +5,7 @@ model's logits depend on the other rows of the batch. A run that was interrupted
 processes, therefore has the same rows as one that was not.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -15,18 +16,19 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
-from tqdm import tqdm
 
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import problems_file
+from cocos.evaluation.context_length import context_warning
 from cocos.evaluation.given_answers import given_answers
+from cocos.evaluation.progress_bar import ProgressBar
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor
 from cocos.files.durable import save_json
 from cocos.generation import Generator
-from cocos.metrics import scored, summary
+from cocos.metrics import summary
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol
 from cocos.rollout import rollout
@@ -150,6 +152,18 @@ def _finished_keys(args: EvalConfig, keys: Sequence[Key], executor: Executor) ->
     return {key for key, row in rows.items() if not has_infra_failure(row)}
 
 
+def start_line(run: EvaluationRun, protocol: PromptProtocol) -> str:
+    """Return the line with which a run starts: its size, its conditions, and what is resumed."""
+    args, num_saved = run.args, len(run.trajectories) - len(run.missing)
+    samples = f" x {args.num_samples} samples" if args.num_samples > 1 else ""
+    resumed = f"resumed: {num_saved} of {len(run.trajectories)} trajectories are saved"
+    return (
+        f"{len(run.trajectories) // args.num_samples} problems{samples}, {args.num_turns} turns, protocol "
+        f"{protocol.name}; executor isolation: {run.executor.isolation}"
+        + (f"; {resumed}" if num_saved else "")
+    )
+
+
 def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol) -> None:
     """Play this rank's share of the missing trajectories, and append their rows after each batch.
 
@@ -157,43 +171,27 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
         ExecutorError: More than `--max_infra_share` of the turns played so far met an infrastructure failure.
 
     """
+    warning = context_warning(
+        run.trajectories, generator, protocol, run.args.num_turns, run.args.max_completion_length
+    )
+    if warning:
+        run.state.print(warning, file=sys.stderr)
     args, size = run.args, run.args.batch_size * run.args.num_samples
     batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.process_index :: run.state.num_processes]
-    failures, accuracy = InfraFailures(args.max_infra_share), _RunningAccuracy(args.num_turns)
+    failures = InfraFailures(args.max_infra_share)
     conditions: dict[str, Any] = args.conditions
-    num_samples = sum(map(len, batches))
-    with tqdm(total=num_samples, unit=" samples", disable=not run.state.is_main_process) as progress:
+    is_main, total = run.state.is_main_process, sum(map(len, batches))
+    with ProgressBar(total, args.num_turns, generator, is_main, args.verbose) as progress:
         for batch in batches:
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]
             append_rows(run.path, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
+            progress.add(batch)
             failures.add(batch)
-            accuracy.add(batch)
-            progress.update(len(batch))
-            progress.set_postfix(accuracy.by_turn())
-
-
-class _RunningAccuracy:
-    """Accuracy of the first and the last turn over the batches played so far, for the progress bar."""
-
-    def __init__(self, num_turns: int) -> None:
-        self._num_scored = 0
-        self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
-
-    def add(self, trajectories: Sequence[Trajectory]) -> None:
-        """Count further trajectories."""
-        scored_trajectories = scored(trajectories)
-        self._num_scored += len(scored_trajectories)
-        for turn in self._num_right:
-            self._num_right[turn] += sum(t.turns[turn].result.all_passed for t in scored_trajectories)
-
-    def by_turn(self) -> dict[str, str]:
-        """Return the accuracies as the progress bar shows them."""
-        return {f"acc@{t + 1}": f"{n / max(1, self._num_scored):.3f}" for t, n in self._num_right.items()}
 
 
 def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:

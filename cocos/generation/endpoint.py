@@ -46,6 +46,7 @@ class EndpointGenerator:
     """
 
     batch_size: int | None = None
+    context_length: int | None = None  # endpoints do not state it
 
     def __init__(
         self,
@@ -77,6 +78,10 @@ class EndpointGenerator:
 
     def quote(self, text: str) -> Completion:
         return Completion(tuple(map(ord, text)), text)
+
+    def show(self, prompt: Sequence[int]) -> str:
+        roles = {USER: "\n[user]\n", ASSISTANT: "\n[assistant]\n"}
+        return "".join(roles.get(i) or chr(i) for i in prompt).removeprefix("\n")
 
     def generate(
         self,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion
@@ -37,7 +37,8 @@ class HuggingFaceGenerator(TokenTranscripts):
         batch_size: Number of prompts per forward pass; None computes all prompts in one.
 
     Raises:
-        ValueError: The model does not accept a cache as an argument.
+        ValueError: The model does not accept a cache as an argument, or `generate` gets a prompt that leaves
+            no room for a completion in the model's learned positions.
 
     """
 
@@ -58,6 +59,12 @@ class HuggingFaceGenerator(TokenTranscripts):
                 f"{base.__name__} takes no past_key_values: models without such a cache are not supported"
             )
         self.is_sharded = is_sharded(self.model)
+        self.context_length = _context_length(model.config, tokenizer)
+        # Beyond a table of learned positions a forward pass fails; on a GPU it ends the process.
+        self.has_learned_positions = any(
+            isinstance(module, torch.nn.Embedding) and ("position" in name or name.endswith("wpe"))
+            for name, module in model.named_modules()
+        )
         self.max_completion_length = max_completion_length
         self.batch_size = batch_size
         self.cache = TranscriptCache(self.model.config)
@@ -68,6 +75,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
+        self._check_positions(max(map(len, prompts), default=0))
         if seeds is None:
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
         # Prompts of similar length share a batch, to reduce padding.
@@ -86,6 +94,15 @@ class HuggingFaceGenerator(TokenTranscripts):
             while self.is_sharded and self._any_rank_is_busy(False):
                 self.model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.model.device))
         return [completions[i] for i in range(len(prompts))]
+
+    def _check_positions(self, longest: int) -> None:
+        """Raise ValueError if a prompt and its completion may exceed a table of learned positions."""
+        limit = self.context_length
+        if self.has_learned_positions and limit and longest + self.max_completion_length > limit:
+            raise ValueError(
+                f"a prompt of {longest} tokens and {self.max_completion_length} new ones exceed the {limit} "
+                "positions of the model; lower --max_completion_length or --num_turns"
+            )
 
     def _generate_batch(
         self, prompts: list[Sequence[int]], temperature: float, seeds: list[int]
@@ -179,6 +196,13 @@ class HuggingFaceGenerator(TokenTranscripts):
         num_busy = torch.tensor(float(is_busy), device=self.model.device)
         dist.all_reduce(num_busy)
         return num_busy.item() > 0
+
+
+def _context_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the number of positions in a model's configuration, or else the tokenizer's limit."""
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    limit = positions or tokenizer.model_max_length
+    return limit if limit < 10**9 else None  # transformers' number for "not known" is 10^30
 
 
 def _computed_ids(prompt: Sequence[int], sampled: Sequence[int]) -> list[int]:

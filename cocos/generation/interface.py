@@ -48,10 +48,13 @@ class Generator(Protocol):
 
     Attributes:
         batch_size: Number of prompts per batch; None if the generator has no preferred number.
+        context_length: Largest number of tokens of a transcript that the model was trained on; None if it is
+            not known.
 
     """
 
     batch_size: int | None
+    context_length: int | None
 
     def start(self, message: str, is_chat: bool) -> list[int]:
         """Return the prompt of turn 1.
@@ -70,6 +73,10 @@ class Generator(Protocol):
 
     def quote(self, text: str) -> Completion:
         """Return a completion with the given text, for an answer that this generator did not sample."""
+        ...
+
+    def show(self, prompt: Sequence[int]) -> str:
+        """Return a transcript as text, with the special tokens that the model sees."""
         ...
 
     def generate(

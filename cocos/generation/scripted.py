@@ -18,6 +18,7 @@ class ScriptedGenerator:
     """
 
     batch_size: int | None = None
+    context_length: int | None = None
 
     def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
         self.script = script
@@ -36,6 +37,9 @@ class ScriptedGenerator:
 
     def quote(self, text: str) -> Completion:
         return Completion(tuple(map(ord, text)), text)
+
+    def show(self, prompt: Sequence[int]) -> str:
+        return "".join(map(chr, prompt))
 
     def generate(
         self,

@@ -25,6 +25,7 @@ class TokenTranscripts:
     """
 
     batch_size: int | None = None
+    context_length: int | None = None
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer
@@ -43,6 +44,9 @@ class TokenTranscripts:
 
     def quote(self, text: str) -> Completion:
         return Completion(tuple(encode(self.tokenizer, text, is_start=False)), text)
+
+    def show(self, prompt: Sequence[int]) -> str:
+        return self.tokenizer.decode(prompt, clean_up_tokenization_spaces=False)
 
     def has_ended(self, sampled: Sequence[int]) -> bool:
         """Return whether the last sampled id ends the completion."""

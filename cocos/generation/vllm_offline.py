@@ -49,6 +49,7 @@ class VLLMGenerator(TokenTranscripts):
         self.sampling_params = vllm.SamplingParams
         self.engine = vllm.LLM(model=name_or_path, dtype=dtype, enable_prefix_caching=True)
         self.max_completion_length = max_completion_length
+        self.context_length = self.engine.llm_engine.model_config.max_model_len
 
     def generate(
         self,

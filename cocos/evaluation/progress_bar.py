@@ -1,0 +1,67 @@
+"""Progress bar of an evaluation with the accuracies so far; --verbose prints the trajectories above it."""
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+
+from tqdm import tqdm
+
+from cocos.evaluation.context_length import exceeded_context
+from cocos.evaluation.trajectory_text import trajectory_text, transcript_text
+from cocos.generation import Generator
+from cocos.metrics import scored
+from cocos.trajectories import Trajectory
+
+
+class ProgressBar:
+    """Progress bar of one rank; ranks other than 0 print nothing.
+
+    Args:
+        total: Number of trajectories to play.
+        num_turns: Turns per trajectory.
+        generator: Knows the model's context, and shows prompts.
+        is_main: True on rank 0.
+        is_verbose: Print the first prompt, and every trajectory.
+
+    """
+
+    def __init__(
+        self, total: int, num_turns: int, generator: Generator, is_main: bool, is_verbose: bool
+    ) -> None:
+        self._generator, self._is_verbose = generator, is_verbose and is_main
+        self._bar = tqdm(total=total, unit=" samples", disable=not is_main)
+        self._num_scored = 0
+        self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
+        self._has_shown_prompt = self._has_exceeded_context = False
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def add(self, trajectories: Sequence[Trajectory]) -> None:
+        """Advance the bar by a batch of played trajectories."""
+        scored_trajectories = scored(trajectories)
+        self._num_scored += len(scored_trajectories)
+        for turn in self._num_right:
+            self._num_right[turn] += sum(t.turns[turn].result.all_passed for t in scored_trajectories)
+        self._bar.update(len(trajectories))
+        shares = {turn: count / max(1, self._num_scored) for turn, count in self._num_right.items()}
+        self._bar.set_postfix({f"acc@{turn + 1}": f"{share:.3f}" for turn, share in shares.items()})
+        self._warn_once(trajectories)
+        if self._is_verbose:
+            self._show(trajectories)
+
+    def _warn_once(self, trajectories: Sequence[Trajectory]) -> None:
+        warning = exceeded_context(trajectories, self._generator.context_length)
+        if warning and not self._has_exceeded_context:
+            self._has_exceeded_context = True
+            tqdm.write(warning, file=sys.stderr)
+
+    def _show(self, trajectories: Sequence[Trajectory]) -> None:
+        texts = [] if self._has_shown_prompt else [transcript_text(trajectories[0], self._generator)]
+        self._has_shown_prompt = True
+        tqdm.write("\n".join([*texts, *map(trajectory_text, trajectories)]), file=sys.stdout)

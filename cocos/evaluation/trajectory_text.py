@@ -1,0 +1,64 @@
+"""Trajectories as text in a terminal of 80 columns, for `test.py --verbose`."""
+
+import textwrap
+
+from cocos.executor import ExecutionResult, Status
+from cocos.generation import Generator
+from cocos.trajectories import Trajectory, Turn
+
+WIDTH = 80
+
+
+def transcript_text(trajectory: Trajectory, generator: Generator) -> str:
+    """Return the prompt of a trajectory's last turn as the model sees it, with all earlier turns."""
+    turns = [turn for turn in trajectory.turns if not turn.is_carried]
+    title = f"problem {trajectory.problem.task_id}: prompt of turn {len(turns)}, with all earlier turns"
+    return f"{_rule(title)}\n{generator.show(turns[-1].prompt_ids)}\n{_rule('end of the prompt')}"
+
+
+def trajectory_text(trajectory: Trajectory) -> str:
+    """Return the outcome, the first error and the program of every turn."""
+    lines = [_rule(f"problem {trajectory.problem.task_id}, sample {trajectory.sample}")]
+    previous: Turn | None = None
+    for number, turn in enumerate(trajectory.turns, start=1):
+        lines.append(f"turn {number}: {outcome_text(turn.result)}{_notes(turn)}")
+        if error := _first_error(turn.result):
+            lines.append(textwrap.shorten(error, WIDTH - 4, placeholder=" ..."))
+        if previous is not None and turn.code == previous.code:
+            lines.append("    (the same program)")
+        else:
+            lines.append(textwrap.indent(turn.code or "(no program)", "    "))
+        previous = turn
+    return "\n".join(lines)
+
+
+def outcome_text(result: ExecutionResult) -> str:
+    """Return how many tests passed, or why there is no verdict."""
+    if result.is_infra_failure:
+        return f"no verdict, {result.infra_error}"
+    return f"{result.num_passed} of {len(result.verdicts)} tests pass"
+
+
+def _first_error(result: ExecutionResult) -> str:
+    for number, verdict in enumerate(result.verdicts, start=1):
+        if verdict.status is Status.FAILED and verdict.expected is not None:
+            return f"test {number}: expected {verdict.expected}, got {verdict.actual}"
+        if not verdict.passed:
+            message = f": {verdict.message}" if verdict.message else ""
+            return f"test {number}: {verdict.error_type or verdict.status.name.lower()}{message}"
+    return ""
+
+
+def _notes(turn: Turn) -> str:
+    notes = {
+        "given": turn.is_given,
+        "repeated after an early stop": turn.is_carried,
+        "resampled": turn.is_resampled,
+        "cut off at --max_completion_length": turn.completion.is_truncated,
+    }
+    present = ", ".join(note for note, applies in notes.items() if applies)
+    return f" ({present})" if present else ""
+
+
+def _rule(title: str) -> str:
+    return f"--- {title} ".ljust(WIDTH, "-")
