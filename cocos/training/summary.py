@@ -51,6 +51,7 @@ def start_lines(
     """Return three lines about a run that begins."""
     factors = (args.world_size, args.per_device_train_batch_size, args.gradient_accumulation_steps)
     batch = f"{' x '.join(map(str, factors))} = {math.prod(factors)}"
+    updates = f"{state.max_steps} update{'s' * (state.max_steps != 1)}"
     start = f"continues after update {state.global_step} ({checkpoint})" if checkpoint else "from the start"
     sample = "trajectories" if card.stage == "CoCoS" else "rows"
     loggers = ", ".join(args.report_to) or "no logger"
@@ -58,7 +59,7 @@ def start_lines(
     return (
         f"{card.stage}: {card.options['model_name_or_path']}, {_parameters_text(model)}; "
         f"{_device_text(args)}, {_precision_text(args, model)}\n"
-        f"{state.max_steps} updates of {batch} {sample} (processes x batch x accumulation), {start}\n"
+        f"{updates} of {batch} {sample} (processes x batch x accumulation), {start}\n"
         f"saves to {args.output_dir}; logs to {loggers}{isolation}"
     )
 
@@ -94,12 +95,14 @@ def _parameters_text(model: nn.Module) -> str:
     # Under ZeRO-3 a parameter is empty until it is gathered; DeepSpeed keeps its size in ds_numel.
     sizes = [(getattr(p, "ds_numel", p.numel()), p.requires_grad) for p in model.parameters()]
     total, trained = sum(size for size, _ in sizes), sum(size for size, is_trained in sizes if is_trained)
-    text = f"{_millions(total)} parameters"
-    return text if trained == total else f"{text}, {_millions(trained)} of them trained (LoRA)"
+    text = f"{_count_text(total)} parameters"
+    return text if trained == total else f"{text}, {_count_text(trained)} of them trained (LoRA)"
 
 
-def _millions(count: int) -> str:
-    return f"{count / 1e9:.2f} B" if count >= 1e9 else f"{count / 1e6:.1f} M"
+def _count_text(count: int) -> str:
+    if count >= 1e9:
+        return f"{count / 1e9:.2f} B"
+    return f"{count / 1e6:.1f} M" if count >= 1e5 else f"{count:,}"
 
 
 def _device_text(args: TrainingArguments) -> str:
