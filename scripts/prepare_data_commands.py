@@ -14,7 +14,8 @@ from prepare_data_options import (
 
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.findings import FINDING_KINDS
-from cocos.dataprep.preparation import PreparationOptions, PreparationReport, read_prepared, run_check
+from cocos.dataprep.preparation import PreparationOptions, PreparationReport, run_check
+from cocos.dataprep.prepared_files import read_prepared
 from cocos.dataprep.raw_files import fetch_raw_file
 from cocos.dataprep.readers import input_files
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source

@@ -7,7 +7,8 @@ from typing import NoReturn
 
 from cocos.dataprep.findings import FINDING_KINDS
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
-from cocos.dataprep.preparation import CHECKS, PreparationOptions, benchmark_files
+from cocos.dataprep.preparation import CHECKS, PreparationOptions
+from cocos.dataprep.prepared_files import benchmark_files
 from cocos.dataprep.sources import PUBLIC_SOURCES
 
 FILE_SOURCES = ("jsonl", "csv", "parquet")
@@ -107,10 +108,10 @@ def public_parser() -> _Parser:
     """Return the parser of the options of `public`."""
     result = _Parser(
         usage="prepare_data.py public --output_dir FOLDER [--input FOLDER]",
-        description=f"Prepare {', '.join(PUBLIC_SOURCES)}, each in a\n"
-        "folder of its name, and keep the raw files in raw/. No program is executed; `check`\n"
-        "does that. Sets that exist are skipped, so that the same command continues after a\n"
-        "failure. Exit with status 1 if a set failed.",
+        description=f"Prepare {', '.join(PUBLIC_SOURCES)},\n"
+        "each in a folder of its name, and keep the raw files in raw/. No program is\n"
+        "executed; `check` does that. Sets that exist are skipped, so that the same\n"
+        "command continues after a failure. Exit with status 1 if a set failed.",
     )
     result.add_argument(
         "--output_dir", type=Path, required=True, metavar="FOLDER", help="folder of the prepared sets"

@@ -3,6 +3,7 @@
     public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz
     data_set.py               a data set from its rows to a finished folder
     preparation.py            convert, check, drop rows, report
+    prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     sources.py                the public sets: converter, standard splits, licence
     raw_files.py              raw files of the public sets, downloaded or copied from a folder
     readers.py                rows of JSON, CSV and Parquet files and of the hub, streamed

@@ -3,7 +3,6 @@
 Every step streams. Memory holds only the ids and what the checks need to remember.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,14 +15,13 @@ from cocos.dataprep.duplicates import find_duplicates
 from cocos.dataprep.findings import Finding
 from cocos.dataprep.hidden_tests import hide_tests
 from cocos.dataprep.output_folder import SplitWriter
-from cocos.dataprep.readers import RawRow, input_files, read_file
+from cocos.dataprep.prepared_files import read_benchmarks, read_prepared, require_new_id
+from cocos.dataprep.readers import RawRow
 from cocos.dataprep.reference_checks import check_references
-from cocos.dataprep.sources import PUBLIC_SOURCES, SPLITS, Source
+from cocos.dataprep.sources import SPLITS, Source
 from cocos.dataprep.splits import ASSIGNED_SPLITS, assign_split
 from cocos.executor import Executor
-from cocos.files.json_lines import Place, read_rows
-from cocos.files.raw_rows import describe_other_file
-from cocos.problems import DataError, Problem, problem_from_row
+from cocos.problems import DataError, Problem
 
 CHECKS = ("references", "overlap")
 
@@ -128,34 +126,13 @@ def run_check(
     """
     with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
         if check == "overlap":
-            yield from find_duplicates(bar, _read_benchmarks(options.against), options.similarity)
+            yield from find_duplicates(bar, read_benchmarks(options.against), options.similarity)
             return
         with Executor(
             options.executor_workers, sandbox=options.sandbox, min_isolation=options.min_isolation
         ) as executor:
             report.isolation = executor.isolation
             yield from check_references(bar, executor, options.num_seeds, options.slow_s)
-
-
-def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
-    """Yield (split, problem) from MBPP-format files, or folders of them.
-
-    The split of a single file is its name up to the first dot.
-
-    Raises:
-        DataError: A row is malformed, or an id occurs twice in a file.
-
-    """
-    for path in paths:
-        for file, split in input_files(path):
-            if other := describe_other_file(file):
-                raise DataError(f"{file}: {other}")
-            seen: set[bytes] = set()
-            stem = file.name.split(".")[0]
-            for place, row in read_rows(file):
-                problem = problem_from_row(row, place)
-                _require_new_id(problem, place, seen)
-                yield split or stem, problem
 
 
 def _convert(
@@ -171,7 +148,7 @@ def _convert(
                 if isinstance(row, DataError):
                     raise row
                 converted = source.convert(row, place)
-                _require_new_id(converted.problem, place, seen)
+                require_new_id(converted.problem, place, seen)
                 split = source.split_of(converted.problem, place) if source.split_of else raw_split
             except DataError as error:
                 if "malformed" not in options.drop:
@@ -205,15 +182,6 @@ def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, fl
         )
 
 
-def _require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:
-    """Add a problem's id to the ids seen so far; raise DataError if it is among them."""
-    # 12 bytes per id, however long it is. A collision is improbable below 10^12 ids.
-    digest = hashlib.blake2b(problem.task_id.encode(), digest_size=12).digest()
-    if digest in seen:
-        raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
-    seen.add(digest)
-
-
 def _read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
     files = [folder / f"{split}.jsonl" for split in SPLITS]
     yield from read_prepared(file for file in files if file.exists())
@@ -235,36 +203,3 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
         if not report.counts[split]:
             path.unlink()
             del report.counts[split]
-
-
-def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return (name of a public set or "", path) of benchmarks, each given as NAME=PATH or as PATH.
-
-    Raises:
-        ValueError: A name is unknown or a path does not exist.
-
-    """
-    benchmarks = []
-    for argument in arguments:
-        name, _, path = ("", "", argument) if Path(argument).exists() else argument.rpartition("=")
-        if name and name not in PUBLIC_SOURCES:
-            raise ValueError(
-                f"--against {argument}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC_SOURCES)}"
-            )
-        if not Path(path).exists():
-            raise ValueError(f"--against {argument}: no such file; give FILE or NAME=FILE")
-        benchmarks.append((name, Path(path)))
-    return benchmarks
-
-
-def _read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
-    """Yield (name, problem) of benchmarks: raw rows of the public set that is named, or MBPP-format rows."""
-    for name, path in benchmark_files(arguments):
-        if not name:
-            yield from ((path.name, problem) for _, problem in read_prepared([path]))
-            continue
-        for file, _ in input_files(path):
-            for place, _, row in read_file(file):
-                if isinstance(row, DataError):
-                    raise row
-                yield name, PUBLIC_SOURCES[name].convert(row, place).problem

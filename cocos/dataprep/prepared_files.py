@@ -1,0 +1,74 @@
+"""Problems of prepared files, and of benchmarks to compare them with."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cocos.dataprep.readers import input_files, read_file
+from cocos.dataprep.sources import PUBLIC_SOURCES
+from cocos.files.json_lines import Place, read_rows
+from cocos.files.raw_rows import describe_other_file
+from cocos.problems import DataError, Problem, problem_from_row
+
+
+def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
+    """Yield (split, problem) from MBPP-format files, or folders of them.
+
+    The split of a single file is its name up to the first dot.
+
+    Raises:
+        DataError: A row is malformed, or an id occurs twice in a file.
+
+    """
+    for path in paths:
+        for file, split in input_files(path):
+            if other := describe_other_file(file):
+                raise DataError(f"{file}: {other}")
+            seen: set[bytes] = set()
+            stem = file.name.split(".")[0]
+            for place, row in read_rows(file):
+                problem = problem_from_row(row, place)
+                require_new_id(problem, place, seen)
+                yield split or stem, problem
+
+
+def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path]]:
+    """Return (name of a public set or "", path) of benchmarks, each given as NAME=PATH or as PATH.
+
+    Raises:
+        ValueError: A name is unknown or a path does not exist.
+
+    """
+    benchmarks = []
+    for argument in arguments:
+        name, _, path = ("", "", argument) if Path(argument).exists() else argument.rpartition("=")
+        if name and name not in PUBLIC_SOURCES:
+            raise ValueError(
+                f"--against {argument}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC_SOURCES)}"
+            )
+        if not Path(path).exists():
+            raise ValueError(f"--against {argument}: no such file; give FILE or NAME=FILE")
+        benchmarks.append((name, Path(path)))
+    return benchmarks
+
+
+def read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
+    """Yield (name, problem) of benchmarks: raw rows of the public set that is named, or MBPP-format rows."""
+    for name, path in benchmark_files(arguments):
+        if not name:
+            yield from ((path.name, problem) for _, problem in read_prepared([path]))
+            continue
+        for file, _ in input_files(path):
+            for place, _, row in read_file(file):
+                if isinstance(row, DataError):
+                    raise row
+                yield name, PUBLIC_SOURCES[name].convert(row, place).problem
+
+
+def require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:
+    """Add a problem's id to the ids seen so far; raise DataError if it is among them."""
+    # 12 bytes per id, however long it is. A collision is improbable below 10^12 ids.
+    digest = hashlib.blake2b(problem.task_id.encode(), digest_size=12).digest()
+    if digest in seen:
+        raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
+    seen.add(digest)
