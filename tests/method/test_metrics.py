@@ -103,7 +103,9 @@ def test_delta_is_always_i2c_minus_c2i_and_the_difference_of_accuracies(rows_B_T
         if estimate.low is None or estimate.high is None:
             assert name.startswith("delta_")
         else:
-            assert -1 <= estimate.low <= estimate.value + 1e-12 and estimate.value - 1e-12 <= estimate.high <= 1
+            assert (
+                -1 <= estimate.low <= estimate.value + 1e-12 and estimate.value - 1e-12 <= estimate.high <= 1
+            )
 
 
 def test_executor_failures_are_left_out_of_every_share_and_counted():
