@@ -376,6 +376,7 @@ def test_continuous_batching_trains(make_trainer):
 @pytest.mark.processes
 def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_trainer, tmp_path, monkeypatch):
     """Real loggers, no network: events are read back with TensorBoard's reader, wandb's from its own file."""
+    import wandb
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for name, value in {
@@ -389,6 +390,7 @@ def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_train
         max_steps=1, report_to=["tensorboard", "wandb"], log_completions=True, num_completions_to_print=1
     )
     trainer.train()
+    wandb.finish()  # it writes its file in the background
     trainer.end()
     board = EventAccumulator(str(next((tmp_path / "board").rglob("events.*")).parent)).Reload()
     [logged] = [log for log in trainer.state.log_history if "reward_t2" in log]
