@@ -9,6 +9,7 @@ inputs, prints the plan of the run and its estimated memory and time, and exits.
 
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import check_options, parse_options
+from cocos.config.training_data import load_training_data
 from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
 from cocos.training.library_messages import silence_library_messages
@@ -21,15 +22,18 @@ def main() -> None:
     if is_main_process():
         check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
 
+    data = load_training_data(options)
+
     silence_library_messages()
-    # These imports take seconds; --help and errors in options do not wait for them.
+    # These imports take seconds; --help and errors in options and data do not wait for them.
     from trl import get_peft_config, get_quantization_config
 
     from cocos.config.shared_options import open_executor
-    from cocos.config.training_inputs import load_training_inputs
     from cocos.config.trl_configs import CoCoSConfig
     from cocos.dataprep.public_sets import problems_file
     from cocos.files.run_record import checksums, run_record
+    from cocos.generation.checkpoint_files import check_checkpoint
+    from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
     from cocos.training.adapter_options import warn_about_unused_adapter_options
     from cocos.training.checkpoints import find_checkpoint
@@ -42,33 +46,35 @@ def main() -> None:
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_adapter_options(args)
+    check_checkpoint(args.model_name_or_path, args.model_revision, needs_weights=not args.dry_run)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
-    inputs = load_training_inputs(args)
+    tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
     if args.dry_run:
-        if args.process_index == 0:
-            print(dry_run(args, inputs))
+        if is_main_process():
+            print(dry_run(args, data, tokenizer))
         return
     connect_deepspeed(args.deepspeed, args.use_cpu)
     with open_executor(args, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
             model=args.model_name_or_path,
             args=args,
-            problems=inputs.problems,
-            dev_problems=inputs.dev_problems,
+            problems=data.problems,
+            dev_problems=data.dev_problems,
             executor=executor,
-            protocol=inputs.protocol,
-            tokenizer=inputs.tokenizer,
+            protocol=data.protocol,
+            tokenizer=tokenizer,
             peft_config=get_peft_config(args),
             quantization_config=get_quantization_config(args),
         )
-        data = checksums((args.train_data, args.dev_data, args.few_shot_data, args.prompt_file), problems_file)
+        files = (args.train_data, args.dev_data, args.few_shot_data, args.prompt_file)
+        sha256 = checksums(files, problems_file)
         card = ModelCard(
             stage="CoCoS",
-            record=run_record(args, data_sha256=data, isolation=executor.isolation, feedback="none"),
-            num_rows={args.train_data: len(inputs.problems), args.dev_data: len(inputs.dev_problems)},
-            first_message=inputs.protocol.first_turn(inputs.problems[0]),
-            later_message=inputs.protocol.later_turn(),
-            is_chat=inputs.protocol.is_chat,
+            record=run_record(args, data_sha256=sha256, isolation=executor.isolation, feedback="none"),
+            num_rows={args.train_data: len(data.problems), args.dev_data: len(data.dev_problems)},
+            first_message=data.protocol.first_turn(data.problems[0]),
+            later_message=data.protocol.later_turn(),
+            is_chat=data.protocol.is_chat,
         )
         run_training(trainer, card, checkpoint)
 

@@ -7,7 +7,6 @@ from transformers import PreTrainedTokenizerBase
 
 from boost.boost_rows import TokenizedRow, load_tokenized
 from cocos.config.trl_configs import BoostConfig
-from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.tokenizer import encode, load_tokenizer
 from cocos.prompts import BEGIN
 
@@ -27,7 +26,6 @@ def load_boost_inputs(args: BoostConfig) -> BoostInputs:
         ValueError: A data file or the model's files cannot be read, or a row is longer than --max_length.
 
     """
-    check_checkpoint(args.model_name_or_path, args.model_revision)
     tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
     rows, eval_rows = (
         load_tokenized(path, partial(encode, tokenizer), args.max_length) if path else []

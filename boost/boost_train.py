@@ -32,6 +32,7 @@ def main() -> None:
     from boost.boost_trainer import BoostTrainer
     from cocos.config.trl_configs import BoostConfig
     from cocos.files.run_record import checksums, run_record
+    from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.prompts import protocol
     from cocos.training.adapter_options import warn_about_unused_adapter_options
     from cocos.training.checkpoints import find_checkpoint
@@ -43,10 +44,11 @@ def main() -> None:
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_adapter_options(args)
+    check_checkpoint(args.model_name_or_path, args.model_revision, needs_weights=not args.dry_run)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     inputs = load_boost_inputs(args)
     if args.dry_run:
-        if args.process_index == 0:
+        if is_main_process():
             print(boost_dry_run(args, inputs))
         return
     connect_deepspeed(args.deepspeed, args.use_cpu)

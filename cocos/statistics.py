@@ -19,7 +19,7 @@ from typing import NamedTuple
 Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 Outcomes = Mapping[str, Sequence[bool]]  # task_id -> right or wrong, one value per sample
 NUM_RESAMPLES = 10_000
-# With 3 to 8, Wald's and the bootstrap interval cover only 50 to 90 % of true differences, not 95 %.
+# With 3 to 8, Wald's and the bootstrap interval cover far fewer than 95 % of true differences.
 MIN_PROBLEMS = 10
 NO_SPREAD = 1e-9  # rounding errors are smaller, and the spread of any outcomes that differ is larger
 

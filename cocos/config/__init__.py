@@ -7,8 +7,9 @@
     boost_data_config.py scripts/make_boost_data.py
     shared_options.py    prompts and executor
     training_options.py  what both training stages share
+    training_data.py     the problems and the prompt protocol that they name
     command_line.py      flags and a YAML file -> a dataclass
 
 Defaults are the paper's. The flags of the released CoCoS commands are aliases of the names used here. Only
-`trl_configs.py` and `training_inputs.py` import torch, so that --help and errors in options are fast.
+`trl_configs.py` imports torch, so that --help and errors in options and data are fast.
 """

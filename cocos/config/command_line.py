@@ -118,7 +118,9 @@ class OptionParser(TrlParser, Generic[Options]):
 
     """
 
-    def __init__(self, config_type: type[Options], description: str | None, other_names: Iterable[str] = ()):
+    def __init__(
+        self, config_type: type[Options], description: str | None = None, other_names: Iterable[str] = ()
+    ):
         self._other_flags = {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")}
         self._typed: set[str] = set()  # flags on the command line and keys in the config file, as flags
         super().__init__(

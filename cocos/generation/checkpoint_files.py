@@ -29,7 +29,7 @@ TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokeni
 GGUF_REMEDY = "give the original checkpoint, or serve the GGUF file with Ollama and use --generator api"
 
 
-def check_checkpoint(name_or_path: str, revision: str | None = None) -> None:
+def check_checkpoint(name_or_path: str, revision: str | None = None, needs_weights: bool = True) -> None:
     """Check that a checkpoint exists and that its files are complete, without loading it.
 
     The hub is asked only for a name that can be a hub id, is neither a folder here nor in the local cache,
@@ -38,6 +38,7 @@ def check_checkpoint(name_or_path: str, revision: str | None = None) -> None:
     Args:
         name_or_path: A folder, or a hub id. A PEFT adapter is checked together with its base model.
         revision: Branch, tag or commit on the hub; None: the default branch.
+        needs_weights: Whether the weights of a folder are checked, too. A dry run does not need them.
 
     Raises:
         ValueError: It does not exist or cannot be read, or a file of it is missing or damaged.
@@ -45,7 +46,7 @@ def check_checkpoint(name_or_path: str, revision: str | None = None) -> None:
     """
     path = Path(name_or_path)
     if path.is_dir():
-        _check_folder(path)
+        _check_folder(path, needs_weights)
     elif path.is_file():
         remedy = GGUF_REMEDY if path.suffix == ".gguf" else "give the folder that contains it"
         raise ValueError(f"--model_name_or_path {path}: a file, not a checkpoint folder; {remedy}")
@@ -53,14 +54,15 @@ def check_checkpoint(name_or_path: str, revision: str | None = None) -> None:
         _check_hub_id(name_or_path, revision)
 
 
-def _check_folder(folder: Path) -> None:
+def _check_folder(folder: Path, needs_weights: bool) -> None:
     if (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file():
         _check_adapter(folder)
     elif not (folder / CONFIG).is_file():
         raise ValueError(f"{folder}: the folder has no {CONFIG}; {_hint(folder)}")
     else:
         _read_json(folder / CONFIG)
-        check_weights(folder)
+        if needs_weights:
+            check_weights(folder)
     if not any(found for pattern in TOKENIZER_FILES for found in folder.glob(pattern)):
         raise ValueError(
             f"{folder}: the folder has no tokenizer (tokenizer.json); copy the tokenizer files of the model "

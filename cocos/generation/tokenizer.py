@@ -123,7 +123,7 @@ def load_tokenizer(
             end-of-sequence token.
 
     """
-    check_checkpoint(name_or_path, revision)
+    check_checkpoint(name_or_path, revision, needs_weights=False)
     tokenizer = AutoTokenizer.from_pretrained(
         name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
     )

@@ -9,11 +9,11 @@ through the turn loop of training. Its reference is the answer of every turn, an
 import math
 from collections.abc import Sequence
 
-from transformers import AutoConfig
+from transformers import AutoConfig, PreTrainedTokenizerBase
 from trl import get_peft_config
 
 from cocos.config.shared_options import open_executor
-from cocos.config.training_inputs import TrainingInputs
+from cocos.config.training_data import TrainingData
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.planning.estimate_text import memory_text, model_text, warnings_text
 from cocos.planning.run_warnings import run_warnings
@@ -36,7 +36,7 @@ from cocos.trajectories import Trajectory, begin
 PLACEHOLDER = "def solution(*args):\n    return None"  # the answer to a problem that has no reference
 
 
-def dry_run(args: CoCoSConfig, inputs: TrainingInputs) -> str:
+def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> str:
     """Check a run without loading weights, and return the report.
 
     Raises:
@@ -44,7 +44,7 @@ def dry_run(args: CoCoSConfig, inputs: TrainingInputs) -> str:
         ExecutorError: The executor's self-test fails.
 
     """
-    problems, dev_problems, protocol, tokenizer = inputs
+    problems, dev_problems, protocol = data
     config = AutoConfig.from_pretrained(
         args.model_name_or_path, revision=args.model_revision, trust_remote_code=args.trust_remote_code
     )

@@ -12,8 +12,9 @@ import pytest
 from boost.boost_dry_run import boost_dry_run
 from boost.boost_inputs import load_boost_inputs
 from cocos.config.command_line import parse_options
-from cocos.config.training_inputs import load_training_inputs
+from cocos.config.training_data import load_training_data
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import dry_run
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
 from cocos.planning.shapes_from_options import run_layout
@@ -45,7 +46,7 @@ def report(model, data, *flags) -> str:
     """Return the report of a dry run with these flags, made in this process."""
     needed = ["--model_name_or_path", str(model), "--train_data", str(data), "--output_dir", "nowhere"]
     args = parse_options(CoCoSConfig, "", [*needed, *FEW, "--report_to", "none", *flags])
-    return dry_run(args, load_training_inputs(args))
+    return dry_run(args, load_training_data(args), load_tokenizer(args.model_name_or_path))
 
 
 def warnings_of(text: str) -> list[str]:
@@ -137,7 +138,7 @@ def test_the_boost_report_shows_the_first_row_of_each_turn_and_its_trained_part(
 
 
 def test_a_missing_model_or_data_file_is_an_error(bare_base, problems_file):
-    with pytest.raises(ValueError, match=r"\./nowhere: no such checkpoint directory"):
+    with pytest.raises(ValueError, match=r"\./nowhere: no such folder"):
         report("./nowhere", problems_file, "--global_batch_size", "16")
     with pytest.raises(ValueError, match=r"nowhere\.jsonl: no such file"):
         report(bare_base, "nowhere.jsonl", "--global_batch_size", "16")
