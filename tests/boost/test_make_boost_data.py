@@ -1,6 +1,7 @@
 """scripts/make_boost_data.py as a command: interrupted and continued, and with contradictory options."""
 
 import json
+import shutil
 
 import pytest
 
@@ -31,6 +32,20 @@ def test_a_continued_run_writes_what_an_uninterrupted_run_writes(problems_file, 
     (tmp_path / "rows.json").unlink()
     succeed(*make(problems_file, tmp_path / "rows.json", *words))
     assert (tmp_path / "rows.json").read_bytes() == whole and log.read_bytes() == attempts
+
+
+@pytest.mark.processes
+def test_a_start_that_fails_leaves_nothing_and_a_file_of_the_users_own_is_not_overwritten(
+    problems_file, tmp_path
+):
+    damaged = shutil.copytree(TOY / "base", tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes(b"cut off")
+    rows = tmp_path / "new" / "rows.jsonl"
+    assert "the file is damaged" in complaint(*make(problems_file, rows, "--model_name_or_path", damaged))
+    assert not rows.parent.exists()
+    (tmp_path / "mine").write_text("mine")
+    assert "mine exists; remove it or choose" in complaint(*make(problems_file, tmp_path / "mine"))
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.processes

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocos.problems import Problem, load_problems
-from cocos.prompts import answer, extract_code, protocol
+from cocos.prompts import answer, extract_code, own_protocol, protocol
 from tests.support.paths import dataset
 
 CODE = "def double(x):\n    return 2 * x"
@@ -40,6 +40,30 @@ def test_where_no_test_is_shown_none_is_promised(problem):
     assert protocol("cocos").first_turn(hidden) == (
         "You are an expert Python programmer, and here is your task: Write a function to double a number.\n\n[BEGIN]\n"
     )
+
+
+def test_own_wording_is_used_character_by_character(problem):
+    own = own_protocol("mine", "A {text} {{x}}\n{tests}", "{feedback}Again.", is_chat=True)
+    tests = "\n".join(problem.test_list)
+    assert own.first_turn(problem) == f"A {problem.text} {{x}}\n{tests}"
+    assert own.later_turn() == "Again." and own.later_turn(feedback="No.") == "No.\n\nAgain."
+    plain = own_protocol("mine", "{text}", "Again.", is_chat=False)  # feedback without a place comes first
+    assert plain.later_turn(is_closed=False, feedback="No.") == "\n[DONE]\n\nNo.\n\nAgain."
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "message"),
+    [
+        ("{task}", "x", r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{tests\}"),
+        ("{text}", "{text}", r"later_turn: unknown placeholder \{text\}; the known ones are \{feedback\}"),
+        ("{text:>9}", "x", "unknown placeholder"),
+        ("{text} {", "x", "write a brace of the text twice"),
+        ("Do it.", "x", r"\{text\} is missing, so the model would not see the task"),
+    ],
+)
+def test_own_wording_with_an_unknown_or_missing_placeholder_is_refused(first, later, message):
+    with pytest.raises(ValueError, match=message):
+        own_protocol("mine", first, later, is_chat=True)
 
 
 def test_a_later_turn_is_golden():

@@ -1,0 +1,193 @@
+"""Faults at the start and in the middle of test.py: one line, its exit status, and what is left on the disk."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cocos.files.json_lines import read_rows
+from tests.support.commands import ENVIRONMENT, complaint, free_port, succeed
+from tests.support.endpoint_server import serve, status, text
+from tests.support.evaluation import rows
+from tests.support.paths import ROOT, TOY
+
+pytestmark = pytest.mark.processes
+BASE = TOY / "base"
+
+
+def words(folder, *options, model=BASE):
+    return (
+        *(sys.executable, "test.py", "--test_data", TOY / "test.jsonl", "--output_dir", folder),
+        *("--model_name_or_path", model, "--max_completion_length", 48, "--executor_workers", 1, *options),
+    )
+
+
+def test_a_start_that_fails_leaves_nothing_and_the_next_one_works(tmp_path):
+    damaged, folder = shutil.copytree(BASE, tmp_path / "damaged"), tmp_path / "out"
+    with open(damaged / "model.safetensors", "r+b") as file:
+        file.truncate(100_000)
+    limit = ("--limit", 1)
+    line = complaint(*words(folder, *limit, model=damaged))
+    assert "damaged/model.safetensors: the file is damaged (100000 of" in line and not folder.exists()
+    api = (*limit, "--generator", "api", "--max_retries", 0)
+    url = f"http://127.0.0.1:{free_port()}/v1"
+    line = complaint(*words(folder, *api, "--base_url", url, model="m"))
+    assert f"nothing answers at the endpoint {url} " in line and "Connection refused" in line
+    assert not folder.exists()
+    assert "no key in NO_KEY" in complaint(*words(folder, *api, "--api_key_env", "NO_KEY", model="m"))
+    with serve() as endpoint:
+        endpoint.behaviours = [status(404, message="no such model")]
+        line = complaint(
+            *words(folder, *api, "--base_url", endpoint.base_url, "--protocol", "chat", model="m")
+        )
+        assert "does not know 'm'; check --model_name_or_path" in line and not folder.exists()
+        folder.mkdir()  # a folder of the user's own stays
+        complaint(*words(folder, *limit, model=damaged))
+        assert list(folder.iterdir()) == []
+        endpoint.behaviours = [text("x = 1")]
+        done = succeed(*words(folder, *api, "--base_url", endpoint.base_url, model="m"))
+    assert f"m at {endpoint.base_url}, no API keys" in done.stdout
+    assert "1 problems, 2 turns, protocol cocos; executor isolation: " in done.stdout
+    assert done.stdout.endswith(f"open {folder}/report.html in a browser\n")
+
+
+def interrupt(arguments, mark, times=1):
+    """Send Ctrl-C to the process group of a command once it has printed `mark`; return status and output."""
+    process = subprocess.Popen(
+        [str(word) for word in arguments],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    output = b""
+    while part := os.read(process.stdout.fileno(), 4096):
+        output += part
+        if mark is not None and mark in output:
+            mark = None
+            for _ in range(times):
+                os.killpg(process.pid, signal.SIGINT)
+    return process.wait(), output.decode()
+
+
+@pytest.mark.parametrize(
+    ("mark", "saved", "times"),
+    [
+        (b"executor isolation", "no trajectory was finished; start again", 2),
+        (b" 8/", "trajectories are saved in", 1),
+    ],
+)
+def test_ctrl_c_is_one_line_and_resuming_gives_the_rows_of_an_uninterrupted_run(tmp_path, mark, saved, times):
+    options = ("--limit", 24, "--batch_size", 4)
+    exit_status, output = interrupt(words(tmp_path / "out", *options), mark, times)
+    assert exit_status == 130 and "Traceback" not in output
+    assert output.splitlines()[-1].startswith("interrupted: ") and saved in output.splitlines()[-1]
+    succeed(*words(tmp_path / "out", *options, "--resume"))
+    succeed(*words(tmp_path / "whole", *options))
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return a folder on a file system of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+    if mount.returncode:
+        pytest.skip("a small file system needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_one_line_and_resuming_plays_the_rest(tmp_path, small_disk):
+    options = ("--limit", 24, "--batch_size", 4)
+    (small_disk / "other").write_bytes(b"x" * 40_000)
+    line = complaint(*words(small_disk / "out", *options))
+    assert "out/samples.jsonl: cannot be written (No space left on device); make space, then continue" in line
+    num_saved = (small_disk / "out" / "samples.jsonl").read_bytes().count(b"\n")
+    shutil.move(small_disk / "out", tmp_path / "out")  # a disk with space
+    resumed = succeed(*words(tmp_path / "out", *options, "--resume"))
+    assert f"resumed: {num_saved} of 24 trajectories are saved" in resumed.stdout
+    succeed(*words(tmp_path / "whole", *options))
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+
+
+def test_a_transcript_that_may_exceed_the_context_is_announced_and_then_named_once(tmp_path):
+    small = shutil.copytree(BASE, tmp_path / "small")
+    config = json.loads((small / "config.json").read_text())
+    (small / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 80}))
+    done = succeed(*words(tmp_path / "out", "--limit", 4, "--batch_size", 2, model=small))
+    assert done.stderr.count("more than the model's context of 80; lower --max_completion_length") == 1
+    assert done.stderr.count("more than the model's context of 80; such completions are unreliable") == 1
+
+
+def test_verbose_shows_the_first_prompt_and_every_trajectory_within_80_columns(tmp_path):
+    done = succeed(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--verbose"))
+    text = done.stdout
+    assert text.count("prompt of turn 2, with all earlier turns") == 1 and "[CORRECT]\n" in text
+    shown = text.partition("--- end of the prompt")[2].partition("Self-correction")[0].splitlines()[1:]
+    assert [line.split(",")[0] for line in shown if line.startswith("--- ")] == [
+        f"--- problem {row['task_id']}" for _, row in read_rows(tmp_path / "out" / "samples.jsonl")
+    ]
+    assert sum("of 3 tests pass" in line for line in shown) == 4 and max(map(len, shown)) <= 80
+
+
+def test_own_wording_is_what_the_model_sees_and_a_change_is_noticed(tmp_path):
+    wording, folder = tmp_path / "words.yaml", tmp_path / "out"
+    wording.write_text("first_turn: 'Do {text}'\nlater_turn: Again.\nis_chat: false\n")
+    options = ("--prompt_file", wording, "--limit", 1)
+    done = succeed(*words(folder, *options, "--verbose"))
+    assert "protocol words.yaml (" in done.stdout and "\nDo Write a function" in done.stdout
+    record = json.loads((folder / "run.json").read_text())
+    assert str(wording) in record["data_sha256"] and record["protocol"].startswith("words.yaml (")
+    wording.write_text("first_turn: 'Do {text}!'\nlater_turn: Again.\nis_chat: false\n")
+    assert "was made with another configuration" in complaint(*words(folder, *options, "--resume"))
+    refused = complaint(*words(folder, *options, "--protocol", "chat"))
+    assert "--prompt_file replaces --protocol" in refused
+    wording.write_text("first_turn: 'Do {text}'\nlater_turn: 'Again {tests}.'\n")
+    assert "unknown placeholder {tests}; the known ones are {feedback}" in complaint(*words(folder, *options))
+
+
+def blocks(language=""):
+    """Return the code blocks of the page on generators."""
+    page = (ROOT / "docs/generation.md").read_text()
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return [block for name, block in found if name == language]
+
+
+def test_the_commands_for_endpoints_and_the_prompt_file_of_the_page_work(tmp_path):
+    wording = tmp_path / "wording.yaml"
+    wording.write_text(blocks("yaml")[0])
+    lines = next(block for block in blocks() if "groq" in block).replace("\\\n", " ").splitlines()
+    assert len(lines) == 3
+    with serve() as endpoint:
+        endpoint.behaviours = [text("```python\nx = 1\n```")]
+        for number, line in enumerate(lines):
+            options = dict(re.findall(r"--(\w+) (\S+)", line)) | {
+                "base_url": endpoint.base_url,
+                "test_data": TOY / "test.jsonl",
+                "output_dir": tmp_path / str(number),
+                "limit": 1,
+            }
+            if number == 0:
+                del options["protocol"]
+                options["prompt_file"] = wording
+            succeed(sys.executable, "test.py", *(w for k, v in options.items() for w in (f"--{k}", v)))
+    first, later = (
+        endpoint.bodies[0]["messages"][0]["content"],
+        endpoint.bodies[1]["messages"][-1]["content"],
+    )
+    assert first.startswith("Solve this task in Python: Write a function") and "assert " in first
+    assert later.startswith("Read your program again.")
+
+
+def test_an_output_folder_that_is_a_file_is_refused(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    assert f"--output_dir {path} is a file; give a folder" in complaint(*words(path, "--limit", 1))
