@@ -12,8 +12,8 @@ from cocos.config.command_line import check_options, parse_options
 from cocos.config.training_data import load_training_data
 from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
-from cocos.training.library_messages import silence_library_messages
-from cocos.training.output_folder import check_output_folder
+from cocos.training.console.library_messages import silence_library_messages
+from cocos.training.start_checks import check_output_folder
 
 
 def main() -> None:
@@ -35,17 +35,16 @@ def main() -> None:
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
-    from cocos.training.adapter_options import warn_about_unused_adapter_options
-    from cocos.training.checkpoints import find_checkpoint
-    from cocos.training.loggers import check_loggers
-    from cocos.training.model_card import ModelCard
+    from cocos.training.artifacts.checkpoints import find_checkpoint
+    from cocos.training.artifacts.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
+    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)
     if is_main_process():
         check_loggers(args.report_to)
-        warn_about_unused_adapter_options(args)
+        warn_about_unused_lora_options(args)
     check_checkpoint(args.model_name_or_path, args.model_revision, needs_weights=not args.dry_run)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)

@@ -17,7 +17,7 @@ What the method calls:
 
 What uses the method:
 
-    training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), callbacks, checkpoints, logged metrics
+    training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
     evaluation/       a run of test.py: samples.jsonl and its schema, resuming, given answers
     report/           tables, charts, report.html, comparison of runs
     planning/         estimated memory and time of a run, and warnings before it starts
@@ -27,7 +27,7 @@ What uses the method:
 What all of them share:
 
     entry_point.py    print user errors as one line, and exit with a status
-    distributed.py    the number of ranks, a rank's share of problems and processors, sharded weights
+    distributed.py    the number of ranks, and a rank's share of problems and processors
     files/            JSON lines, durable writes, run.json, Markdown tables
     python_parser.py  thread-safe parsing of Python source
 

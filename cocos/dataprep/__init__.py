@@ -16,9 +16,10 @@
         source_edits.py       edits of program text at the positions of its syntax tree
     splits.py                 assignment to train, validation and test
     hidden_tests.py           tests that are scored but not shown
-    findings.py               the kinds of findings about a row
-    reference_checks.py       references that fail, are flaky or slow; tests that a constant passes
-    duplicates.py             exact and near duplicates within the set and with benchmarks
+    checks/                   what `--checks` finds
+        findings.py           the kinds of findings about a row
+        reference_checks.py   references that fail, are flaky or slow; tests that a constant passes
+        duplicates.py         exact and near duplicates within the set and with benchmarks
     output_folder.py          the output folder: complete or absent
     dataset_card.py           manifest.json and dataset_card.md
 

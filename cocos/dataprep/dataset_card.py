@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from cocos.dataprep.findings import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport
 from cocos.dataprep.sources import Source
 from cocos.files.durable import save_json

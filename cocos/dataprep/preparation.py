@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cocos.dataprep.duplicates import find_duplicates
-from cocos.dataprep.findings import Finding
+from cocos.dataprep.checks.duplicates import find_duplicates
+from cocos.dataprep.checks.findings import Finding
+from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.hidden_tests import hide_tests
 from cocos.dataprep.output_folder import SplitWriter
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared, require_new_id
 from cocos.dataprep.readers import RawRow
-from cocos.dataprep.reference_checks import check_references
 from cocos.dataprep.sources import SPLITS, Source
 from cocos.dataprep.splits import ASSIGNED_SPLITS, assign_split
 from cocos.executor import Executor

@@ -6,7 +6,7 @@ it is streamed. Problems with the same text, or of the same group, are in the sa
 
 import hashlib
 
-from cocos.dataprep.duplicates import normalize_text
+from cocos.dataprep.checks.duplicates import normalize_text
 from cocos.dataprep.formats.conversion import Converted
 
 ASSIGNED_SPLITS = ("train", "validation", "test")

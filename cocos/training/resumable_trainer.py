@@ -11,13 +11,13 @@ from transformers import Trainer
 from transformers.utils.logging import disable_progress_bar
 
 from cocos.files.durable import save_json
+from cocos.training.artifacts.checkpoints import checkpoint_fault
+from cocos.training.artifacts.model_card import ModelCard, saved_step
+from cocos.training.artifacts.saved_files import follow_umask, full_disk_named, save_generation_config
 from cocos.training.callbacks import FirstUpdates
-from cocos.training.checkpoints import checkpoint_fault
-from cocos.training.model_card import ModelCard, saved_step
-from cocos.training.progress import show_lines
-from cocos.training.saved_files import follow_umask, full_disk_named, save_generation_config
+from cocos.training.console.progress import show_lines
+from cocos.training.console.summary import StartLines, end_lines
 from cocos.training.signals import StopOnSignal
-from cocos.training.summary import StartLines, end_lines
 
 
 class ResumableTrainer(Trainer):

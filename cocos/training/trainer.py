@@ -43,9 +43,9 @@ from cocos.rewards import (
     zero_spread,
 )
 from cocos.rollout import rollout
+from cocos.training.artifacts.checkpoints import EpochSampler
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
-from cocos.training.checkpoints import EpochSampler
-from cocos.training.examples import example_text
+from cocos.training.console.progress import example_text
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,

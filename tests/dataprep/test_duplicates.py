@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.dataprep.duplicates import find_duplicates, normalize_code
+from cocos.dataprep.checks.duplicates import find_duplicates, normalize_code
 from cocos.problems import Problem
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.dataprep.reference_checks import check_references, constant_programs
+from cocos.dataprep.checks.reference_checks import check_references, constant_programs
 from cocos.executor import Executor
 from cocos.problems import Problem, save_problems
 from tests.support.paths import ROOT

@@ -190,10 +190,10 @@ def test_a_damaged_model_is_one_line_before_anything_is_made(rows, tmp_path):
 def test_lora_options_without_use_peft_warn(caplog):
     from trl import ModelConfig
 
-    from cocos.training.adapter_options import warn_about_unused_adapter_options
+    from cocos.training.start_checks import warn_about_unused_lora_options
 
-    warn_about_unused_adapter_options(ModelConfig(lora_r=8, use_peft=True))
-    warn_about_unused_adapter_options(ModelConfig())
+    warn_about_unused_lora_options(ModelConfig(lora_r=8, use_peft=True))
+    warn_about_unused_lora_options(ModelConfig())
     assert not caplog.messages
-    warn_about_unused_adapter_options(ModelConfig(lora_r=8, lora_target_modules=["q_proj"]))
+    warn_about_unused_lora_options(ModelConfig(lora_r=8, lora_target_modules=["q_proj"]))
     assert "--lora_r, --lora_target_modules: no effect without --use_peft" in caplog.text

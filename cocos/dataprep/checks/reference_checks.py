@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import islice
 
-from cocos.dataprep.findings import Finding
+from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem

@@ -6,6 +6,7 @@ Does not know what is trained; the model card has the facts of the run.
 import math
 import os
 import shlex
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from cocos.training.model_card import ModelCard, evaluation_at, saved_step
+from cocos.training.artifacts.model_card import ModelCard, evaluation_at, saved_step
 
 
 class StartLines(TrainerCallback):
@@ -48,7 +49,7 @@ def start_lines(
     model: nn.Module,
     checkpoint: str | None,
 ) -> str:
-    """Return three lines about a run that begins."""
+    """Return three lines about a run that begins, and the first prompt."""
     factors = (args.world_size, args.per_device_train_batch_size, args.gradient_accumulation_steps)
     batch = f"{' x '.join(map(str, factors))} = {math.prod(factors)}"
     updates = f"{state.max_steps} update{'s' * (state.max_steps != 1)}"
@@ -60,7 +61,8 @@ def start_lines(
         f"{card.stage}: {card.options['model_name_or_path']}, {_parameters_text(model)}; "
         f"{_device_text(args)}, {_precision_text(args, model)}\n"
         f"{updates} of {batch} {sample} (processes x batch x accumulation), {start}\n"
-        f"saves to {args.output_dir}; logs to {loggers}{isolation}"
+        f"saves to {args.output_dir}; logs to {loggers}{isolation}\n"
+        f"first prompt:\n{textwrap.indent(card.first_message.strip(), '  | ')}"
     )
 
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from cocos.dataprep.findings import Finding
+from cocos.dataprep.checks.findings import Finding
 from cocos.problems import Problem
 from cocos.python_parser import parse
 

@@ -1,0 +1,1 @@
+"""What a run writes: checkpoints, weights that plain transformers can load, and a model card."""
