@@ -187,7 +187,13 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
         for batch in batches:
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
-            batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
+            try:
+                batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
+            except torch.OutOfMemoryError:
+                raise ValueError(
+                    f"the GPU's memory is full; lower --batch_size {args.batch_size} or "
+                    "--max_completion_length, then continue with --resume --accept_changes"
+                ) from None
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]
             append_rows(run.path, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
             progress.add(batch)

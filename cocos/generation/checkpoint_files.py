@@ -25,7 +25,7 @@ from cocos.generation.safetensors_files import check_weight_file, check_weights
 HUB_TIMEOUT_S = 5.0
 CONFIG, ADAPTER_CONFIG, ADAPTER_WEIGHTS = "config.json", "adapter_config.json", "adapter_model.safetensors"
 # One of these holds a tokenizer's vocabulary. Without any, transformers fails with a page about conversion.
-TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokenizer_config.json")
+TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokenization_*.py")
 GGUF_REMEDY = "give the original checkpoint, or serve the GGUF file with Ollama and use --generator api"
 
 

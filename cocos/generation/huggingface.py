@@ -261,17 +261,25 @@ def load_model(
         attn_implementation: Attention implementation of transformers; None is the model's default.
 
     Raises:
-        ValueError: The checkpoint does not exist or is damaged.
+        ValueError: The checkpoint does not exist or is damaged, or its weights do not fit its
+            configuration or the GPU.
 
     """
     check_checkpoint(name_or_path)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto":
         dtype = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float32"
-    model = AutoModelForCausalLM.from_pretrained(
-        name_or_path, dtype=getattr(torch, dtype), attn_implementation=attn_implementation
-    )
-    return model.to(device).eval()
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            name_or_path, dtype=getattr(torch, dtype), attn_implementation=attn_implementation
+        )
+        return model.to(device).eval()
+    except torch.OutOfMemoryError:
+        raise ValueError(f"{name_or_path}: the weights do not fit into the GPU's memory") from None
+    except RuntimeError as error:
+        if "ignore_mismatched_sizes" not in str(error):
+            raise
+        raise ValueError(f"{name_or_path}: the shapes above do not fit its config.json") from None
 
 
 def model_line(name_or_path: str, model: PreTrainedModel) -> str:

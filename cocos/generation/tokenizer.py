@@ -124,9 +124,12 @@ def load_tokenizer(
 
     """
     check_checkpoint(name_or_path, revision, needs_weights=False)
-    tokenizer = AutoTokenizer.from_pretrained(
-        name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
-    )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
+        )
+    except ValueError as error:  # a message about JSON or conversion names no checkpoint
+        raise ValueError(f"{name_or_path}: the tokenizer cannot be loaded ({error})") from None
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise ValueError(

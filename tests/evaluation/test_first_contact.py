@@ -9,11 +9,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from cocos.files.json_lines import read_rows
+from cocos.problems import save_problems
 from tests.support.commands import ENVIRONMENT, complaint, free_port, succeed
 from tests.support.endpoint_server import serve, status, text
-from tests.support.evaluation import rows
+from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.paths import ROOT, TOY
 
 pytestmark = pytest.mark.processes
@@ -185,6 +187,18 @@ def test_the_commands_for_endpoints_and_the_prompt_file_of_the_page_work(tmp_pat
     )
     assert first.startswith("Solve this task in Python: Write a function") and "assert " in first
     assert later.startswith("Read your program again.")
+
+
+def test_a_full_gpu_is_an_error_with_the_options_to_lower(tmp_path):
+    class Full(Drawing):
+        def generate(self, prompts, temperature, seeds=None):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    save_problems(adding(2), tmp_path / "problems.jsonl")
+    options = {"test_data": str(tmp_path / "problems.jsonl"), "output_dir": str(tmp_path / "out")}
+    with pytest.raises(ValueError, match="lower --batch_size 32 or --max_completion_length, then continue"):
+        evaluated(Full(), model_name_or_path="x", **options)
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_output_folder_that_is_a_file_is_refused(tmp_path):

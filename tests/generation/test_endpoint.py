@@ -161,7 +161,9 @@ def test_a_rejected_request_fails_alone_and_is_not_retried(endpoint):
 @pytest.mark.parametrize("code", [401, 403, 404])
 def test_a_rejected_key_or_an_unknown_model_stops_the_run_with_a_remedy(endpoint, code):
     endpoint.behaviours = [status(code, message=f"{KEYS[0]} is wrong")]
-    with pytest.raises(ValueError, match="check --model_name_or_path" if code == 404 else "--api_key_env") as caught:
+    with pytest.raises(
+        ValueError, match="check --model_name_or_path" if code == 404 else "--api_key_env"
+    ) as caught:
         ask(generator(endpoint), 3)
     assert KEYS[0] not in str(caught.value) and "[key 1] is wrong" in str(caught.value)
 
@@ -169,7 +171,9 @@ def test_a_rejected_key_or_an_unknown_model_stops_the_run_with_a_remedy(endpoint
 def test_a_dead_endpoint_stops_the_run_with_its_url_and_the_reason():
     url = f"http://127.0.0.1:{free_port()}/v1"
     dead = EndpointGenerator("m", url, KEYS, retries=RetryPolicy(6, base_delay_s=0.01))
-    with pytest.raises(ValueError, match=f"nothing answers at the endpoint {url} .*Connection refused.*; start"):
+    with pytest.raises(
+        ValueError, match=f"nothing answers at the endpoint {url} .*Connection refused.*; start"
+    ):
         ask(dead, 3)
 
 

@@ -1,5 +1,7 @@
 """The transformers generator: the end of completions, batching, caching and sampling; chat transcripts."""
 
+import json
+import shutil
 import subprocess
 import sys
 from random import Random
@@ -129,6 +131,26 @@ def test_a_tokenizer_with_neither_pad_nor_eos_token_is_rejected_with_the_remedy(
     bare.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="neither a pad nor an eos token; name one in its"):
         load_tokenizer(str(tmp_path))
+
+
+def test_weights_and_tokenizers_that_cannot_be_loaded_name_the_checkpoint(tmp_path):
+    folder = shutil.copytree(TOY, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 8}))
+    with pytest.raises(ValueError, match=f"{folder}: the shapes above do not fit its config.json"):
+        load_model(str(folder))
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match=f"{folder}: the tokenizer cannot be loaded"):
+        load_tokenizer(str(folder))
+
+
+def test_a_prompt_beyond_a_table_of_learned_positions_is_refused_with_the_numbers(tokenizer):
+    config = GPT2Config(vocab_size=len(tokenizer), n_positions=32, n_embd=16, n_layer=1, n_head=2)
+    generator = HuggingFaceGenerator(AutoModelForCausalLM.from_config(config), tokenizer, 20)
+    assert generator.context_length == 32
+    assert generator.generate([[5] * 12], 0.0)
+    with pytest.raises(ValueError, match="a prompt of 13 tokens and 20 new ones exceed the 32 positions"):
+        generator.generate([[5] * 13], 0.0)
 
 
 def play(generator, prompts, messages, batch_size=None):
