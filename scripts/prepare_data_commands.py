@@ -12,8 +12,8 @@ from prepare_data_options import (
     public_parser,
 )
 
+from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.data_set import prepare_data_set
-from cocos.dataprep.findings import FINDING_KINDS
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, run_check
 from cocos.dataprep.prepared_files import read_prepared
 from cocos.dataprep.raw_files import fetch_raw_file

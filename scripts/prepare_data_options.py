@@ -5,7 +5,7 @@ import difflib
 from pathlib import Path
 from typing import NoReturn
 
-from cocos.dataprep.findings import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions
 from cocos.dataprep.prepared_files import benchmark_files
