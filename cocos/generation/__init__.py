@@ -6,6 +6,7 @@ interface     Completion and the Generator protocol that the turn loop calls
 huggingface   a transformers model in this process; kv_cache keeps attention keys and values between turns
 vllm_offline  vLLM's offline engine
 trl_engines   the rollout engines of TRL: vLLM and transformers' continuous batching
+checkpoint_files  checks of a checkpoint before it is loaded; safetensors_files checks its weights
 tokenizer     transcripts as token ids, for every generator that has a tokenizer
 endpoint      an OpenAI-compatible endpoint, with its retry policy (retry) and API keys (api_keys)
 scripted      answers of a function, for runs without a model and for tests
