@@ -40,7 +40,9 @@ def run(tmp_path_factory):
 
 def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
     out, done = run
-    first, second, third, *middle, best, saved, evaluate = done.stdout.splitlines()
+    first, second, third, title, *middle, best, saved, evaluate = done.stdout.splitlines()
+    num_prompt_lines = next(i for i, line in enumerate(middle) if line.startswith("step "))
+    prompt, middle = middle[:num_prompt_lines], middle[num_prompt_lines:]
     assert re.fullmatch(rf"CoCoS: {TOY / 'base'}, 0\.9 M parameters; (cpu|\w.*), \w+", first)
     assert second == (
         "2 updates of 1 x 8 x 2 = 16 trajectories (processes x batch x accumulation), from the start"
@@ -52,6 +54,8 @@ def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
         f"evaluate it: python test.py --model_name_or_path {out} --test_data {TOY.relative_to(TOY.parents[1])}"
         f"/test.jsonl --output_dir {out}_eval --max_completion_length 40"
     )
+    assert title == "first prompt:" and prompt[0].startswith("  | You are an expert Python programmer")
+    assert prompt[-1] == "  | [BEGIN]" and all(line.startswith("  |") for line in prompt)
     steps = [line for line in middle if line.startswith("step ")]
     assert [line.split()[:2] + line.split()[2:3] * ("dev" in line) for line in steps] == [
         ["step", "1"],

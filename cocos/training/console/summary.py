@@ -62,7 +62,7 @@ def start_lines(
         f"{_device_text(args)}, {_precision_text(args, model)}\n"
         f"{updates} of {batch} {sample} (processes x batch x accumulation), {start}\n"
         f"saves to {args.output_dir}; logs to {loggers}{isolation}\n"
-        f"first prompt:\n{textwrap.indent(card.first_message.strip(), '  | ')}"
+        f"first prompt:\n{textwrap.indent(card.first_message.strip(), '  | ', lambda line: True)}"
     )
 
 
