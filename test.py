@@ -11,19 +11,21 @@ Writes samples.jsonl (a row per trajectory, on the disk as soon as its batch is 
 run.json and the report, and prints the table. docs/evaluation.md explains the details.
 """
 
-from pathlib import Path
-
-from cocos.config.command_line import parse_options
-from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import open_executor, prompt_protocol
 from cocos.entry_point import exit_on_ctrl_c, run_command
-from cocos.evaluation.sample_files import finished_work
 
 
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
+    from pathlib import Path
+
+    from cocos.config.command_line import parse_options
+    from cocos.config.eval_config import EvalConfig
+    from cocos.config.shared_options import open_executor, prompt_protocol
+    from cocos.evaluation.sample_files import check_output_folder, finished_work
+
     args = parse_options(EvalConfig, __doc__)
     output_dir = Path(args.output_dir)
+    check_output_folder(output_dir)
     exit_on_ctrl_c(lambda: finished_work(output_dir))
 
     # These imports take seconds; --help and errors in options do not wait for them.

@@ -7,17 +7,22 @@ With --dev_data, the checkpoint with the best greedy accuracy in the last turn i
 inputs, prints the plan of the run and its estimated memory and time, and exits.
 """
 
-from cocos.config.cocos_options import CoCoSOptions
-from cocos.config.command_line import check_options, parse_options
-from cocos.config.training_data import load_training_data
-from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
-from cocos.training.console.library_messages import silence_library_messages
-from cocos.training.start_checks import check_output_folder
 
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
+    from cocos.config.cocos_options import CoCoSOptions
+    from cocos.config.command_line import check_options, parse_options
+    from cocos.config.training_data import load_training_data
+    from cocos.distributed import connect_deepspeed, is_main_process
+    from cocos.training.console.library_messages import silence_library_messages
+    from cocos.training.start_checks import (
+        check_loggers,
+        check_output_folder,
+        warn_about_unused_lora_options,
+    )
+
     options = check_options(CoCoSOptions, __doc__)
     if is_main_process():
         check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
@@ -38,7 +43,6 @@ def main() -> None:
     from cocos.training.artifacts.checkpoints import find_checkpoint
     from cocos.training.artifacts.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)

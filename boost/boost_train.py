@@ -8,16 +8,21 @@ only. With --eval_data, the checkpoint with the lowest evaluation loss is saved.
 prints the plan of the run and its estimated memory and time, and exits.
 """
 
-from cocos.config.boost_options import BoostOptions
-from cocos.config.command_line import check_options, parse_options
-from cocos.distributed import connect_deepspeed, is_main_process
 from cocos.entry_point import run_command
-from cocos.training.console.library_messages import silence_library_messages
-from cocos.training.start_checks import check_output_folder
 
 
 def main() -> None:
     """Load rows and model, train with BoostTrainer, save the model in output_dir."""
+    from cocos.config.boost_options import BoostOptions
+    from cocos.config.command_line import check_options, parse_options
+    from cocos.distributed import connect_deepspeed, is_main_process
+    from cocos.training.console.library_messages import silence_library_messages
+    from cocos.training.start_checks import (
+        check_loggers,
+        check_output_folder,
+        warn_about_unused_lora_options,
+    )
+
     options = check_options(BoostOptions, __doc__)
     if is_main_process():
         check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
@@ -37,7 +42,6 @@ def main() -> None:
     from cocos.training.artifacts.checkpoints import find_checkpoint
     from cocos.training.artifacts.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
 
     args = parse_options(BoostConfig, __doc__)
     if is_main_process():

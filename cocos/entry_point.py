@@ -1,6 +1,7 @@
 """Runner of every command: prints user errors as one line and sets the exit status.
 
-Imports neither torch nor the configuration, so that commands without a model start fast.
+Imports nothing outside the standard library, so that a command is protected from Ctrl-C at once: a command
+imports this module at its top, and all others in its main function.
 """
 
 import os
@@ -10,32 +11,34 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
-from cocos.executor import ExecutorError
-
-# ImportError: an option may need a package that is not installed, such as bitsandbytes.
-USER_ERRORS = (ValueError, OSError, ImportError, ExecutorError)
-
 
 def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Call a command's main function and exit the process.
 
     The exit status is 0 if `main` returns None, otherwise the number that it returns; 2 after an error that
     the user can fix, which is printed as one line; 130 after Ctrl-C, with
-    the message of the KeyboardInterrupt if it has one. With COCOS_TRACEBACK=1 in the
-    environment, a user error is raised with its traceback.
+    the message of the KeyboardInterrupt if it has one. With COCOS_TRACEBACK=1 in the environment, a user
+    error is raised with its traceback.
     """
     try:
         status = main()
     except KeyboardInterrupt as interrupt:
         print(f"interrupted: {interrupt}" if str(interrupt) else "interrupted", file=sys.stderr)
         status = 130
-    except USER_ERRORS as error:
-        if os.environ.get("COCOS_TRACEBACK"):
+    except Exception as error:
+        if os.environ.get("COCOS_TRACEBACK") or not _is_user_error(error):
             raise
         line = " ".join(str(error).split()) or type(error).__name__
         print(f"error: {line} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
         status = 2
     sys.exit(status)
+
+
+def _is_user_error(error: Exception) -> bool:
+    from cocos.executor import ExecutorError
+
+    # ImportError: an option may need a package that is not installed, such as bitsandbytes.
+    return isinstance(error, (ValueError, OSError, ImportError, ExecutorError))
 
 
 def exit_on_ctrl_c(finished_work: Callable[[], str]) -> None:

@@ -11,12 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cocos.files.model_folder import find_model
+
 if TYPE_CHECKING:
     from trl import ModelConfig
 
 logger = logging.getLogger(__name__)
 
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
 WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
 LORA_OPTIONS = ("lora_", "use_rslora", "use_dora")  # names, or what they start with
 
@@ -40,13 +41,11 @@ def check_output_folder(output_dir: str, is_resumed: bool) -> None:
         raise ValueError(f"--output_dir {folder}: this is a file; give a folder")
     if is_resumed:
         return
-    if any(path.is_dir() for path in folder.glob("checkpoint-*")):
-        raise ValueError(
-            f"--output_dir {folder} contains the checkpoints of a run; continue it with "
-            "--resume_from_checkpoint last, or choose another folder"
-        )
-    if any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
-        raise ValueError(f"--output_dir {folder} contains a model; choose another folder")
+    if content := find_model(folder):
+        remedy = "choose another folder"
+        if "checkpoints" in content:
+            remedy = f"continue it with --resume_from_checkpoint last, or {remedy}"
+        raise ValueError(f"--output_dir {folder} contains {content}; {remedy}")
 
 
 def check_loggers(names: Iterable[str]) -> None:

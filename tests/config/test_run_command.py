@@ -51,7 +51,12 @@ def test_ctrl_c_prints_one_word_and_exits_with_status_130(capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_the_runner_imports_neither_torch_nor_yaml():
-    code = "import sys, cocos.entry_point; print(bool({'torch', 'transformers', 'trl', 'yaml'} & set(sys.modules)))"
+def test_the_runner_imports_the_standard_library_only():
+    code = (
+        "import sys; before = set(sys.modules); import cocos.entry_point; print(*set(sys.modules) - before)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "False", done.stderr
+    names = set(done.stdout.split())
+    assert {"cocos", "cocos.entry_point"} <= names, done.stderr
+    assert {name.partition(".")[0] for name in names} <= {"cocos", *sys.stdlib_module_names}
+    assert not any(name.startswith("cocos.executor") for name in names)

@@ -204,8 +204,9 @@ def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path
     (tmp_path / "out/run.json").write_text("{}")
     succeed(*words)
     (tmp_path / "out/checkpoint-3").mkdir()
-    assert "contains the checkpoints of a run; continue it with --resume_from_checkpoint last" in complaint(
-        *words
+    assert (
+        "contains checkpoints of a training run; continue it with --resume_from_checkpoint last"
+        in complaint(*words)
     )
     (tmp_path / "out/checkpoint-3").rmdir()
     (tmp_path / "out/model.safetensors").write_bytes(b"weights")

@@ -51,6 +51,18 @@ def test_the_method_imports_nothing_outside_the_standard_library():
     assert run.stdout.split() == ["cocos"]  # so neither torch, transformers, trl, datasets nor numpy
 
 
+@pytest.mark.parametrize("script", ["train.py", "test.py", "boost/boost_train.py", "scripts/prepare_data.py"])
+def test_a_command_imports_only_its_runner_at_its_top(script):
+    """Whatever is imported later is imported under the runner, which turns Ctrl-C into one line."""
+    imports = [
+        node
+        for node in ast.parse((ROOT / script).read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports}
+    assert "cocos.entry_point" in modules and modules <= {"cocos.entry_point", *sys.stdlib_module_names}
+
+
 def test_our_trainer_overrides_exactly_the_listed_names_of_trl():
     ours = {
         name for name, value in vars(CoCoSTrainer).items() if callable(value) or not name.startswith("__")
