@@ -7,8 +7,8 @@ seed=${SEED:-0}
 out=outputs/demo/seed$seed
 toy=data/toy
 began=$(date +%s)
-# No progress bars when a model of 4 MB is loaded, and no notices about new versions of libraries.
-export HF_HUB_DISABLE_PROGRESS_BARS=1 TRANSFORMERS_VERBOSITY=error PYTHONWARNINGS=ignore
+# No progress bars when a model of 4 MB is loaded.
+export HF_HUB_DISABLE_PROGRESS_BARS=1
 export OMP_WAIT_POLICY=PASSIVE # idle threads leave the processor to the programs under test
 rm -rf "$out"
 mkdir -p "$out"

@@ -11,6 +11,7 @@ go to docs/study/results.csv and docs/study/curves.csv; study_figures.py makes t
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -48,6 +49,7 @@ def train_boost(seed: int, folder: Path) -> Path:
     """Return the Boost model of a seed; train it if it does not exist."""
     model = folder / "model"
     if not (model / "config.json").exists():
+        shutil.rmtree(model, ignore_errors=True)
         rows = folder / "rows.jsonl"
         if not rows.exists():
             command("scripts/make_boost_data.py", "configs/toy/boost_data.yaml", output=rows, seed=seed)
@@ -63,6 +65,7 @@ def train_stages(arm: Mapping[str, Any], seed: int, start: Path, folder: Path) -
     for number, options in enumerate(arm.get("stages", []), start=1):
         stage = folder / f"stage{number}"
         if not (stage / "config.json").exists():
+            shutil.rmtree(stage, ignore_errors=True)  # train.py rejects a folder with checkpoints
             command(
                 "train.py",
                 "configs/toy/cocos.yaml",

@@ -33,6 +33,11 @@ class ProgressBar:
         self._num_scored = 0
         self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
         self._has_shown_prompt = self._has_exceeded_context = False
+        self._accuracies: dict[str, str] = {}
+        self._num_tokens = 0
+        # A first batch may take minutes on a processor; growing tokens show that it goes on.
+        if is_main and sys.stderr.isatty():
+            generator.on_tokens = self._count_tokens
 
     def __enter__(self) -> "ProgressBar":
         return self
@@ -40,6 +45,7 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._generator.on_tokens = None
         self._bar.close()
 
     def add(self, trajectories: Sequence[Trajectory]) -> None:
@@ -50,10 +56,20 @@ class ProgressBar:
             self._num_right[turn] += sum(t.turns[turn].result.all_passed for t in scored_trajectories)
         self._bar.update(len(trajectories))
         shares = {turn: count / max(1, self._num_scored) for turn, count in self._num_right.items()}
-        self._bar.set_postfix({f"acc@{turn + 1}": f"{share:.3f}" for turn, share in shares.items()})
+        self._accuracies = {f"acc@{turn + 1}": f"{share:.3f}" for turn, share in shares.items()}
+        self._show_numbers()
         self._warn_once(trajectories)
         if self._is_verbose:
             self._show(trajectories)
+
+    def _count_tokens(self, number: int) -> None:
+        self._num_tokens += number
+        self._show_numbers()
+
+    def _show_numbers(self) -> None:
+        """Show accuracies and tokens; tqdm draws the bar at most every 0.1 s."""
+        self._bar.set_postfix(self._accuracies | {"tokens": self._num_tokens}, refresh=False)
+        self._bar.update(0)
 
     def _warn_once(self, trajectories: Sequence[Trajectory]) -> None:
         warning = exceeded_context(trajectories, self._generator.context_length)

@@ -8,7 +8,7 @@ a message of the user, the other a message of the assistant.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -47,6 +47,7 @@ class EndpointGenerator:
 
     batch_size: int | None = None
     context_length: int | None = None  # endpoints do not state it
+    on_tokens: Callable[[int], None] | None = None
 
     def __init__(
         self,
@@ -100,10 +101,16 @@ class EndpointGenerator:
             requests = [r | {"seed": seed % 2**31} for r, seed in zip(requests, seeds, strict=True)]
         pool = ThreadPoolExecutor(self.concurrency)
         try:
-            return list(pool.map(self._complete, requests))
+            return list(pool.map(self._complete_and_count, requests))
         finally:
             # After an exception, do not send the requests that are still queued.
             pool.shutdown(cancel_futures=True)
+
+    def _complete_and_count(self, request: dict[str, Any]) -> Completion:
+        completion = self._complete(request)
+        if self.on_tokens:
+            self.on_tokens(completion.num_completion_tokens or 0)
+        return completion
 
     def _complete(self, request: dict[str, Any]) -> Completion:
         """Send a request until it succeeds; after the last attempt, return a completion with `error` set.

@@ -121,6 +121,8 @@ class HuggingFaceGenerator(TokenTranscripts):
                 if not has_ended[prompt]:
                     sampled[prompt].append(token)
                     has_ended[prompt] = self.has_ended(sampled[prompt])
+            if self.on_tokens:
+                self.on_tokens(sum(len(ids) == step + 1 for ids in sampled))
             active = [row for row, prompt in enumerate(rows) if not has_ended[prompt]]
             if not active or step + 1 == max_length:
                 break

@@ -1,6 +1,6 @@
 """Interface between the turn loop and the generators. Standard library only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,11 +50,14 @@ class Generator(Protocol):
         batch_size: Number of prompts per batch; None if the generator has no preferred number.
         context_length: Largest number of tokens of a transcript that the model was trained on; None if it is
             not known.
+        on_tokens: Called with the number of new tokens whenever some were sampled, possibly from several
+            threads; None: nothing is called.
 
     """
 
     batch_size: int | None
     context_length: int | None
+    on_tokens: Callable[[int], None] | None
 
     def start(self, message: str, is_chat: bool) -> list[int]:
         """Return the prompt of turn 1.

@@ -19,6 +19,7 @@ class ScriptedGenerator:
 
     batch_size: int | None = None
     context_length: int | None = None
+    on_tokens: Callable[[int], None] | None = None
 
     def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
         self.script = script

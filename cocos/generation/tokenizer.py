@@ -5,7 +5,7 @@ tokenizers, not models.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
@@ -26,6 +26,7 @@ class TokenTranscripts:
 
     batch_size: int | None = None
     context_length: int | None = None
+    on_tokens: Callable[[int], None] | None = None
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer
