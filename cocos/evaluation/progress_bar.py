@@ -68,7 +68,8 @@ class ProgressBar:
 
     def _show_numbers(self) -> None:
         """Show accuracies and tokens; tqdm draws the bar at most every 0.1 s."""
-        self._bar.set_postfix(self._accuracies | {"tokens": self._num_tokens}, refresh=False)
+        tokens = {"tokens": self._num_tokens} if self._num_tokens else {}
+        self._bar.set_postfix(self._accuracies | tokens, refresh=False)
         self._bar.update(0)
 
     def _warn_once(self, trajectories: Sequence[Trajectory]) -> None:
