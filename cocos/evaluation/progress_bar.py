@@ -68,7 +68,7 @@ class ProgressBar:
 
     def _show_numbers(self) -> None:
         """Show accuracies and tokens; tqdm draws the bar at most every 0.1 s."""
-        tokens = {"tokens": self._num_tokens} if self._num_tokens else {}
+        tokens = {"tokens": str(self._num_tokens)} if self._num_tokens else {}
         self._bar.set_postfix(self._accuracies | tokens, refresh=False)
         self._bar.update(0)
 
