@@ -28,6 +28,8 @@ def serve(path: str) -> None:
     """Accept connections until the client's process ends; every connection is one command."""
     for name in LIBRARIES:
         __import__(name)
+    sys.stdout.flush()  # what the libraries printed is not a command's output
+    sys.stderr.flush()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
