@@ -9,21 +9,20 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Call a command's main function and exit the process.
 
     The exit status is 0 if `main` returns None, otherwise the number that it returns; 2 after an error that
-    the user can fix, which is printed as one line; 130 after Ctrl-C, with
-    the message of the KeyboardInterrupt if it has one. With COCOS_TRACEBACK=1 in the environment, a user
-    error is raised with its traceback.
+    the user can fix, which is printed as one line; 130 after Ctrl-C. With COCOS_TRACEBACK=1 in the
+    environment, a user error is raised with its traceback.
     """
     try:
         status = main()
-    except KeyboardInterrupt as interrupt:
-        print(f"interrupted: {interrupt}" if str(interrupt) else "interrupted", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
         status = 130
     except Exception as error:
         if os.environ.get("COCOS_TRACEBACK") or not _is_user_error(error):
@@ -41,16 +40,19 @@ def _is_user_error(error: Exception) -> bool:
     return isinstance(error, (ValueError, OSError, ImportError, ExecutorError))
 
 
-def exit_on_ctrl_c(finished_work: Callable[[], str]) -> None:
+def exit_on_ctrl_c(finished_work: Callable[[], str]) -> Any:
     """From now on, end the process on Ctrl-C with exit status 130 and one line on stderr.
 
-    The process ends without raising an exception: it may be inside a library that catches everything, threads
-    may wait for an endpoint, and whoever is interrupted while cleaning up prints tracebacks. Executor workers
-    end with this process.
+    The process ends without raising an exception: it may be inside a library that catches everything, or in a
+    destructor, which swallows exceptions; threads may wait for an endpoint; and whoever is interrupted while
+    cleaning up prints tracebacks. Executor workers end with this process.
 
     Args:
         finished_work: Returns what is saved and how to continue, for the line; called on Ctrl-C. Under a
             launcher only rank 0 prints it.
+
+    Returns:
+        The former handler of Ctrl-C.
 
     """
     pid, is_main = os.getpid(), os.environ.get("RANK", "0") == "0"
@@ -61,4 +63,4 @@ def exit_on_ctrl_c(finished_work: Callable[[], str]) -> None:
             os.write(sys.stderr.fileno(), f"\ninterrupted: {finished_work()}\n".encode())
         os._exit(128 + number)
 
-    signal.signal(signal.SIGINT, handle)
+    return signal.signal(signal.SIGINT, handle)

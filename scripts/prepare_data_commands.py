@@ -49,10 +49,7 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
         raise ValueError("--revision selects a commit on the hub; leave it out with --input")
     if args.splits and (source.splits or any(split for _, split in inputs)):
         raise ValueError(f"--splits: {args.input or source.name} has its own splits; leave the option out")
-    try:
-        report = prepare_data_set(source, inputs, options, args.output_dir, args.revision)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{args.output_dir} was not written") from None
+    report = prepare_data_set(source, inputs, options, args.output_dir, args.revision)
     print(
         f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
         f"written to {args.output_dir}"

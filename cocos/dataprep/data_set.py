@@ -1,5 +1,7 @@
 """A data set from its rows to a finished folder: read, prepare, describe."""
 
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare
 from cocos.dataprep.readers import RawRow, read_file, read_hub
 from cocos.dataprep.sources import Source
+from cocos.entry_point import exit_on_ctrl_c
 from cocos.problems import DataError
 
 BAR_DELAY_S = 1.0  # an error, or a small set, ends before it shows
@@ -38,10 +41,20 @@ def prepare_data_set(
     """
     rows = _rows(source, inputs, revision)
     with new_folder(output_dir) as folder:
-        with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
-            report = prepare(bar, source, options, folder)
-        save_card(report, source, options, [path for path, _ in inputs], revision)
+        former_handler = exit_on_ctrl_c(lambda: _discard(folder, output_dir))
+        try:
+            with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
+                report = prepare(bar, source, options, folder)
+            save_card(report, source, options, [path for path, _ in inputs], revision)
+        finally:
+            signal.signal(signal.SIGINT, former_handler)
     return report
+
+
+def _discard(folder: Path, output_dir: Path) -> str:
+    """Remove an unfinished folder, and return the line that says so."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return f"{output_dir} was not written"
 
 
 def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str | None) -> Iterator[RawRow]:
