@@ -32,10 +32,10 @@ def run(argv: list[str], description: str | None) -> int:
     commands = {"check": (check_parser, check), "public": (public_parser, prepare_public)}
     if argv[:1] and argv[0] in commands:
         make_parser, command = commands[argv[0]]
-        args = make_parser().parse(argv[1:])
+        args = make_parser().parse_args(argv[1:])
     else:
         command = convert
-        args = convert_parser(description).parse(argv)
+        args = convert_parser(description).parse_args(argv)
     return command(args, preparation_options(args))
 
 

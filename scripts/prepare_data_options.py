@@ -5,14 +5,16 @@ import difflib
 from pathlib import Path
 from typing import NoReturn
 
+from cocos.config.plain_parser import PlainParser
 from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions
 from cocos.dataprep.prepared_files import benchmark_files
 from cocos.dataprep.sources import PUBLIC_SOURCES
+from cocos.executor.sandboxes import levels
 
 FILE_SOURCES = ("jsonl", "csv", "parquet")
-SANDBOXES = ("auto", "docker", "namespaces", "seccomp", "rlimits")
+SANDBOXES = ("auto", *levels.NAMES)
 USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
 EXAMPLES = """examples:
   python scripts/prepare_data.py jsonl --input mine.jsonl --splits 0 0 1 \\
@@ -26,26 +28,11 @@ EXAMPLES = """examples:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """Parser whose errors are a ValueError: one line, without the usage."""
-
-    def __init__(self, **texts: str | None) -> None:
-        super().__init__(**texts, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)  # type: ignore[arg-type]
-
-    def parse(self, argv: list[str]) -> argparse.Namespace:
-        """Parse arguments; a misspelt option is named before a missing one."""
-        flags = list(self._option_string_actions)
-        for word in argv:
-            flag = word.partition("=")[0]
-            if flag.startswith("--") and flag not in flags:
-                close = difflib.get_close_matches(flag, flags, n=1)
-                hint = f"did you mean {close[0]}?" if close else "see --help"
-                raise ValueError(f"unknown option: {flag}; {hint}")
-        return self.parse_args(argv)
+class _Parser(PlainParser):
+    """Parser whose errors start with the option's name."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise ValueError; argparse would print the usage and exit."""
-        raise ValueError(f"{message.removeprefix('argument ')}; see --help")
+        super().error(message.removeprefix("argument "))
 
 
 def preparation_options(args: argparse.Namespace) -> PreparationOptions:

@@ -9,6 +9,7 @@
     training_options.py  what both training stages share
     training_data.py     the problems and the prompt protocol that they name
     command_line.py      flags and a YAML file -> a dataclass
+    plain_parser.py      the parser of the commands without a dataclass
 
 Defaults are the paper's. The flags of the released CoCoS commands are aliases of the names used here. Only
 `trl_configs.py` imports torch, so that --help and errors in options and data are fast.

@@ -6,7 +6,6 @@ line. Imports neither torch nor transformers: TRL's parser does not need them.
 
 import argparse
 import dataclasses
-import difflib
 import re
 import shutil
 import sys
@@ -17,6 +16,7 @@ import yaml
 from trl import TrlParser
 
 from cocos.config.library_options import library_option_names
+from cocos.config.plain_parser import spelling_hint
 from cocos.config.training_options import TrainingOptions
 
 Options = TypeVar("Options")
@@ -219,8 +219,7 @@ class OptionParser(TrlParser, Generic[Options]):
         if unknown:
             known = [flag for action in self._actions for flag in action.option_strings]
             known += sorted(self._other_flags)
-            close = difflib.get_close_matches(unknown[0].partition("=")[0], known, n=1)
-            hint = f"did you mean {close[0]}?" if close else "see --help"
+            hint = spelling_hint(unknown[0].partition("=")[0], known)
             raise ValueError(f"unknown {place}: {unknown[0]}; {hint}")
 
     def _with_typed_names(self, message: str) -> str:

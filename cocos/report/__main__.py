@@ -6,43 +6,18 @@ Reads metrics.json, run.json and samples.jsonl in the output folders of test.py.
 report.
 """
 
-import argparse
-import difflib
-import sys
 from pathlib import Path
-from typing import NoReturn
 
+from cocos.config.plain_parser import PlainParser
 from cocos.entry_point import run_command
-
-
-class _Parser(argparse.ArgumentParser):
-    """Parser whose errors are one line and name the option that was probably meant."""
-
-    def parse_known_args(self, args=None, namespace=None):
-        """Reject the first unknown option; argparse would name a missing argument instead."""
-        known = [flag for action in self._actions for flag in action.option_strings]
-        for word in sys.argv[1:] if args is None else args:
-            flag = word.partition("=")[0]
-            if flag.startswith("--") and flag not in known:
-                close = difflib.get_close_matches(flag, known, n=1)
-                raise ValueError(
-                    f"unknown option: {flag}; " + (f"did you mean {close[0]}?" if close else "see --help")
-                )
-        return super().parse_known_args(args, namespace)
-
-    def error(self, message: str) -> NoReturn:
-        """Raise ValueError; argparse would print the usage and exit."""
-        raise ValueError(f"{message}; see --help")
 
 
 def main() -> None:
     """Print the tables, and write the report if --output_dir is given."""
-    parser = _Parser(
+    parser = PlainParser(
         prog="python -m cocos.report",
         usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--output_dir FOLDER]",
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "evaluations",
