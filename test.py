@@ -21,7 +21,8 @@ def main() -> None:
     from cocos.config.command_line import parse_options
     from cocos.config.eval_config import EvalConfig
     from cocos.config.shared_options import open_executor, prompt_protocol
-    from cocos.evaluation.sample_files import check_output_folder, finished_work
+    from cocos.evaluation.sample_files import finished_work
+    from cocos.files.model_folder import check_output_folder
 
     args = parse_options(EvalConfig, __doc__)
     output_dir = Path(args.output_dir)

@@ -12,20 +12,22 @@ from cocos.entry_point import run_command
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
+    from pathlib import Path
+
     from cocos.config.cocos_options import CoCoSOptions
     from cocos.config.command_line import check_options, parse_options
     from cocos.config.training_data import load_training_data
     from cocos.distributed import connect_deepspeed, is_main_process
+    from cocos.files.model_folder import check_output_folder
     from cocos.training.console.library_messages import silence_library_messages
-    from cocos.training.start_checks import (
-        check_loggers,
-        check_output_folder,
-        warn_about_unused_lora_options,
-    )
 
     options = check_options(CoCoSOptions, __doc__)
     if is_main_process():
-        check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
+        check_output_folder(
+            Path(options.output_dir),
+            remedy="continue it with --resume_from_checkpoint last",
+            is_resumed=options.resume_from_checkpoint is not None,
+        )
 
     data = load_training_data(options)
 
@@ -43,19 +45,20 @@ def main() -> None:
     from cocos.training.artifacts.checkpoints import find_checkpoint
     from cocos.training.artifacts.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
+    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_lora_options(args)
-    check_checkpoint(args.model_name_or_path, args.model_revision, needs_weights=not args.dry_run)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
     if args.dry_run:
         if is_main_process():
             print(dry_run(args, data, tokenizer))
         return
+    check_checkpoint(args.model_name_or_path, args.model_revision)
     connect_deepspeed(args.deepspeed, args.use_cpu)
     with open_executor(args, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(

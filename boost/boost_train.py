@@ -13,19 +13,21 @@ from cocos.entry_point import run_command
 
 def main() -> None:
     """Load rows and model, train with BoostTrainer, save the model in output_dir."""
+    from pathlib import Path
+
     from cocos.config.boost_options import BoostOptions
     from cocos.config.command_line import check_options, parse_options
     from cocos.distributed import connect_deepspeed, is_main_process
+    from cocos.files.model_folder import check_output_folder
     from cocos.training.console.library_messages import silence_library_messages
-    from cocos.training.start_checks import (
-        check_loggers,
-        check_output_folder,
-        warn_about_unused_lora_options,
-    )
 
     options = check_options(BoostOptions, __doc__)
     if is_main_process():
-        check_output_folder(options.output_dir, is_resumed=options.resume_from_checkpoint is not None)
+        check_output_folder(
+            Path(options.output_dir),
+            remedy="continue it with --resume_from_checkpoint last",
+            is_resumed=options.resume_from_checkpoint is not None,
+        )
 
     silence_library_messages()
     # These imports take seconds; --help and errors in options do not wait for them.
@@ -42,18 +44,19 @@ def main() -> None:
     from cocos.training.artifacts.checkpoints import find_checkpoint
     from cocos.training.artifacts.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
+    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
 
     args = parse_options(BoostConfig, __doc__)
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_lora_options(args)
-    check_checkpoint(args.model_name_or_path, args.model_revision, needs_weights=not args.dry_run)
     checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
     inputs = load_boost_inputs(args)
     if args.dry_run:
         if is_main_process():
             print(boost_dry_run(args, inputs))
         return
+    check_checkpoint(args.model_name_or_path, args.model_revision)
     connect_deepspeed(args.deepspeed, args.use_cpu)
     trainer = BoostTrainer(
         model=args.model_name_or_path,

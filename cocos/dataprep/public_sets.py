@@ -23,6 +23,7 @@ from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions
 from cocos.dataprep.raw_files import fetch_raw_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source
+from cocos.distributed import is_main_process
 from cocos.problems import DataError
 
 
@@ -67,7 +68,7 @@ def problems_file(reference: str) -> Path:
     written = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))["output"].get(path.name)
     if written is None:
         raise DataError(f"{reference}: {raw_file} contains no problem of the split {chosen.split}")
-    if os.environ.get("RANK", "0") == "0":
+    if is_main_process():
         print(
             f"{reference}: {written['problems']} problems of {chosen.source.title}, {chosen.split} "
             f"({chosen.source.url}, {chosen.source.licence}), sha256 {written['sha256']}: {path}",

@@ -13,7 +13,6 @@ from pathlib import Path
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, row_key, validate_row
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
 from cocos.files.json_lines import DataError, Place
-from cocos.files.model_folder import find_model
 from cocos.trajectories import Key
 
 
@@ -29,8 +28,6 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        if folder.exists() and not folder.is_dir():
-            raise DataError(f"--output_dir {folder} is a file; give a folder")
         self._is_new_folder = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._path = folder, folder / ".lock"
@@ -72,14 +69,6 @@ class FolderLock:
             raise DataError(
                 f"{self._folder}: another run is writing there; wait for it or choose another --output_dir"
             ) from None
-
-
-def check_output_folder(folder: Path) -> None:
-    """Raise ValueError if the path of an output folder is a file, or the folder contains a trained model."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output_dir {folder} is a file; give a folder")
-    if content := find_model(folder):
-        raise ValueError(f"--output_dir {folder} contains {content}; choose another folder")
 
 
 def sample_paths(folder: Path) -> list[Path]:

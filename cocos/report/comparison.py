@@ -26,7 +26,7 @@ class RunComparison:
 
     @property
     def lacks_interval(self) -> bool:
-        """Whether a difference has no interval."""
+        """Return whether a difference has no interval."""
         return None in (self.first_turn.difference.low, self.last_turn.difference.low)
 
 

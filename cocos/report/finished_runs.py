@@ -134,7 +134,7 @@ class FinishedRun:
 
     @property
     def lacks_interval(self) -> bool:
-        """Whether a change between turns has no interval."""
+        """Return whether a change between turns has no interval."""
         estimates = self.metrics["metrics"].items()
         return any(name.startswith("delta_") and estimate["low"] is None for name, estimate in estimates)
 

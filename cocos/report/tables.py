@@ -40,7 +40,7 @@ class Table:
 
     @property
     def lacks_interval(self) -> bool:
-        """Whether a cell needs NO_INTERVAL_NOTE."""
+        """Return whether a cell needs NO_INTERVAL_NOTE."""
         return any(NO_INTERVAL in cell for row in self.rows for cell in row)
 
 

@@ -1,51 +1,18 @@
-"""Checks of a run before its model is loaded: output folder, loggers, options of LoRA.
-
-The folder is checked before torch is imported, so the libraries are imported inside the functions.
-"""
+"""Checks of a run before its model is loaded: loggers, and options of LoRA."""
 
 import dataclasses
 import logging
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cocos.files.model_folder import find_model
-
-if TYPE_CHECKING:
-    from trl import ModelConfig
+from transformers.integrations import INTEGRATION_TO_CALLBACK
+from trl import ModelConfig
 
 logger = logging.getLogger(__name__)
 
 WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
 LORA_OPTIONS = ("lora_", "use_rslora", "use_dora")  # names, or what they start with
-
-
-def check_output_folder(output_dir: str, is_resumed: bool) -> None:
-    """Check that a run can write to a folder without losing an earlier one.
-
-    A run that was stopped before its first checkpoint has nothing to lose, so a new run may replace it.
-
-    Args:
-        output_dir: Output folder of the run; it need not exist.
-        is_resumed: Whether the run continues from a checkpoint.
-
-    Raises:
-        ValueError: The path is not a folder, or the folder contains a trained model or checkpoints and the
-            run is not resumed.
-
-    """
-    folder = Path(output_dir)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output_dir {folder}: this is a file; give a folder")
-    if is_resumed:
-        return
-    if content := find_model(folder):
-        remedy = "choose another folder"
-        if "checkpoints" in content:
-            remedy = f"continue it with --resume_from_checkpoint last, or {remedy}"
-        raise ValueError(f"--output_dir {folder} contains {content}; {remedy}")
 
 
 def check_loggers(names: Iterable[str]) -> None:
@@ -60,8 +27,6 @@ def check_loggers(names: Iterable[str]) -> None:
         ValueError: A logger is unknown or cannot be used.
 
     """
-    from transformers.integrations import INTEGRATION_TO_CALLBACK
-
     for name in names:
         if name not in INTEGRATION_TO_CALLBACK:
             raise ValueError(
@@ -87,10 +52,8 @@ def _check_wandb() -> None:
         raise ValueError(f"--report_to wandb: {error}; check the login and the network, {remedy}") from None
 
 
-def warn_about_unused_lora_options(args: "ModelConfig") -> None:
+def warn_about_unused_lora_options(args: ModelConfig) -> None:
     """Warn if options of LoRA are set although --use_peft is not, so that they have no effect."""
-    from trl import ModelConfig
-
     unused = [
         f"--{field.name}"
         for field in dataclasses.fields(ModelConfig)

@@ -216,7 +216,7 @@ def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path
     assert (tmp_path / "out/model.safetensors").read_bytes() == b"weights"
     (tmp_path / "file").write_text("")
     line = complaint(*words[:6], "--output_dir", tmp_path / "file")
-    assert "file: this is a file; give a folder" in line
+    assert "file is a file; give a folder" in line
     assert "--output_dir is missing" in complaint(*words[:6])
 
 

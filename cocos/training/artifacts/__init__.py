@@ -1,1 +1,1 @@
-"""What a run writes: checkpoints, weights that plain transformers can load, and a model card."""
+"""Files that a run writes: checkpoints, weights that plain transformers can load, and a model card."""

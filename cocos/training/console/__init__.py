@@ -1,1 +1,1 @@
-"""What a run prints: start and end, progress, examples; and which messages of libraries it silences."""
+"""Output of a run in the terminal: start, progress, examples and end; silenced messages of libraries."""

@@ -42,24 +42,20 @@ class LineCallback(PrinterCallback):
     ) -> None:
         """Print the line on the main process."""
         if state.is_world_process_zero and (line := format_line(logs or {})):
-            print(f"step {state.global_step:>4} {line}", flush=True)
+            self.write(f"step {state.global_step:>4} {line}")
+
+    def write(self, line: str) -> None:
+        """Print a line."""
+        print(line, flush=True)
 
 
-class LineWithBar(ProgressCallback):
+class LineWithBar(LineCallback, ProgressCallback):
     """Progress bar with the most important metrics printed above it."""
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Print the line above the bar; only the main process has a bar."""
-        line = format_line(logs or {})
-        if line and self.training_bar is not None:
-            self.training_bar.write(f"step {state.global_step:>4} {line}")
+    def write(self, line: str) -> None:
+        """Print a line above the bar."""
+        if self.training_bar is not None:
+            self.training_bar.write(line)
 
 
 def format_line(logs: dict[str, Any]) -> str:
