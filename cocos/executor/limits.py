@@ -54,8 +54,11 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not 0 <= value < 1 << 31:  # fits the wire format's 32-bit fields; False for nan
-                raise ValueError(f"limit {field.name} is {value!r}; expected a number from 0 to 2**31")
+            is_number = type(value) is int or (field.name == "wall_s" and type(value) is float)
+            # The other limits are 32-bit integers in the wire format. `not 0 <= value` holds for nan too.
+            if not is_number or not 0 <= value < 1 << 31:
+                expected = "a number" if field.name == "wall_s" else "an integer"
+                raise ValueError(f"limit {field.name} is {value!r}; expected {expected} from 0 to 2**31")
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(

@@ -5,7 +5,9 @@ test is judged (`judging/`), or how code is confined (`sandboxes/`, `inside/`).
 """
 
 import os
+import subprocess
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
@@ -13,21 +15,25 @@ from dataclasses import dataclass
 
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.job_queue import Job, JobQueue
-from cocos.executor.judging.evidence import read_result
-from cocos.executor.judging.plans import plan_test
+from cocos.executor.judging.evidence import Answer, read_result
+from cocos.executor.judging.plans import Plan, next_plan, plan_test
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.levels import choose
-from cocos.executor.self_test import self_test
-from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
-from cocos.executor.worker import Worker, WorkerDied
+from cocos.executor.self_test import RIGHT, self_test
+from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Verdict
+from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
 
-# A worker may die through no fault of its program, so the program runs again on a new worker. After this many
-# deaths the result is an infrastructure failure.
-MAX_WORKER_DEATHS = 2
+# A worker may fail through no fault of its program, so the program runs again on a new worker. This many
+# failures are an infrastructure failure. But if the worker died each time while the program ran, and a right
+# program then passes, the program is the cause: its status is ERROR.
+MAX_FAILURES = 2
+# Runs of one program while its tests are undecided: split, then judged, then in its own process.
+MAX_RUNS = 3
 RECENT_PROGRAMS = 200  # infrastructure failures are counted over this many programs
-# A program that timed out was starved if it had a processor for less than this share of its limit. Such a
-# timeout may be the machine's fault, so the program gets a second attempt while no other program runs.
-STARVED_SHARE = 0.9
+# A program that timed out was starved if its processes waited for a processor for more than this share of the
+# wall limit. Such a timeout may be the machine's fault, so the program gets a second attempt while no other
+# program runs. A program that slept, or waited for itself, is not starved.
+STARVED_SHARE = 0.1
 
 
 @dataclass
@@ -40,6 +46,7 @@ class Stats:
     retried_timeouts: int = 0  # starved programs that got a second attempt
     infra_failures: int = 0
     worker_restarts: int = 0
+    reruns: int = 0  # programs that ran again because a test needed another plan
     in_child_tests: int = 0
     tests: int = 0
     busy_s: float = 0.0  # wall time inside the workers, summed over them
@@ -160,51 +167,98 @@ class Executor:
 
     def _serve(self, number: int) -> None:
         """Execute jobs on this thread's worker until the queue is closed."""
-        try:
-            while job := self._queue.take():
-                result, is_starved = None, False
-                errors: list[str] = []
-                if job.is_overdue:
-                    result = self._infra_failure(
-                        f"not started within {self._max_wait_s:.0f} s; the programs are too many or too slow "
-                        f"for {self.num_workers} workers"
-                    )
-                while result is None and len(errors) < MAX_WORKER_DEATHS:
-                    try:
-                        result, is_starved = self._attempt(number, job.program)
-                    except (WorkerDied, OSError) as error:  # OSError: no worker could be started
-                        errors.append(str(error))
-                        self._drop_worker(number)
-                result = result or self._infra_failure("; then ".join(errors))
-                # A program that has already cost a worker gets no second attempt for a timeout.
-                self._finish(job, result, len(errors), retry=is_starved and not errors)
-        finally:
-            self._drop_worker(number)
+        while job := self._queue.take():
+            self._finish(job, *self._execute(number, job))
+        self._drop_worker(number)
 
-    def _attempt(self, number: int, program: Program) -> tuple[ExecutionResult, bool]:
-        """Execute a program once; return its result and whether it timed out because it was starved."""
-        limits = program.limits.clamped() if program.limits else self.limits
-        plans = tuple(plan_test(test, program.setup) for test in program.test_list)
-        if number not in self._workers:
-            self._workers[number] = Worker(lambda: self._level.launch(self.limits))
-        answer = self._workers[number].run(program.code, program.setup, plans, limits)
-        if answer.is_spent:
+    def _execute(self, number: int, job: Job) -> tuple[ExecutionResult, bool]:
+        """Execute a job, on a new worker if one fails; return its result and whether it was starved."""
+        if job.is_overdue:
+            reason = (
+                f"not started within {self._max_wait_s:.0f} s; the programs are too many or too slow "
+                f"for {self.num_workers} workers"
+            )
+            return self._infra_failure(reason), False
+        errors: list[Exception] = []
+        while len(errors) < MAX_FAILURES:
+            match self._attempt(number, job.program):
+                case Exception() as error:
+                    errors.append(error)
+                case result, is_starved:
+                    # A program that has already cost a worker gets no second attempt for a timeout.
+                    return result, is_starved and not errors
+        reason = "; then ".join(map(str, errors))
+        if all(isinstance(error, WorkerDied) for error in errors) and self._works(number):
+            verdict = Verdict(Status.ERROR, "WorkerKilled", f"the program ended its sandbox: {reason}"[:300])
+            return ExecutionResult((verdict,) * len(job.program.test_list), None, self.isolation), False
+        return self._infra_failure(reason), False
+
+    def _works(self, number: int) -> bool:
+        """Return whether a right program passes on a new worker, so that the machine is not at fault."""
+        match self._attempt(number, RIGHT):
+            case ExecutionResult() as result, _:
+                return result.all_passed
+        return False
+
+    def _attempt(self, number: int, program: Program) -> tuple[ExecutionResult, bool] | Exception:
+        """Execute a program; return its result and whether it was starved, or the executor's own error.
+
+        A test that the evidence does not decide gets its next plan, and the whole program runs again.
+        """
+        try:
+            limits = program.limits.clamped() if program.limits else self.limits
+            setting = (program.setup, program.entry_point)
+            plans = tuple(plan_test(test, *setting) for test in program.test_list)
+            for runs_left in range(MAX_RUNS - 1, -1, -1):
+                answer = self._run(number, program, plans, limits)
+                result, undecided = read_result(plans, answer, limits, self.isolation)
+                if not undecided or not runs_left:
+                    break
+                next_plans = tuple(
+                    next_plan(plan, test, *setting, undecided[index]) if index in undecided else plan
+                    for index, (plan, test) in enumerate(zip(plans, program.test_list, strict=True))
+                )
+                if next_plans == plans:
+                    break
+                plans = next_plans
+                with self._stats_lock:
+                    self.stats.reruns += 1
+                    self.stats.busy_s += result.duration_s
+            return result, answer.end == TIMED_OUT and answer.waited_s > STARVED_SHARE * limits.wall_s
+        # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an
+        # error of ours or of the machine, such as a sandbox that cannot be started.
+        except Exception as error:
             self._drop_worker(number)
-        result = read_result(plans, answer, limits, self.isolation)
-        most_cpu_s = min(limits.wall_s, limits.cpu_s)  # the most that one thread can use
-        return result, answer.end == TIMED_OUT and answer.cpu_s < STARVED_SHARE * most_cpu_s
+            with self._stats_lock:
+                self.stats.worker_restarts += 1
+            return error if str(error) else RuntimeError(repr(error))
+
+    def _run(self, number: int, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+        while True:
+            is_new = number not in self._workers
+            if is_new:
+                self._workers[number] = Worker(lambda: self._level.launch(self.limits))
+            try:
+                return self._workers[number].run(program, plans, limits)
+            except WorkerSpent:
+                if is_new:
+                    raise
+                self._drop_worker(number)
 
     def _drop_worker(self, number: int) -> None:
         if worker := self._workers.pop(number, None):
-            worker.kill()
+            try:
+                worker.kill()
+            # The engine of containers may hang, for example. Whatever happened, the result is not affected.
+            except (OSError, subprocess.SubprocessError) as error:
+                warnings.warn(f"a worker of the executor could not be ended: {error}", stacklevel=1)
 
     def _infra_failure(self, reason: str) -> ExecutionResult:
         return ExecutionResult((), reason, self.isolation)
 
-    def _finish(self, job: Job, result: ExecutionResult, num_worker_deaths: int, retry: bool) -> None:
+    def _finish(self, job: Job, result: ExecutionResult, retry: bool) -> None:
         """Requeue the job or publish its result; close the queue after too many infrastructure failures."""
         with self._stats_lock:
-            self.stats.worker_restarts += num_worker_deaths
             self.stats.busy_s += result.duration_s
             # Inside the lock: otherwise another thread could finish the second attempt, and publish its
             # result, before this thread has counted the first.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
 
+RIGHT = Program("def f(x): return x + 1", ("assert f(1) == 2",))
 ENDLESS_WALL_S = 0.3  # limit of the endless program: enough to start it, without delaying the executor
 _CONNECT = """
 import socket
@@ -26,8 +27,7 @@ def self_test(run: Callable[[Program], ExecutionResult], limits: Limits, isolati
         ExecutorError: A program did not end as it must.
 
     """
-    right = Program("def f(x): return x + 1", ("assert f(1) == 2",))
-    _expect(run, right, Status.PASSED, "a right program passes")
+    _expect(run, RIGHT, Status.PASSED, "a right program passes")
     wrong = Program("def f(x): return x", ("assert f(1) == 2",))
     _expect(run, wrong, Status.FAILED, "a wrong program fails")
     short = replace(limits, wall_s=ENDLESS_WALL_S)

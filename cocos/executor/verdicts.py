@@ -5,6 +5,7 @@ Knows nothing of processes or isolation levels.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from cocos.executor.limits import Limits
 
@@ -30,23 +31,39 @@ class Program:
 
     Hashable, so that one call of `Executor.run` can run identical programs once.
 
+    Attributes:
+        code: Source of the candidate.
+        test_list: Source of each test.
+        setup: Source to run after the code and before the tests.
+        limits: Limits of this program; None: those of the executor.
+        entry_point: Name that the candidate must define, or "". Tests never take it for a builtin.
+        stdin: Text that the program reads from its standard input.
+        files: Relative path and text of each file in the program's working folder.
+
     Raises:
-        ValueError: There are no tests, or a part is not a string.
+        ValueError: There are no tests, or a part has the wrong type.
 
     """
 
     code: str
     test_list: tuple[str, ...]
     setup: str = ""
-    limits: Limits | None = None  # None: those of the executor
+    limits: Limits | None = None
+    entry_point: str = ""
+    stdin: str = ""
+    files: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.test_list:
             raise ValueError("a Program needs one test or more; with none, any code would pass")
-        if not isinstance(self.test_list, tuple):
+        if type(self.test_list) is not tuple:
             raise ValueError(f"test_list is {type(self.test_list).__name__}; give a tuple of strings")
-        if not all(isinstance(part, str) for part in (self.code, self.setup, *self.test_list)):
-            raise ValueError("code, setup and every test must be strings")
+        if type(self.files) is not tuple or not all(type(f) is tuple and len(f) == 2 for f in self.files):
+            raise ValueError("files must be a tuple with a tuple (relative path, text) per file")
+        texts = (self.code, self.setup, self.entry_point, self.stdin, *self.test_list, *chain(*self.files))
+        # Not a subclass of str either: marshal, which encodes the job, refuses it.
+        if not all(type(text) is str for text in texts):
+            raise ValueError("code, setup, entry_point, stdin, every test and every file must be strings")
 
 
 @dataclass(frozen=True)
@@ -61,8 +78,8 @@ class Verdict:
             a comparison.
         actual: `repr` of the value that the program returned instead, or None in the same case.
         duration_s: Wall time of this test alone; 0 if it did not finish.
-        in_child: The test was judged in the process that ran the candidate, so the candidate could have
-            forged this outcome.
+        in_child_reason: Reason why the outcome depends on the process that ran the candidate, so that the
+            candidate could have forged it; None if it does not.
 
     """
 
@@ -72,11 +89,16 @@ class Verdict:
     expected: str | None = None
     actual: str | None = None
     duration_s: float = 0.0
-    in_child: bool = False
+    in_child_reason: str | None = None
 
     @property
     def passed(self) -> bool:
         return self.status is Status.PASSED
+
+    @property
+    def in_child(self) -> bool:
+        """True if the candidate could have forged this outcome."""
+        return self.in_child_reason is not None
 
 
 @dataclass(frozen=True)
@@ -91,6 +113,7 @@ class ExecutionResult:
         duration_s: Wall time inside the worker; 0 if the executor failed.
         error_type: Class name of the exception that code or setup raised before any test ran, or None.
         message: Text of that exception, or None.
+        packages: Third-party packages that the program could import, with their versions ("numpy 2.3.1").
 
     """
 
@@ -100,6 +123,7 @@ class ExecutionResult:
     duration_s: float = 0.0
     error_type: str | None = None
     message: str | None = None
+    packages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert bool(self.verdicts) != (self.infra_error is not None), (

@@ -17,6 +17,7 @@ from cocos.executor.judging.evidence import Answer
 from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
+from cocos.executor.verdicts import Program
 
 START_S = 60.0  # a worker that is not ready after this time counts as dead
 # The zygote ends every program at its wall limit. If no answer has come this long after the limit, the zygote
@@ -25,7 +26,15 @@ GRACE_S = 15.0
 
 
 class WorkerDied(Exception):
-    """The worker ended, hung or broke the protocol. The program is not known to be the cause."""
+    """The worker ended or hung while it ran a program, which may be the cause."""
+
+
+class WorkerUnusable(Exception):
+    """The worker did not start the program."""
+
+
+class WorkerSpent(WorkerUnusable):
+    """The worker ended after its last program, which left something that cannot be removed."""
 
 
 class Worker:
@@ -36,24 +45,27 @@ class Worker:
         assert self.sandbox.process.stdin and self.sandbox.process.stdout
         self._jobs, self._answers = self.sandbox.process.stdin.fileno(), self.sandbox.process.stdout.fileno()
         self._received = b""
-        self._poll = select.poll()
-        self._poll.register(self._answers, select.POLLIN)
+        os.set_blocking(self._jobs, False)  # a worker that hangs must not block this thread
+        self._can_write, self._can_read = select.poll(), select.poll()
+        self._can_write.register(self._jobs, select.POLLOUT)
+        self._can_read.register(self._answers, select.POLLIN)
         self._deadline = time.monotonic() + START_S
         try:
             if self._read(len(wire_format.READY)) != wire_format.READY:
-                raise WorkerDied("the worker did not start")
-        except WorkerDied:
+                raise self._death("it sent another message than expected")
+        except WorkerDied as error:
             self.kill()
-            raise
+            raise WorkerUnusable(f"the worker did not start: {error}") from None
 
-    def run(self, code: str, setup: str, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+    def run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
         """Execute one program and return what the zygote reports.
 
         Raises:
-            WorkerDied: The worker, not the program, failed.
+            WorkerDied: The worker failed while the program ran.
+            WorkerUnusable: The program was not started.
 
         """
-        candidate, judge = _encode_job(code, setup, plans)
+        candidate, judge = _encode_job(program, plans)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
@@ -64,16 +76,21 @@ class Worker:
         )
         header = wire_format.JobHeader(len(judge), len(candidate), limits.wall_s, child_limits)
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
-        self._write(header.pack() + judge + candidate)
-        answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
+        was_taken = self._write(header.pack() + judge + candidate)
+        try:
+            answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
+        except WorkerDied as error:
+            raise error if was_taken else WorkerUnusable(str(error)) from None
+        if answer.end == wire_format.SPENT:
+            raise WorkerSpent("the sandbox could not be cleaned")
         if answer.end == wire_format.NEVER_STARTED:
-            raise WorkerDied("a child could not be confined")
+            raise WorkerUnusable("a child could not be confined")
         return Answer(
             end=answer.end,
-            is_spent=answer.is_spent,
             wait_status=answer.wait_status,
             duration_s=answer.wall_s,
             cpu_s=answer.cpu_s,
+            waited_s=answer.waited_s,
             peak_mb=answer.peak_mb,
             candidate=self._read(answer.candidate_size),
             judge=self._read(answer.judge_size),
@@ -83,27 +100,39 @@ class Worker:
         """Kill the worker and everything below it, and reap it."""
         self.sandbox.kill()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> bool:
+        """Send a job; return False if the worker ended before it had read everything."""
         view = memoryview(data)
-        try:
-            while view:
+        while view:
+            try:
                 view = view[os.write(self._jobs, view) :]
-        except BrokenPipeError:
-            raise WorkerDied("the worker died before it read the job") from None
+            except BlockingIOError:
+                if not self._wait(self._can_write):
+                    raise self._death("the worker did not read the job in time") from None
+            except BrokenPipeError:
+                return False
+        return True
 
     def _read(self, size: int) -> bytes:
         while len(self._received) < size:
-            if not self._poll.poll(max(0.0, self._deadline - time.monotonic()) * 1000):
-                raise WorkerDied("the worker did not answer in time")
+            if not self._wait(self._can_read):
+                raise self._death("the worker did not answer in time")
             part = os.read(self._answers, 1 << 18)
             if not part:
-                raise WorkerDied(f"the worker died: {self.sandbox.stderr_tail() or 'it wrote no message'}")
+                raise self._death("the worker died")
             self._received += part
         data, self._received = self._received[:size], self._received[size:]
         return data
 
+    def _wait(self, event: select.poll) -> bool:
+        """Wait until the event or the deadline; return whether the event occurred."""
+        return bool(event.poll(max(0.0, self._deadline - time.monotonic()) * 1000))
 
-def _encode_job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:
+    def _death(self, event: str) -> WorkerDied:
+        return WorkerDied(f"{event}: {self.sandbox.stderr_tail() or 'it wrote no message'}")
+
+
+def _encode_job(program: Program, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:
     """Return the candidate's part of a job and the judge's part, which is b"" if no test needs a judge.
 
     The candidate can read its whole part, so this part must not contain what a test expects. The package
@@ -120,11 +149,12 @@ def _encode_job(code: str, setup: str, plans: tuple[Plan, ...]) -> tuple[bytes, 
                 atoms.append("".join(f"(lambda: {atom})," for atom in plan.atoms))
             case InChild(source=source):
                 tests.append(source)
-            case Judged(source=source, imports=imports, remote=remote):
+            case Judged(source=source, setup=setup, remote=remote):
                 tests.append(None)
-                judged.append({"number": number, "source": source, "imports": imports, "remote": remote})
+                judged.append({"number": number, "source": source, "imports": setup, "remote": remote})
     functions = "".join(f"({group})," for group in atoms)
     # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
     # from a child is never decoded with marshal, which is unsafe on untrusted data.
-    candidate = marshal.dumps((code, setup, f"({functions})", tuple(tests)), wire_format.MARSHAL_VERSION)
+    job = (program.code, program.setup, f"({functions})", tuple(tests), program.stdin, program.files)
+    candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
     return candidate, json.dumps(judged).encode() if judged else b""

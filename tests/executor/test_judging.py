@@ -46,6 +46,6 @@ def test_every_test_of_mbpp_is_split():
 @pytest.mark.parametrize("line", ["", "{}", "[", "[0]", '[0, 0.0, ["v"]]', '[0, 0.0, [["v"]]]', '[0, 1e999, [["v", 2]]]', '[1, 0.0, [["v", 2]]]',
                                   '[0, 0.0, [["v", ["zz"]]]]', "[" * 5000, '[0, "0", [["v", 2]]]', '[true, 0.0, [["v", 2]]]', '[0, 0.0, [["e", 1, 2]]]'])  # fmt: skip
 def test_malformed_evidence_never_passes_a_test(line):
-    answer = Answer(b"E", False, 0, 0.1, 0.1, 10.0, f'"loaded"\n{line}\n'.encode(), b"")
-    [verdict] = read_result((plan_test("assert f() == 3"),), answer, Limits(), "x").verdicts
+    answer = Answer(b"E", 0, 0.1, 0.1, 0.0, 10.0, f'"loaded"\n{line}\n'.encode(), b"")
+    [verdict] = read_result((plan_test("assert f() == 3"),), answer, Limits(), "x").result.verdicts
     assert not verdict.passed and 0 <= verdict.duration_s < 1e9

@@ -5,60 +5,23 @@
     atoms        f(2)    tolerance_of(g, 1)          evaluated in the candidate's process
     condition    abs(_0 - 1.5) < _1                  evaluated in the trusted process, with the atoms' values
 
-Reads the test's source only, never the candidate's. The trusted process evaluates only the names and node
-types listed here. They cannot run the candidate's code and take at most n log n time in the size of their
-values. Any other subexpression becomes an atom if it is a call, a name, an attribute or a subscript.
-Otherwise the assert is not split.
+Reads the test's source only, never the candidate's. The candidate can read every atom and choose its value.
+So an atom is only the call of a function that the candidate defines, or a conversion of its result. Nothing
+else of the test may depend on the candidate's process: no expectation such as `'abc'.upper()` or a constant
+of the setup, and no decision such as `f(3).startswith('a')`. An assert with such a part is not split.
 """
 
 import ast
-import builtins
-import collections
 import copy
-import decimal
-import fractions
-import math
-import sys
+import itertools
 from dataclasses import dataclass
 from types import CodeType
 
+from cocos.executor.judging.safe_expressions import CONVERTING, DECIDING, MATH_TESTS, is_cheap, is_safe
 
-def _builtins(names: str) -> dict[str, object]:
-    return {name: getattr(builtins, name) for name in names.split()}
-
-
-# Functions that decide whether an assert holds. The trusted process calls its own, even if the candidate has
-# redefined the name.
-_DECIDING = _builtins("abs all any bool enumerate isinstance max min reversed round sum type zip")
-# Constructors and conversions. A call of one on the candidate's value is part of the atom: the codec cannot
-# encode any object that has a __len__ or an __iter__, but it can encode the length or the list made from it.
-_CONVERTING = _builtins("bytes complex dict float frozenset int len list range repr set sorted str tuple")
-_STANDARD = {
-    "Counter": collections.Counter,
-    "OrderedDict": collections.OrderedDict,
-    "defaultdict": collections.defaultdict,
-    "deque": collections.deque,
-    "Decimal": decimal.Decimal,
-    "Fraction": fractions.Fraction,
-    "object": object,
-}
-_MODULES = {"math": math, "sys": sys}
-_MODULE_ATTRIBUTES = {
-    "math": frozenset(
-        (
-            *("ceil", "copysign", "e", "fabs", "floor", "inf", "isclose", "isfinite", "isinf", "isnan"),
-            *("nan", "pi", "sqrt", "tau", "trunc"),
-        )
-    ),
-    "sys": frozenset(["getsizeof", "maxsize"]),
-}
-SAFE_NAMES = {**_DECIDING, **_CONVERTING, **_STANDARD, **_MODULES}
-_SAFE_NODES = (
-    *(ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Subscript, ast.Slice),
-    *(ast.UnaryOp, ast.unaryop, ast.BoolOp, ast.boolop, ast.BinOp, ast.operator, ast.Compare, ast.cmpop),
-    *(ast.IfExp, ast.Call, ast.keyword, ast.Attribute),
-)
-_MAX_EXPONENT = 1000  # the largest exponent, shift width and range bound that the trusted process evaluates
+# Methods of plain values. `word.startswith('a')` decides, even if the candidate defines `word`.
+_PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, list, tuple, dict, set, int, float)))
+_KEYWORDS = frozenset(["rel_tol", "abs_tol", "default"])  # of deciding functions
 
 
 @dataclass(frozen=True)
@@ -83,29 +46,16 @@ class _Unsplittable(Exception):
     """The assert cannot be split."""
 
 
-def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str]) -> Split | None:
-    """Split the condition of an assert.
+def split_assert(condition: ast.expr, brought: set[str], shadowed: set[str]) -> Split | None:
+    """Split the condition of an assert, or return None if that is not possible.
 
     Args:
         condition: The asserted expression; left unchanged.
-        unsafe: Names that the candidate could redefine so that the assert holds, such as helpers that the
-            setup defines.
-        candidate_names: Names that exist only in the candidate's process, even if they are also builtins.
-
-    Returns:
-        The split, or None if the assert uses an unsafe name or cannot be split.
+        brought: Names that only the candidate can define, even if they are also builtins.
+        shadowed: Names that the setup defines, even if they are also builtins.
 
     """
-    names = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)}
-    if names & unsafe:
-        return None
-    unknown = (names - SAFE_NAMES.keys()) | (names & candidate_names)
-    if not unknown:
-        # The function under test has the name of a builtin, as in `sum(10, 15) == 6`. Assume that it is the
-        # function that is called first.
-        calls = [node.func for node in ast.walk(condition) if isinstance(node, ast.Call)]
-        unknown = {function.id for function in calls[:1] if isinstance(function, ast.Name)}
-    splitter = _Splitter(unknown)
+    splitter = _Splitter(brought, shadowed)
     try:
         skeleton = splitter.visit(copy.deepcopy(condition))
     except _Unsplittable:
@@ -115,7 +65,7 @@ def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str
     actual = expected = None
     if isinstance(skeleton, ast.Compare) and len(skeleton.ops) == 1:
         actual, expected = _compile(skeleton.left), _compile(skeleton.comparators[0])
-        if isinstance(condition, ast.Compare) and _is_safe(condition.left, unknown):  # `2 == f(1)`
+        if isinstance(condition, ast.Compare) and is_safe(condition.left, splitter.unsafe):  # `2 == f(1)`
             actual, expected = expected, actual
     return Split(tuple(splitter.atoms), _compile(skeleton), actual, expected)
 
@@ -123,17 +73,23 @@ def split_assert(condition: ast.expr, unsafe: set[str], candidate_names: set[str
 class _Splitter:
     """Replaces each part of a condition that needs the candidate by a name, and collects its source."""
 
-    def __init__(self, unknown: set[str]) -> None:
-        self.unknown = unknown
+    def __init__(self, brought: set[str], shadowed: set[str]) -> None:
+        self.brought = brought
+        self.unsafe = brought | shadowed  # these are not the builtins of the trusted process
         self.atoms: list[str] = []
 
     def visit(self, node: ast.expr) -> ast.expr:
         """Return `node` as the trusted process will evaluate it; raise _Unsplittable if it cannot."""
-        if _is_safe(node, self.unknown):
-            _refuse_costly(node)
+        if is_safe(node, self.unsafe):
+            if not is_cheap(node):
+                raise _Unsplittable
             return node
+        if self._is_atom(node):
+            self.atoms.append(ast.unparse(node))
+            return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
         match node:
             case ast.Compare():
+                _refuse_identity(node)
                 node.left = self.visit(node.left)
                 node.comparators = [self.visit(side) for side in node.comparators]
             case ast.BoolOp():
@@ -145,85 +101,96 @@ class _Splitter:
                 node.left, node.right = self.visit(node.left), self.visit(node.right)
             case ast.List() | ast.Tuple() | ast.Set() if not _has_star(node.elts):
                 node.elts = [self.visit(element) for element in node.elts]
-            case ast.Call(func=ast.Name(id=name)) if name in _DECIDING and name not in self.unknown:
-                self._visit_arguments(node)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=attribute)) if (
-                attribute in _MODULE_ATTRIBUTES["math"]
-            ):
-                self._visit_arguments(node)
-            case ast.Call() | ast.Name() | ast.Attribute() | ast.Subscript():
-                return self._replace_by_atom(node)
+            case ast.Subscript() if is_safe(node.slice, self.unsafe):
+                node.value, node.slice = self.visit(node.value), self.visit(node.slice)
+            case ast.Call(func=ast.Name(id=name)) if name in DECIDING and name not in self.unsafe:
+                self._visit_arguments(node, name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name)) if name in MATH_TESTS:
+                self._visit_arguments(node, name)
             case _:
                 raise _Unsplittable
         return node
 
-    def _visit_arguments(self, node: ast.Call) -> None:
-        # sum(lists, []) takes quadratic time.
-        has_start = isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) > 1
-        if has_start or _has_star(node.args):
+    def _visit_arguments(self, node: ast.Call, name: str) -> None:
+        is_known = all(keyword.arg in _KEYWORDS for keyword in node.keywords) and not _has_star(node.args)
+        # sum(lists, []) takes quadratic time, and the number of digits a huge power. The class in isinstance
+        # must be known here.
+        constants = node.args[1:] if name in ("round", "isinstance") else []
+        if (
+            not is_known
+            or (name == "sum" and (len(node.args) > 1 or node.keywords))
+            or not all(is_safe(argument, self.unsafe) for argument in constants)
+            or (name == "round" and not is_cheap(ast.Call(node.func, [ast.Constant(0), *constants], [])))
+        ):
             raise _Unsplittable
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
 
-    def _replace_by_atom(self, node: ast.expr) -> ast.expr:
-        # The candidate could falsify a comparison in its own process. A comparison in a lambda is safe: it is
-        # part of an argument of the candidate's function, as in `f(lambda x: x > 1, [1, 2])`.
-        decisions = (ast.Compare, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-        if any(isinstance(inner, decisions) for inner in _walk_outside_lambdas(node)):
+    def _is_atom(self, node: ast.expr) -> bool:
+        """Return whether the candidate may evaluate this, because it can choose the value anyway."""
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[converted, *others], keywords=keywords) if (
+                name in CONVERTING and name not in self.unsafe
+            ):
+                options = [*others, *(keyword.value for keyword in keywords)]
+                return self._is_converted(converted) and not any(map(_decides, options))
+            case ast.Call(func=function):
+                arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+                # A comparison in a lambda is the affair of the candidate's function, as in
+                # `f(lambda x: x > 1, [1, 2])`.
+                if any(_decides(a) for a in arguments if not isinstance(a, ast.Lambda)):
+                    return False
+                is_curried = isinstance(function, ast.Call) and self._is_atom(function)
+                return is_curried or self._is_defined_by_candidate(function)
+        return self._is_defined_by_candidate(node)
+
+    def _is_converted(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=function), *others]):
+                return function in self.brought and not any(map(_decides, others))
+            case ast.Subscript(value=value, slice=index) if is_safe(index, self.unsafe):
+                return self._is_converted(value)
+        return self._is_atom(node)
+
+    def _is_defined_by_candidate(self, node: ast.expr) -> bool:
+        """Return whether this is a name of the candidate, or an attribute of one or of its instance.
+
+        Not a method of a value that a function returned: `f(3).isdigit()` decides about that value.
+        """
+        match node:
+            case ast.Name(id=name):
+                return name in self.brought
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if not name[:1].isupper():
+                return name in self.brought and attribute not in _PLAIN_METHODS
+            case ast.Attribute(value=ast.Call(func=ast.Name(id=name)) as instance):
+                # By convention a capitalized name is a class.
+                return name[:1].isupper() and self._is_atom(instance)
+            case ast.Attribute(value=value):
+                return self._is_defined_by_candidate(value)
+        return False
+
+
+def _refuse_identity(node: ast.Compare) -> None:
+    """Raise _Unsplittable for the identity of values, which were copied on their way here."""
+    sides = [node.left, *node.comparators]
+    for operator, pair in zip(node.ops, itertools.pairwise(sides), strict=True):
+        singletons = (None, True, False, ...)
+        if isinstance(operator, (ast.Is, ast.IsNot)) and not any(
+            isinstance(side, ast.Constant) and any(side.value is single for single in singletons)
+            for side in pair
+        ):
             raise _Unsplittable
-        self.atoms.append(ast.unparse(node))
-        return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
 
 
 def _has_star(nodes: list[ast.expr]) -> bool:
     return any(isinstance(node, ast.Starred) for node in nodes)
 
 
-def _walk_outside_lambdas(node: ast.AST):
-    yield node
-    if not isinstance(node, ast.Lambda):
-        for child in ast.iter_child_nodes(node):
-            yield from _walk_outside_lambdas(child)
-
-
-def _is_safe(node: ast.AST, unknown: set[str]) -> bool:
-    """Return whether the trusted process can evaluate this without the candidate."""
-    for inner in ast.walk(node):
-        if not isinstance(inner, _SAFE_NODES):
-            return False
-        match inner:
-            case ast.Name(id=name) if name not in SAFE_NAMES or name in unknown:
-                return False
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                if attribute not in _MODULE_ATTRIBUTES.get(name, ()):
-                    return False
-            case ast.Attribute():
-                return False
-            case ast.Call(func=function) if not isinstance(function, (ast.Name, ast.Attribute)):
-                return False
-    return True
-
-
-def _refuse_costly(node: ast.AST) -> None:
-    """Raise _Unsplittable for a power, shift or range that could be large.
-
-    The trusted process has no time or memory limit.
-    """
-    for inner in ast.walk(node):
-        match inner:
-            case ast.BinOp(op=ast.Pow() | ast.LShift(), right=ast.Constant(value=int(size))) if (
-                size <= _MAX_EXPONENT
-            ):
-                continue
-            case ast.BinOp(op=ast.Pow() | ast.LShift()):
-                raise _Unsplittable
-            case ast.Call(func=ast.Name(id="range"), args=bounds):
-                sizes = [bound.value for bound in bounds if isinstance(bound, ast.Constant)]
-                if len(sizes) < len(bounds) or not all(
-                    isinstance(s, int) and s <= _MAX_EXPONENT for s in sizes
-                ):
-                    raise _Unsplittable
+def _decides(node: ast.AST) -> bool:
+    """Return whether an expression compares or binds, so that its value could decide the assert."""
+    decisions = (ast.Compare, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+    return any(isinstance(inner, decisions) for inner in ast.walk(node))
 
 
 def _compile(expression: ast.expr) -> CodeType:

@@ -10,18 +10,18 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import WIFSIGNALED, WTERMSIG
-from types import CodeType
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
-from cocos.executor.inside import value_codec
 from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
-from cocos.executor.judging.assert_split import SAFE_NAMES, Split
+from cocos.executor.judging.assert_split import Split
+from cocos.executor.judging.conditions import TEXT_CHARS, Undecided, compare, error_verdict
 from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
 
-REPR_CHARS = 200
-_STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
+_NO_JUDGEMENT = Verdict(
+    Status.ERROR, "NoJudgement", "the test reached a limit, or the program sent the judge malformed messages"
+)
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,30 @@ class Answer:
     """
 
     end: bytes
-    is_spent: bool
     wait_status: int
     duration_s: float
     cpu_s: float
+    waited_s: float
     peak_mb: float
     candidate: bytes  # evidence from the candidate's process
     judge: bytes  # evidence from the judge
 
 
-def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> ExecutionResult:
+class Reading(NamedTuple):
+    """The result that an answer supports, and the tests that need another plan.
+
+    Attributes:
+        result: The result, with an ERROR verdict for each undecided test.
+        undecided: Reason by the number of the test. The evidence does not say whether such a test holds,
+            because a value cannot be sent or judged where the plan wanted it.
+
+    """
+
+    result: ExecutionResult
+    undecided: dict[int, str]
+
+
+def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> Reading:
     """Return the result of one program, with one verdict per test.
 
     Args:
@@ -56,12 +70,14 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     loaded = next(rows, None)
     if loaded != "loaded":
         if isinstance(loaded, list) and len(loaded) == 3 and loaded[0] == "program":
-            cause = _error(loaded[1:], 0.0)
-        return ExecutionResult(
+            cause = error_verdict(loaded[1:], 0.0)
+        result = ExecutionResult(
             (cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message
         )
+        return Reading(result, {})
     judge_rows = {row[0]: row for row in _parsed_lines(answer.judge) if _is_row(row)}
     verdicts: list[Verdict] = []
+    undecided: dict[int, str] = {}
     for number, plan in enumerate(plans):
         row = next(rows, None)
         if isinstance(plan, Judged):
@@ -70,10 +86,16 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
             row = judge_rows.get(number) if row is None or _is_row(row) else None
         if not _is_row(row) or row[0] != number:
             # Without valid evidence, the verdict is the reason why the process ended. No later test ran.
+            if isinstance(plan, Judged) and cause.error_type == "ProcessExit":
+                cause = _NO_JUDGEMENT
             verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - number - 1)
             break
-        verdicts.append(_verdict(plan, row[1], row[2]))
-    return ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s)
+        try:
+            verdicts.append(_verdict(plan, row[1], row[2]))
+        except Undecided as error:
+            undecided[number] = str(error)
+            verdicts.append(error_verdict(["NotPlainValue", str(error)], 0.0))
+    return Reading(ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s), undecided)
 
 
 def _parsed_lines(evidence: bytes) -> Iterator[Any]:
@@ -96,72 +118,27 @@ def _is_row(row: Any) -> TypeGuard[list]:
 
 
 def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
-    duration_s = duration_s if 0 <= duration_s < float("inf") else 0.0
-    if isinstance(plan, Split) and outcome[:1] != ["e"]:
-        return _compare(plan, duration_s, outcome)
-    if not isinstance(plan, Split) and outcome == ["passed"]:
-        return Verdict(Status.PASSED, duration_s=duration_s, in_child=isinstance(plan, InChild))
-    return _error(outcome[1:], duration_s, in_child=isinstance(plan, InChild))
+    """Return the verdict for a well-formed row.
 
+    Raises:
+        Undecided: The evidence does not decide the test.
 
-def _error(description: list, duration_s: float, in_child: bool = False) -> Verdict:
-    """Return the verdict for [error type, message]; any other list gives the error type MalformedEvidence."""
-    if len(description) != 2 or not all(isinstance(part, str) for part in description):
-        description = ["MalformedEvidence", "the process sent no well-formed outcome"]
-    error_type, message = (part[:REPR_CHARS] for part in description)
-    return Verdict(
-        _STATUS.get(error_type, Status.ERROR), error_type, message, duration_s=duration_s, in_child=in_child
-    )
-
-
-class _CandidateRaised(Exception):
-    """An exception was raised in the candidate's process by an atom that the condition needs."""
-
-
-class _Atoms(dict):
-    """Values of the atoms by name, decoded when the condition reads them.
-
-    An atom that raised or is malformed therefore matters only if the condition needs it. For example,
-    `f(1) == 2 or f(None) == 3` passes if the first comparison is true and `f(None)` raises.
     """
-
-    def __init__(self, outcomes: list) -> None:
-        self.outcomes = outcomes
-
-    def __missing__(self, name: str) -> object:
-        if not name.startswith("_"):
-            raise KeyError(name)  # a name such as `len`, which `eval` then looks up in the globals
-        outcome = self.outcomes[int(name[1:])]
-        if not isinstance(outcome, list) or len(outcome) < 2:
-            raise value_codec.CodecError("no well-formed value")
-        if outcome[0] != "v":
-            raise _CandidateRaised(*outcome[1:])
-        return self.setdefault(name, value_codec.decode(outcome[1]))
+    duration_s = duration_s if 0 <= duration_s < float("inf") else 0.0
+    match plan, outcome:
+        case Split(), _ if outcome[:1] != ["e"]:
+            return compare(plan, duration_s, outcome)
+        case InChild() | Judged(), ["passed"]:
+            return Verdict(Status.PASSED, duration_s=duration_s, in_child_reason=_reason(plan))
+        case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
+            return Verdict(Status.PASSED, duration_s=duration_s, in_child_reason=reason[:TEXT_CHARS])
+        case Judged(), ["undecided", str(reason)]:
+            raise Undecided(reason[:TEXT_CHARS])
+    return error_verdict(outcome[1:], duration_s, _reason(plan))
 
 
-def _compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
-    """Return the verdict on a split test: evaluate its condition on the values of its atoms."""
-    if len(outcomes) != len(plan.atoms):
-        return _error([], duration_s)
-    names = {"__builtins__": {}, **SAFE_NAMES}
-    try:
-        if eval(plan.condition, names, _Atoms(outcomes)):
-            return Verdict(Status.PASSED, duration_s=duration_s)
-    except _CandidateRaised as error:
-        return _error(list(error.args), duration_s)
-    # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
-    except Exception as error:
-        return _error([type(error).__name__, str(error)], duration_s)
-    expected, actual = (_repr_of_side(side, names, outcomes) for side in (plan.expected, plan.actual))
-    message = f"expected {expected}, got {actual}" if plan.expected else "the assertion is false"
-    return Verdict(Status.FAILED, "AssertionError", message, expected, actual, duration_s)
-
-
-def _repr_of_side(side: CodeType | None, names: dict, outcomes: list) -> str | None:
-    try:
-        return repr(eval(side, names, _Atoms(outcomes)))[:REPR_CHARS] if side else None
-    except ValueError:  # an integer with more digits than Python converts to text
-        return "<too long to show>"
+def _reason(plan: Plan) -> str | None:
+    return plan.reason if isinstance(plan, InChild) else None
 
 
 def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:

@@ -1,0 +1,121 @@
+"""Evaluation of a split test's condition on the values that the candidate's process sent.
+
+This runs in the trusted process, which has no time or memory limit. `safe_expressions` admits to a condition
+only what takes at most n log n time in the size of the evidence, and the codec refuses values that are larger
+than their encoding, such as ranges. A test with such a value is undecided, and the judge decides it.
+"""
+
+from types import CodeType
+
+from cocos.executor.inside import value_codec
+from cocos.executor.judging.assert_split import Split
+from cocos.executor.judging.safe_expressions import SAFE_NAMES
+from cocos.executor.verdicts import Status, Verdict
+
+TEXT_CHARS = 200  # of error types, messages and reprs in a verdict
+_STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
+
+
+class Undecided(Exception):
+    """The evidence does not say whether the test holds; the message is the reason."""
+
+
+class _CandidateRaised(Exception):
+    """An exception was raised in the candidate's process by an atom that the condition needs."""
+
+
+class _Atoms(dict):
+    """Values of the atoms by name, decoded when the condition reads them.
+
+    An atom that raised or is malformed therefore matters only if the condition needs it. For example,
+    `f(1) == 2 or f(None) == 3` passes if the first comparison is true and `f(None)` raises.
+    """
+
+    def __init__(self, outcomes: list) -> None:
+        self.outcomes = outcomes
+
+    def __missing__(self, name: str) -> object:
+        if not name.startswith("_"):
+            raise KeyError(name)  # a name such as `len`, which `eval` then looks up in the globals
+        match self.outcomes[int(name[1:])]:
+            case ["v", node]:
+                try:
+                    _refuse_costly(node)
+                    return self.setdefault(name, value_codec.decode(node))
+                except value_codec.NotPlainValue as error:
+                    raise Undecided(str(error)[:TEXT_CHARS]) from None
+            case ["n", str(reason)]:
+                raise Undecided(reason[:TEXT_CHARS])
+            case ["e", *description]:
+                raise _CandidateRaised(*description)
+        raise value_codec.CodecError("no well-formed value")
+
+
+def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
+    """Return the verdict on a split test: evaluate its condition on the values of its atoms.
+
+    Raises:
+        Undecided: A value that the condition needs is not plain, or costly to evaluate.
+
+    """
+    if len(outcomes) != len(plan.atoms):
+        return error_verdict([], duration_s)
+    names = {"__builtins__": {}, **SAFE_NAMES}
+    atoms = _Atoms(outcomes)
+    try:
+        if eval(plan.condition, names, atoms):
+            return Verdict(Status.PASSED, duration_s=duration_s)
+    except _CandidateRaised as error:
+        return error_verdict(list(error.args), duration_s)
+    except Undecided:
+        raise
+    # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
+    except Exception as error:
+        return error_verdict([type(error).__name__, str(error)], duration_s)
+    expected, actual = (_text_of_side(side, names, atoms) for side in (plan.expected, plan.actual))
+    message = f"expected {expected}, got {actual}" if plan.expected else "the assertion is false"
+    return Verdict(Status.FAILED, "AssertionError", message, expected, actual, duration_s)
+
+
+def _refuse_costly(node: object) -> None:
+    if isinstance(node, list) and node:
+        if node[0] in ("r", "D", "F", "g", "o") or (node[0] == "i" and len(str(node[1:])) > 16400):
+            raise Undecided(f"returned a value with the tag {node[0]!r}")
+        for part in node[1:]:
+            _refuse_costly(part)
+
+
+def error_verdict(description: list, duration_s: float, in_child_reason: str | None = None) -> Verdict:
+    """Return the verdict for [error type, message]; any other list gives the error type MalformedEvidence."""
+    if len(description) != 2 or not all(isinstance(part, str) for part in description):
+        description = ["MalformedEvidence", "the process sent no well-formed outcome"]
+    error_type, message = (part[:TEXT_CHARS] for part in description)
+    status = _STATUS.get(error_type, Status.ERROR)
+    return Verdict(status, error_type, message, duration_s=duration_s, in_child_reason=in_child_reason)
+
+
+def _text_of_side(side: CodeType | None, names: dict, atoms: _Atoms) -> str | None:
+    try:
+        return _text(eval(side, names, atoms))[:TEXT_CHARS] if side else None
+    except ValueError:  # an integer with more digits than Python converts to text
+        return "<too long to show>"
+
+
+def _text(value: object) -> str:
+    """Return `repr(value)` with sets sorted, because their order depends on this process's hash seed."""
+    text = repr(value)
+    return _sorted_text(value) if "{" in text else text  # without a brace there is no set in it
+
+
+def _sorted_text(value: object) -> str:
+    if isinstance(value, (set, frozenset)) and value:
+        elements = ", ".join(sorted(map(_sorted_text, value)))
+        return f"{{{elements}}}" if isinstance(value, set) else f"frozenset({{{elements}}})"
+    if type(value) is dict:
+        items = (f"{_sorted_text(key)}: {_sorted_text(item)}" for key, item in value.items())
+        return "{" + ", ".join(items) + "}"
+    if type(value) is list:
+        return "[" + ", ".join(map(_sorted_text, value)) + "]"
+    if type(value) is tuple:
+        return "(" + ", ".join(map(_sorted_text, value)) + (",)" if len(value) == 1 else ")")
+    return repr(value)

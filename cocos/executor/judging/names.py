@@ -1,0 +1,89 @@
+"""Names in a source: the ones it binds, and the ones that it takes from elsewhere."""
+
+import ast
+import builtins
+import symtable
+from collections.abc import Iterable
+
+BUILTINS = frozenset(dir(builtins)) | {"__name__"}
+_MODULES = (
+    *("bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq"),
+    *(
+        "itertools",
+        "json",
+        "math",
+        "operator",
+        "random",
+        "re",
+        "statistics",
+        "string",
+        "sys",
+        "numpy",
+        "pandas",
+    ),
+)
+# What tests use without importing it, with the import statement. The judge imports it itself, because the
+# candidate could have patched what its own process has.
+STANDARD_MODULES = {
+    **{name: f"import {name}" for name in _MODULES},
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+}
+STANDARD_CLASSES = {
+    **dict.fromkeys(("Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"), "collections"),
+    **dict.fromkeys(("date", "datetime", "timedelta"), "datetime"),
+    "Decimal": "decimal",
+    "Fraction": "fractions",
+}
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that these nodes bind, without those that their children bind."""
+    names: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {(alias.asname or alias.name).split(".")[0] for alias in aliases}
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+    return names
+
+
+def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
+    """Return the names that a module reads but does not bind at its top level.
+
+    Args:
+        table: Symbols of the module.
+        only_top: Leave out what is read in functions and classes.
+
+    """
+    bound = {
+        symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()
+    }
+
+    def names_read(scope: symtable.SymbolTable) -> set[str]:
+        is_top = scope.get_type() == "module"
+        names = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (is_top or s.is_global())}
+        return names if only_top else names.union(*map(names_read, scope.get_children()))
+
+    return names_read(table) - bound
+
+
+def standard_imports(tree: ast.Module, free: set[str]) -> dict[str, str]:
+    """Return the free names that are standard modules or classes, with a statement that imports each.
+
+    A module is a name of which the source reads an attribute, as in `math.pi`. A class may be what the
+    candidate must define, so it is taken for the standard one only if there is another name of the candidate.
+    """
+    with_attributes = {
+        node.value.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    imports = {name: STANDARD_MODULES[name] for name in free & with_attributes & STANDARD_MODULES.keys()}
+    classes = (free - imports.keys()) & STANDARD_CLASSES.keys()
+    if free - imports.keys() - classes:
+        imports |= {name: f"from {STANDARD_CLASSES[name]} import {name}" for name in classes}
+    return imports
