@@ -157,6 +157,20 @@ def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
     return counts
 
 
+def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
+    """Return, for each turn, the number of right programs with an in_child verdict.
+
+    These programs could have forged a verdict on which the accuracy rests.
+    """
+    usable = scored(trajectories)
+    num_turns = len(usable[0].turns) if usable else 0
+    results_T = [[trajectory.turns[t].result for trajectory in usable] for t in range(num_turns)]
+    return [
+        sum(result.all_passed and any(verdict.in_child for verdict in result.verdicts) for result in results)
+        for results in results_T
+    ]
+
+
 def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
     """Return all metrics as plain values, as written to metrics.json."""
     usable = scored(trajectories)
@@ -170,6 +184,7 @@ def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
             any(verdict.status is Status.TIMEOUT for verdict in turn.result.verdicts) for turn in turns
         ),
         "num_truncated": sum(turn.completion.is_truncated for turn in turns),
+        "num_in_child": in_child_counts(trajectories),
         "metrics": {name: estimate._asdict() for name, estimate in correction_metrics(trajectories).items()},
         "pass_at_k": pass_at_k_metrics(trajectories),
         "errors": [dict(counts.most_common()) for counts in error_counts(trajectories)],

@@ -66,25 +66,36 @@ class Score(NamedTuple):
     kl_K: list[float]
 
 
-def turn_reward(result: ExecutionResult, kind: RewardKind = "fraction") -> float | None:
+def turn_reward(
+    result: ExecutionResult, kind: RewardKind = "fraction", reward_in_child: bool = False
+) -> float | None:
     """Return r_t of one executed program; None where the executor failed.
 
     `fraction`: share of tests that pass, in [0, 1] (the paper's fine-grained reward).
     `binary`: 1 if all pass, else 0 (SCoRe). `count`: number of tests that pass (the released code).
     Example: 2 of 3 tests pass -> 2/3, 0, 2.
+
+    Args:
+        result: Verdicts of the program.
+        kind: See above.
+        reward_in_child: Whether a test that passes with the verdict `in_child` counts as passed. By default
+            it counts as failed: the program could have forged the verdict, and a reward for it would teach
+            the model to do so.
+
     """
-    passed = result.num_passed
-    if passed is None:
+    if result.is_infra_failure:
         return None
+    num_tests = len(result.verdicts)
+    passed = sum(verdict.passed and (reward_in_child or not verdict.in_child) for verdict in result.verdicts)
     if kind == "binary":
-        reward = float(result.all_passed)
+        reward = float(passed == num_tests)
     elif kind == "count":
         reward = float(passed)
     elif kind == "fraction":
-        reward = passed / len(result.verdicts)
+        reward = passed / num_tests
     else:
         raise ValueError(f"unknown reward kind {kind!r}; choose fraction, binary or count")
-    assert isfinite(reward) and 0 <= reward <= len(result.verdicts)
+    assert isfinite(reward) and 0 <= reward <= num_tests
     return reward
 
 

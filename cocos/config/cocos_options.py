@@ -21,6 +21,12 @@ class RewardOptions:
         help="Reward of a program. `fraction`: share of its tests that pass. `binary`: 1 if all pass, "
         "otherwise 0. `count`: number of tests that pass.",
     )
+    reward_in_child: bool = option(
+        default=False,
+        help="Count a test as passed even if its verdict comes from the program's own process, which could "
+        "have forged it. By default such a test earns nothing. `prepare_data.py check` lists the problems "
+        "with such tests as `in_child`.",
+    )
     credit: Credit = option(
         default="trajectory",
         help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
@@ -64,6 +70,12 @@ class RolloutOptions:
         default=64,
         aliases=("--local_rollout_forward_batch_size",),
         help="Sequences per device in one batch of sampling or of computing old log-probabilities.",
+    )
+    share_prefixes: bool = option(
+        default=True,
+        help="Compute tokens that a problem's rows share, its prompt and earlier turns, once per forward pass. "
+        "The result is the same up to rounding; models with sliding windows or recurrent layers fall back to "
+        "plain rows.",
     )
     max_truncated_share: float = option(
         default=0.9,

@@ -15,7 +15,7 @@ from cocos.problems import Problem
 from cocos.rewards import turn_reward
 from cocos.trajectories import Key, Trajectory, Turn
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class VerdictRow(TypedDict):
@@ -29,7 +29,8 @@ class VerdictRow(TypedDict):
         expected: `repr` of the value that a false comparison expects; null for every other outcome.
         actual: `repr` of the value that the program returned instead; null for every other outcome.
         duration_s: Wall time of this test in seconds; 0 if it did not finish.
-        in_child: The test was judged in the process that ran the program, which could have forged the status.
+        in_child_reason: Reason why the status depends on the process that ran the program, which could have
+            forged it; null if it does not.
 
     """
 
@@ -39,7 +40,7 @@ class VerdictRow(TypedDict):
     expected: str | None
     actual: str | None
     duration_s: float
-    in_child: bool
+    in_child_reason: str | None
 
 
 class TurnRow(TypedDict):
@@ -115,7 +116,7 @@ class SampleRow(Conditions):
     """One trajectory.
 
     Attributes:
-        schema_version: Version of this schema: 1.
+        schema_version: Version of this schema: 2.
         task_id: Identifier of the problem.
         sample: Index among the independent trajectories of the problem, from 0.
         text: Task description of the problem.
@@ -229,7 +230,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "told": turn.told,
         "completion": completion.text,
         "code": turn.code,
-        "reward": turn_reward(result),
+        "reward": turn_reward(result, reward_in_child=True),
         "is_right": result.all_passed,
         "is_given": turn.is_given,
         "is_carried": turn.is_carried,

@@ -18,7 +18,7 @@ from cocos.statistics import Estimate
 REPAIR = "run test.py with the same options and --resume, which writes it again"
 METRICS_KEYS = (
     *("num_problems", "num_trajectories", "num_scored", "num_infra_failures", "num_truncated"),
-    *("metrics", "pass_at_k", "errors", "fix_rates", "feedback", "early_stop", "answers"),
+    *("num_in_child", "metrics", "pass_at_k", "errors", "fix_rates", "feedback", "early_stop", "answers"),
 )
 RECORD_KEYS = ("options", "versions")
 
@@ -137,6 +137,11 @@ class FinishedRun:
         """Return whether a change between turns has no interval."""
         estimates = self.metrics["metrics"].items()
         return any(name.startswith("delta_") and estimate["low"] is None for name, estimate in estimates)
+
+    @property
+    def num_in_child_T(self) -> list[int]:
+        """Number of right programs with an in_child verdict after each turn."""
+        return self.metrics["num_in_child"]
 
     def mean_per_problem(self, quantity: str) -> float | None:
         """Return the mean `seconds` of generation or `tokens` of a problem's completions, per sample.

@@ -20,6 +20,7 @@ from cocos.report.chart_style import GRID, INK
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.tables import (
+    IN_CHILD_NOTE,
     NO_INTERVAL,
     NO_INTERVAL_NOTE,
     accuracy_heading,
@@ -83,7 +84,11 @@ def _environment() -> Environment:
     )
     # Jinja's defaults would sort the keys and escape every character beyond ASCII.
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    environment.globals |= {"no_interval": NO_INTERVAL, "no_interval_note": NO_INTERVAL_NOTE}
+    environment.globals |= {
+        "in_child_note": IN_CHILD_NOTE,
+        "no_interval": NO_INTERVAL,
+        "no_interval_note": NO_INTERVAL_NOTE,
+    }
     environment.filters["p_value"] = format_p_value
     environment.filters["error_table"] = page_data.error_table
     environment.filters["settings"] = page_data.settings

@@ -9,7 +9,6 @@ from cocos.files.markdown import markdown_table
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import (
-    NO_INTERVAL_NOTE,
     Table,
     comparison_table,
     excluded_problems,
@@ -26,8 +25,7 @@ def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompar
         tables.append(comparison_table(comparisons))
         heading, cells = _section(tables[-1])
         parts += [heading, *excluded_problems(comparisons), cells, "\n".join(_gained_and_lost(comparisons))]
-    if any(table.lacks_interval for table in tables):
-        parts.append(NO_INTERVAL_NOTE)
+    parts += dict.fromkeys(note for table in tables for note in table.notes)
     parts += ["## Errors", "\n".join(_error_counts(runs))]
     return "\n\n".join(parts) + "\n"
 

@@ -12,6 +12,11 @@ NO_INTERVAL_NOTE = (
     f"{NO_INTERVAL}: a difference has no interval if there are fewer than {MIN_PROBLEMS} problems, "
     "or if all of them differ by the same, for example by 0."
 )
+IN_CHILD = "in_child"
+IN_CHILD_NOTE = (
+    f"{IN_CHILD}: right programs with a test whose verdict comes from the program's own process, which could "
+    "have forged it; samples.jsonl gives the reason for each."
+)
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,10 @@ class Table:
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     @property
-    def lacks_interval(self) -> bool:
-        """Return whether a cell needs NO_INTERVAL_NOTE."""
-        return any(NO_INTERVAL in cell for row in self.rows for cell in row)
+    def notes(self) -> list[str]:
+        """Notes that explain the table."""
+        lacks_interval = any(NO_INTERVAL in cell for row in self.rows for cell in row)
+        return [IN_CHILD_NOTE] * (IN_CHILD in self.header) + [NO_INTERVAL_NOTE] * lacks_interval
 
 
 def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
@@ -70,26 +76,46 @@ def accuracy_heading(conditions: str) -> str:
 
 
 def accuracy_table(runs: Sequence[FinishedRun], heading: str) -> Table:
-    """Return a row per run and pair of consecutive turns, and a row from the first to the last of several."""
+    """Return a row per run and pair of consecutive turns, and a row from the first to the last of several.
+
+    There is a column for in_child verdicts only if a right program has one.
+    """
     num_turns = max(run.num_turns for run in runs)
     before, after = ("acc@1", "acc@2") if num_turns <= 2 else ("acc before", "acc after")
     header = ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
     num_columns = 4 if num_turns == 1 else len(header)  # nothing changes within one turn
     rows = [row[:num_columns] for run in runs for row in _accuracy_rows(run)]
-    return Table(heading, "% [95 % interval]", header[:num_columns], rows)
+    header = header[:num_columns]
+    if any(sum(run.num_in_child_T) for run in runs):
+        header.append(IN_CHILD)
+        counts = [count for run in runs for count in _in_child_cells(run)]
+        rows = [[*row, count] for row, count in zip(rows, counts, strict=True)]
+    return Table(heading, "% [95 % interval]", header, rows)
 
 
 def _accuracy_rows(run: FinishedRun) -> Iterator[list[str]]:
     n = str(run.metrics["num_scored"])
     if run.num_turns == 1:
         yield [run.name, n, "1", format_estimate(run.estimate("acc_t1")), "", "", "", ""]
-    pairs: list[TurnPair] = run.turn_pairs
-    if run.num_turns > 2 and run.first_and_last:
-        pairs = [*pairs, run.first_and_last]
-    for pair in pairs:
+    for pair in _shown_pairs(run):
         metrics = [f"acc_t{pair.before}", f"acc_t{pair.after}", f"delta_{pair}", f"i2c_{pair}", f"c2i_{pair}"]
         estimates = [format_estimate(run.estimate(metric)) for metric in metrics]
         yield [run.name, n, f"{pair.before} to {pair.after}", *estimates]
+
+
+def _in_child_cells(run: FinishedRun) -> Iterator[str]:
+    """Yield the number of right programs with an in_child verdict for each of `_accuracy_rows`."""
+    counts_T = run.num_in_child_T
+    if run.num_turns == 1:
+        yield str(counts_T[0])
+    for pair in _shown_pairs(run):
+        yield f"{counts_T[pair.before - 1]} → {counts_T[pair.after - 1]}"
+
+
+def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
+    """Return the pairs of consecutive turns, and the first and the last turn if there are more than two."""
+    overall = [run.first_and_last] if run.num_turns > 2 and run.first_and_last else []
+    return [*run.turn_pairs, *overall]
 
 
 def has_pass_at_k(run: FinishedRun) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun
-from cocos.report.tables import NO_INTERVAL_NOTE, Table, comparison_table, excluded_problems, run_tables
+from cocos.report.tables import Table, comparison_table, excluded_problems, run_tables
 
 WIDTH_OF_FILES = 10_000  # one line per row, for whoever searches in the output
 VALUE_AND_INTERVAL = re.compile(r"(.*?)(?: ([\[(].*))?")
@@ -21,8 +21,8 @@ def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompariso
         tables.append(comparison_table(comparisons))
     for table in tables:
         print(table.heading, *table_lines(table, width), "", sep="\n")
-    notes = [*excluded_problems(comparisons), *[NO_INTERVAL_NOTE] * any(t.lacks_interval for t in tables)]
-    for note in notes:
+    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    for note in [*excluded_problems(comparisons), *notes]:
         print(textwrap.fill(note, width))
 
 

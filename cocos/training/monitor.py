@@ -54,6 +54,7 @@ def batch_metrics(
         metrics[f"kl_t{turn}"] = mean([score.kl_K[k] for score in scores])
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     metrics["infra_failures"] = sum(result.is_infra_failure for result in results)
+    metrics["in_child"] = mean([verdict.in_child for result in results for verdict in result.verdicts])
     return metrics
 
 
@@ -135,6 +136,7 @@ class RunWarnings:
         self.dead_batches = dead_batches
         self._num_dead = 0
         self._first_gap: float | None = None
+        self._has_warned_in_child = False  # not in the state: a resumed run warns again
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state to save in a checkpoint, as plain values."""
@@ -164,6 +166,28 @@ class RunWarnings:
                 f"({self._first_gap:.1%} at the first evaluation): the model fits the visible tests; "
                 f"hide more tests of the training problems, or stop earlier"
             )
+
+    def check_in_child(self, trajectories: Sequence[Trajectory]) -> None:
+        """Warn, once, about tests that earn nothing because a program could have forged their verdicts."""
+        if self._has_warned_in_child:
+            return
+        marked = [
+            (trajectory.problem, test, verdict.in_child_reason)
+            for trajectory in trajectories
+            for turn in trajectory.turns
+            for test, verdict in zip(trajectory.problem.scored_tests, turn.result.verdicts, strict=False)
+            if verdict.in_child
+        ]
+        if not marked:
+            return
+        self._has_warned_in_child = True
+        problem, test, reason = marked[0]
+        logger.warning(
+            f"{len({problem.task_id for problem, _, _ in marked})} problems of this batch have tests that "
+            "earn nothing, because the program itself could forge the verdict (metric in_child), such as "
+            f"{test[:80]!r} of problem {problem.task_id}: {reason}; drop such problems with "
+            "scripts/prepare_data.py ... --drop in_child, or reward them with --reward_in_child true"
+        )
 
 
 class PhaseTimer:

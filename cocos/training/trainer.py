@@ -56,12 +56,13 @@ from cocos.training.monitor import (
 )
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.sharded_weights import whole_weights
+from cocos.training.shared_prefixes import SharedPrefixes
 from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
 
 
-class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
+class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
 
     Args:
@@ -149,9 +150,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.record(self.timer.metrics(trajectories))
         first = self.accelerator.process_index * len(inputs)
         local_B_K = advantages_B_K[first : first + len(inputs)]
-        rows["advantages"] = torch.tensor(row_advantages(local_B_K), device=old_logps.device)  # (R,)
-        rows["old_logps"] = old_logps
-        return rows
+        rows["advantages"] = torch.tensor(row_advantages(local_B_K), device=kl_R.device)  # (R,)
+        return rows if old_logps is None else rows | {"old_logps": old_logps}
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
         """Return TRL's sampler in an order that depends only on seed and epoch, so resumed runs repeat it."""
@@ -248,26 +248,30 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             "completion_mask": padded([torch.ones_like(ids) for ids in completions], "right", 0),  # (R, C)
         }
 
-    def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor | None, torch.Tensor]:
         """Return each row's log-probability under the policy, and its k1 KL to the reference.
 
-        Both have shape (R,) and are sums over the row's completion tokens, in float32.
+        Both have shape (R,) and are sums over the row's completion tokens, in float32. With one update per
+        batch the first is None, because the update itself gives the old log-probabilities.
         """
         mask = rows["completion_mask"]
+        if self.beta == 0.0 and self.has_one_update_per_batch:
+            return None, torch.zeros(len(mask), device=mask.device)
         with (
             torch.no_grad(),
             disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
         ):
             policy = self._row_logps(self.model, rows)
+            old_logps = None if self.has_one_update_per_batch else (policy * mask).sum(1)
             if self.beta == 0.0:
-                return (policy * mask).sum(1), torch.zeros(len(mask), device=mask.device)
+                return old_logps, torch.zeros(len(mask), device=mask.device)
             if self.ref_model is not None:
                 reference = self._row_logps(self.ref_model, rows)
             else:  # LoRA: the reference is the same model without the trained adapter
                 unwrapped = self.accelerator.unwrap_model(self.model)
                 with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
                     reference = self._row_logps(self.model, rows)
-        return (policy * mask).sum(1), ((policy - reference) * mask).sum(1)
+        return old_logps, ((policy - reference) * mask).sum(1)
 
     def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
@@ -282,7 +286,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def rewards(self, trajectory: Trajectory) -> list[float | None]:
         """Return r_1..r_T of a trajectory; None where the executor failed."""
-        return [turn_reward(turn.result, self.args.reward) for turn in trajectory.turns]
+        args = self.args
+        return [turn_reward(turn.result, args.reward, args.reward_in_child) for turn in trajectory.turns]
 
     def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
         """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.
@@ -328,6 +333,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         """Log the metrics and the completions table of one batch of all ranks."""
         turns = self.objective.trained_turns
         self.record(batch_metrics(trajectories, scores, turns) | {"peak_memory_mb": peak_memory_mb()})
+        if not self.args.reward_in_child:
+            self.run_warnings.check_in_child(trajectories)
         self.count_tokens(trajectories)
         if not self.log_completions:
             return

@@ -98,6 +98,17 @@ def test_the_reward_is_null_and_not_0_after_a_failure_of_the_executor(problem):
     assert '"reward": null' in json.dumps(turns[1])
 
 
+def test_the_reward_of_a_row_is_the_share_of_passed_tests_in_child_ones_too(problem):
+    marked = Verdict(Status.PASSED, in_child_reason="the test replaces sys.stdin")
+    turn = Turn((), Completion((), "x"), "x", ExecutionResult((Verdict(Status.PASSED), marked)))
+    row = trajectory_to_row(Trajectory(problem, turns=(turn,)))["turns"][0]
+    assert (row["reward"], row["is_right"]) == (1.0, True)
+    assert [verdict["in_child_reason"] for verdict in row["verdicts"]] == [
+        None,
+        "the test replaces sys.stdin",
+    ]
+
+
 def test_tokens_are_counted_per_turn(problem):
     turns = trajectory_to_row(trajectory(problem))["turns"]
     assert [(t["num_prompt_tokens"], t["num_completion_tokens"]) for t in turns] == [
@@ -146,7 +157,7 @@ def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
         kinds = get_type_hints(schema)
         assert value.keys() == kinds.keys()
         assert [key for key, kind in kinds.items() if not has_type(value[key], kind)] == []
-    assert row["schema_version"] == 1
+    assert row["schema_version"] == 2
     assert CONDITIONS.keys() == Conditions.__annotations__.keys()
     assert [field.name for field in fields(Verdict)] == list(VerdictRow.__annotations__)
 
@@ -188,7 +199,7 @@ def test_a_row_of_this_version_is_accepted(problem):
     ("changes", "message"),
     [
         ({"schema_version": None}, "the row was written by an earlier version (it has no schema_version); "),
-        ({"schema_version": 2}, "the row has schema_version 2, expected 1; "),
+        ({"schema_version": 1}, "the row has schema_version 1, expected 2; "),
     ],
 )
 def test_a_row_of_another_version_is_refused_in_one_line_with_the_remedy(problem, changes, message):

@@ -306,6 +306,15 @@ def test_fix_rates_say_how_many_of_an_error_were_right_a_turn_later():
     ]
 
 
+def test_right_programs_with_an_in_child_verdict_are_counted_per_turn():
+    marked = Verdict(Status.PASSED, in_child_reason="the test awaits")
+    partly = ExecutionResult((Verdict(Status.PASSED), marked))
+    wrong = ExecutionResult((Verdict(Status.FAILED), marked))
+    failed = trajectory(partly, INFRA_FAILURE)
+    found = summary([trajectory(3, partly), trajectory(partly, partly), trajectory(wrong, wrong), failed])
+    assert found["num_in_child"] == [1, 2]  # a wrong program does not count, nor does an unscored trajectory
+
+
 def test_the_summary_counts_problems_cut_answers_and_samples():
     cut = trajectory(0, 3, task_id="b")
     turns = (Turn((1,), Completion((3,), "x", is_truncated=True), "x", executed(0)), cut.turns[1])
@@ -322,6 +331,7 @@ def test_the_summary_counts_problems_cut_answers_and_samples():
         "num_infra_failures": 0,
         "num_timeouts": 0,
         "num_truncated": 1,
+        "num_in_child": [0, 0],
     }
     assert found["metrics"]["acc_t1"]["value"] == 0.5 and found["metrics"]["i2c_t1_t2"]["value"] == 0.25
     assert found["pass_at_k"]["pass@2_t2"] == 1.0

@@ -72,6 +72,19 @@ def test_only_a_passed_test_earns_anything(status):
     assert [turn_reward(result, kind) for kind in ("fraction", "binary", "count")] == [0.5, 0.0, 1.0]
 
 
+def test_a_test_whose_verdict_the_program_could_have_forged_counts_as_failed_unless_it_is_rewarded():
+    marked = Verdict(Status.PASSED, in_child_reason="the candidate's own __eq__ decides")
+    result = ExecutionResult((Verdict(Status.PASSED), marked, marked, Verdict(Status.FAILED)))
+    kinds = ("fraction", "binary", "count")
+    assert [turn_reward(result, kind) for kind in kinds] == [1 / 4, 0.0, 1.0]
+    assert [turn_reward(result, kind, reward_in_child=True) for kind in kinds] == [3 / 4, 0.0, 3.0]
+    right = ExecutionResult(result.verdicts[:3])
+    assert right.all_passed and turn_reward(right, "binary") == 0.0
+    assert turn_reward(right, "binary", reward_in_child=True) == 1.0
+    failed = ExecutionResult((Verdict(Status.FAILED, in_child_reason="the test awaits"),))
+    assert turn_reward(failed, reward_in_child=True) == 0.0
+
+
 @pytest.mark.parametrize("kind", ["fraction", "binary", "count"])
 def test_a_failure_of_the_executor_is_no_reward_of_any_kind(kind):
     assert turn_reward(INFRA_FAILURE, kind) is None

@@ -26,6 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.report import (
     FAILED,
     INFRA_FAILURE,
+    MARKED,
     PASSED,
     TYPE_ERROR,
     evaluated,
@@ -106,6 +107,24 @@ def test_one_turn_has_one_row_and_three_turns_have_a_row_per_pair_and_one_from_t
         ["b", "2 to 3", "100.0", "50.0", "-50.0", "0.0", "50.0"],
         ["b", "1 to 3", "50.0", "50.0", "0.0", "0.0", "0.0"],
     ]
+
+
+def test_right_programs_that_rest_on_in_child_verdicts_are_counted_with_a_note_only_if_there_are_any(
+    tmp_path, capsys
+):
+    loaded = runs(tmp_path, a=numbered((FAILED, MARKED), (MARKED, MARKED), (PASSED, PASSED)), b=OTHER)
+    text = markdown_report(loaded)
+    header, *rows = rows_of(text, "## Self-correction, % [95 % interval]")
+    assert header[-1] == "in_child" and [row[-1] for row in rows] == ["1 → 2", "0 → 0"]
+    assert text.count("in_child: right programs with a test whose verdict") == 1
+    print_tables(loaded)
+    assert "could have forged it; samples.jsonl gives the reason" in capsys.readouterr().out
+    save_report(loaded, tmp_path / "report")
+    page = (tmp_path / "report/report.html").read_text(encoding="utf-8").split('id="samples"')[0]
+    assert "right<br>in_child" in page and page.count("in_child: right programs with a test") == 1
+    save_report(loaded[1:], tmp_path / "report")
+    page = (tmp_path / "report/report.html").read_text(encoding="utf-8").split('id="samples"')[0]
+    assert "in_child" not in markdown_report(loaded[1:]) and "in_child" not in page
 
 
 def test_an_old_file_without_the_first_and_the_last_turn_lacks_only_that_row(tmp_path):

@@ -14,6 +14,7 @@ from cocos.trajectories import Trajectory, Turn
 
 OPTIONS = {"model_name_or_path": "base", "test_data": "test.jsonl", "protocol": "cocos", "num_turns": 2}
 PASSED = ExecutionResult((Verdict(Status.PASSED),))
+MARKED = ExecutionResult((Verdict(Status.PASSED, in_child_reason="the test awaits"),))
 FAILED = ExecutionResult((Verdict(Status.FAILED, "AssertionError"),))
 TYPE_ERROR = ExecutionResult((Verdict(Status.ERROR, "TypeError"),))
 INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")

@@ -15,8 +15,8 @@ from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 
 
-def turn(*passed, tokens=3, truncated=False, infra=False):
-    verdicts = tuple(Verdict(Status.PASSED if p else Status.FAILED) for p in passed)
+def turn(*passed, tokens=3, truncated=False, infra=False, in_child=None):
+    verdicts = tuple(Verdict(Status.PASSED if p else Status.FAILED, in_child_reason=in_child) for p in passed)
     result = ExecutionResult((), infra_error="the worker died") if infra else ExecutionResult(verdicts)
     return Turn((1, 2), Completion(tuple(range(tokens)), "x", is_truncated=truncated), "x", result)
 
@@ -54,6 +54,30 @@ def test_an_executor_failure_is_counted_and_has_no_part_in_the_means():
 def test_with_credit_last_only_the_trained_turn_has_a_kl():
     found = batch_metrics([trajectory(turn(True), turn(True))], [Score([1.0, 1.0], [0.7])], [2])
     assert found["kl_t2"] == 0.7 and "kl_t1" not in found
+
+
+def test_the_share_of_verdicts_that_programs_could_have_forged_is_measured():
+    batch = [
+        trajectory(turn(True, False), turn(True, True, in_child="the test awaits")),
+        trajectory(turn(infra=True)),
+    ]
+    found = batch_metrics(batch[:1], [Score([0.5, 0.0], [0, 0])], [1, 2])
+    assert found["in_child"] == 0.5
+    assert math.isnan(batch_metrics(batch[1:], [Score([None], [0])], [1])["in_child"])
+
+
+def test_in_child_verdicts_are_warned_about_once_with_problem_test_reason_and_remedy(caplog):
+    warnings = RunWarnings(dead_batches=10)
+    marked = trajectory(turn(True, False), turn(True, False, in_child="the test replaces sys.stdin"))
+    with caplog.at_level(logging.WARNING):
+        warnings.check_in_child([trajectory(turn(True, True)), trajectory(turn(infra=True))])
+        assert caplog.text == ""
+        warnings.check_in_child([trajectory(turn(True, True)), marked])
+        warnings.check_in_child([marked])
+    [record] = caplog.records
+    assert record.getMessage().startswith("1 problems of this batch have tests that earn nothing")
+    assert "'assert f(0)' of problem 1: the test replaces sys.stdin; drop " in record.getMessage()
+    assert "--drop in_child, or reward them with --reward_in_child true" in record.getMessage()
 
 
 def test_a_group_without_spread_teaches_nothing_at_that_turn():

@@ -45,6 +45,7 @@ const MARKS = [
   ["truncated", "truncated", (row) => row.turns.some((turn) => turn.is_truncated)],
   ["repeat", "same program again", (row) => row.turns.some((_, i) => repeatedTurn(row, i + 1) > 0)],
   ["hidden", "fails hidden tests only", (row) => row.turns.some((turn) => failsHiddenOnly(row, turn))],
+  ["in_child", "in_child verdict", (row) => row.turns.some((turn) => turn.verdicts.some((verdict) => verdict.in_child_reason))],
   ["failed", "infrastructure failure", (row) => row.turns.some(isInfraFailure)],
 ];
 
@@ -252,7 +253,7 @@ function tests(row, turn) {
       element("span", { class: `sign ${isPassed ? "right" : "wrong"}`, role: "img", "aria-label": verdict.status }, isPassed ? "✓" : "✗"),
       source,
       i >= row.num_visible_tests ? element("small", {}, " hidden from the model") : null,
-      verdict.in_child ? element("small", {}, " judged in the program's process, which could have forged the verdict") : null,
+      verdict.in_child_reason ? element("small", {}, " in_child: ", visible(verdict.in_child_reason)) : null,
     );
     if (!isPassed) line.append(explanation(verdict));
     return line;
