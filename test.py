@@ -20,7 +20,7 @@ def main() -> None:
 
     from cocos.config.command_line import parse_options
     from cocos.config.eval_config import EvalConfig
-    from cocos.config.shared_options import open_executor, prompt_protocol
+    from cocos.config.shared_options import prompt_protocol
     from cocos.evaluation.sample_files import finished_work
     from cocos.files.model_folder import check_output_folder
 
@@ -31,6 +31,7 @@ def main() -> None:
 
     # These imports take seconds; --help and errors in options do not wait for them.
     from cocos.evaluation.generator_from_options import open_generator
+    from cocos.evaluation.resumption import open_run_executor
     from cocos.evaluation.run import (
         evaluate,
         merge_and_summarize,
@@ -45,7 +46,7 @@ def main() -> None:
 
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
-    with open_executor(args) as executor, start_or_resume(args, trajectories, executor) as evaluation:
+    with open_run_executor(args) as executor, start_or_resume(args, trajectories, executor) as evaluation:
         evaluation.state.print(start_line(evaluation, protocol))
         if evaluation.missing:
             evaluate(evaluation, open_generator(args, evaluation.state.print), protocol)

@@ -9,6 +9,7 @@ from cocos.config.prompt_file import load_prompt_file, prompt_file_name
 from cocos.dataprep.public_sets import problems_file
 from cocos.distributed import num_processors
 from cocos.executor import Executor, Limits
+from cocos.executor.limits import LEAST_MEMORY_MB
 from cocos.problems import load_problems
 from cocos.prompts import PromptProtocol, protocol
 
@@ -30,6 +31,26 @@ class ExecutorOptions:
     program_timeout_s: float = option(
         default=10.0, help="Wall-clock limit of one program with all its tests, in seconds."
     )
+    program_memory_mb: int = option(
+        default=Limits.memory_mb,
+        help="Memory limit of each process of a program, in MiB of address space. Packages such as numpy "
+        "need more than plain Python.",
+    )
+    program_processes: int = option(
+        default=Limits.processes,
+        help="Further processes and threads that a program may start; 0 for none. --sandbox docker applies "
+        "it to all programs of a worker, seccomp and rlimits only if you are not root.",
+    )
+    program_packages: list[str] = option(
+        default_factory=list,
+        help="Installed packages that programs may import besides the standard library, such as numpy. By "
+        "default none, so that a verdict does not depend on what is installed.",
+    )
+    program_python: str | None = option(
+        default=None,
+        help="Python interpreter that runs the programs, for packages that are not installed beside this "
+        "one, such as /opt/programs/bin/python. By default the interpreter of this command.",
+    )
     executor_workers: int | None = option(
         default=None,
         help="Programs that each process runs at the same time. By default one per processor.",
@@ -46,6 +67,19 @@ class ExecutorOptions:
         if not self.program_timeout_s > 0:
             raise ValueError(f"--program_timeout_s is {self.program_timeout_s}; give seconds above 0")
         require_share(self, "max_infra_share")
+        for name, least in (("program_memory_mb", LEAST_MEMORY_MB), ("program_processes", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"--{name} is {getattr(self, name)}; give {least} or more")
+
+    @property
+    def program_limits(self) -> Limits:
+        """Limits of one program with all its tests."""
+        return Limits(
+            wall_s=self.program_timeout_s,
+            cpu_s=max(1, math.ceil(self.program_timeout_s)),
+            memory_mb=self.program_memory_mb,
+            processes=self.program_processes,
+        )
 
 
 @dataclass
@@ -106,18 +140,21 @@ def require_share(options: object, *names: str) -> None:
             raise ValueError(f"--{name} is {getattr(options, name)}; it must lie in [0, 1]")
 
 
-def open_executor(options: ExecutorOptions, max_wait_s: float | None = None) -> Executor:
+def open_executor(
+    options: ExecutorOptions, max_wait_s: float | None = None, sandbox: str | None = None
+) -> Executor:
     """Start the executor that the options describe; the caller closes it.
 
     Args:
-        options: Isolation level, number of workers and limits.
+        options: Isolation level, number of workers, limits and packages.
         max_wait_s: Longest time that a program may wait for a worker, in seconds; None: no limit.
+        sandbox: Isolation level instead of `options.sandbox`; None for that.
 
     """
     return Executor(
         options.executor_workers or num_processors(),
-        Limits(wall_s=options.program_timeout_s, cpu_s=max(1, math.ceil(options.program_timeout_s))),
-        options.sandbox,
+        options.program_limits,
+        sandbox or options.sandbox,
         options.min_isolation,
         max_wait_s=max_wait_s,
     )

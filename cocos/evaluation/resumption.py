@@ -1,13 +1,17 @@
-"""The record of a run, and its comparison with the options of a resumption."""
+"""The record of a run, its comparison with the options of a resumption, and the isolation level of both."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from cocos.config.eval_config import EvalConfig
+from cocos.config.shared_options import open_executor
 from cocos.dataprep.public_sets import problems_file
+from cocos.distributed import is_main_process
 from cocos.evaluation.given_answers import PROBLEM_SOURCES
-from cocos.executor import Executor
+from cocos.evaluation.sample_files import sample_paths
+from cocos.executor import Executor, ExecutorError
+from cocos.executor.sandboxes.levels import choose
 from cocos.files.json_lines import DataError
 from cocos.files.run_record import checksums, run_record
 
@@ -16,6 +20,32 @@ OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
     *("output_dir", "resume", "verbose", "accept_changes", "executor_workers", "max_infra_share"),
     *("api_key_env", "concurrency", "max_retries", "request_timeout_s"),
 )
+
+
+def open_run_executor(args: EvalConfig) -> Executor:
+    """Start the executor of a run; the caller closes it.
+
+    A resumed run keeps its isolation level even if `--sandbox auto` would choose another one now: all its
+    rows are made under the same conditions.
+
+    Raises:
+        ExecutorError: The level is not offered any more, or no level works.
+
+    """
+    folder = Path(args.output_dir)
+    if not args.resume or args.sandbox != "auto" or not sample_paths(folder):
+        return open_executor(args)
+    level = _read_record(folder)["isolation"]
+    try:
+        executor = open_executor(args, sandbox=level)
+    except (ExecutorError, ValueError) as error:
+        raise ExecutorError(
+            f"the run in {folder} has isolation level {level}: {error}; to continue it at another level, "
+            "give --sandbox LEVEL --accept_changes"
+        ) from None
+    if is_main_process() and (current := choose("auto", args.min_isolation).name) != level:
+        print(f"isolation level {level}, as in {folder}/run.json; --sandbox auto would now choose {current}")
+    return executor
 
 
 def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
@@ -45,13 +75,8 @@ def configuration_changes(args: EvalConfig, record: dict[str, Any]) -> list[str]
     folder = Path(args.output_dir)
     if not args.resume:
         raise ValueError(f"{folder} contains a run; resume it with --resume or choose another --output_dir")
-    try:
-        old_record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        earlier_changes, old = old_record["changes"], _flatten(old_record)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{folder}/run.json is not a readable record of the run ({error!r}); choose another --output_dir"
-        ) from None
+    old_record = _read_record(folder)
+    earlier_changes, old = old_record["changes"], _flatten(old_record)
     new = _flatten(json.loads(json.dumps(record, default=str)))  # with JSON's types, as `old`
     changes = [
         f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
@@ -64,6 +89,18 @@ def configuration_changes(args: EvalConfig, record: dict[str, Any]) -> list[str]
             "choose another --output_dir, or mix both with --accept_changes"
         )
     return [*earlier_changes, *changes]
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    """Return the contents of run.json; raise DataError if it is not the record of a run."""
+    try:
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        record["changes"], record["isolation"], _flatten(record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{folder}/run.json is not a readable record of the run ({error!r}); choose another --output_dir"
+        ) from None
+    return record
 
 
 def _flatten(record: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from cocos.evaluation.sample_files import FolderLock
+from cocos.executor import ExecutorError
 from cocos.files.durable import save_json
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
@@ -172,6 +173,43 @@ def test_a_run_is_not_resumed_with_other_options_unless_they_are_accepted(proble
     assert len(run["changes"]) == len(changed)
 
 
+def without_last_row(folder):
+    path = folder / "samples.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+def test_a_resumed_run_keeps_its_isolation_level_though_auto_would_choose_another(problems, tmp_path, capsys):
+    given = options(problems, tmp_path, limit=4)
+    evaluated(Drawing(), **given, sandbox="rlimits")
+    without_last_row(tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["options"]["sandbox"] = "auto"  # as on a machine that offered no better level
+    save_json(record, tmp_path / "run.json")
+    evaluated(Drawing(), **given, resume=True)
+    line = f"isolation level rlimits, as in {tmp_path}/run.json; --sandbox auto would now choose "
+    assert line in capsys.readouterr().out
+    assert {turn["isolation"] for row in rows(tmp_path) for turn in row["turns"]} == {"rlimits"}
+    assert json.loads((tmp_path / "run.json").read_text())["isolation"] == "rlimits"
+
+
+def test_a_run_whose_isolation_level_is_not_offered_any_more_says_so_with_the_remedy(
+    problems, tmp_path, monkeypatch
+):
+    given = options(problems, tmp_path, limit=4)
+    evaluated(Drawing(), **given)
+    record = json.loads((tmp_path / "run.json").read_text())
+    save_json(record | {"isolation": "docker"}, tmp_path / "run.json")
+    monkeypatch.setenv("SANDBOX_DOCKER_IMAGE", "no-such-image")
+    with pytest.raises(
+        ExecutorError, match=r"has isolation level docker: .*; to continue it at another level"
+    ):
+        evaluated(Drawing(), **given, resume=True)
+    changed = {**given, "sandbox": "rlimits"}
+    with pytest.raises(ValueError, match="isolation was 'docker', is 'rlimits'"):
+        evaluated(Drawing(), **changed, resume=True)
+    evaluated(Drawing(), **changed, resume=True, accept_changes=True)
+
+
 def test_a_run_is_not_resumed_on_other_data(problems, tmp_path):
     data = tmp_path / "mine.jsonl"
     save_problems(adding(4), data)
@@ -186,7 +224,7 @@ def test_a_run_of_an_earlier_version_is_refused_and_can_be_scored_again(problems
     given = options(problems, tmp_path / "old", limit=4)
     metrics = evaluated(Drawing(), **given)
     path = tmp_path / "old/samples.jsonl"
-    path.write_text(path.read_text().replace('"schema_version": 1, ', ""))
+    path.write_text(path.read_text().replace('"schema_version": 2, ', ""))
     save_json(metrics, tmp_path / "old/metrics.json")
     message = r"old/samples\.jsonl:1: the row was written by an earlier version"
     with pytest.raises(DataError, match=message):

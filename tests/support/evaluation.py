@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import open_executor, prompt_protocol
+from cocos.config.shared_options import prompt_protocol
 from cocos.evaluation.generator_from_options import open_generator
+from cocos.evaluation.resumption import open_run_executor
 from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem
@@ -49,7 +50,7 @@ def evaluated(answering=None, /, **options) -> dict:
     args = EvalConfig(**{"executor_workers": 1, **options})
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
-    with open_executor(args) as executor, start_or_resume(args, trajectories, executor) as run:
+    with open_run_executor(args) as executor, start_or_resume(args, trajectories, executor) as run:
         evaluate(run, answering or open_generator(args), protocol)
         return merge_and_summarize(run)
 
