@@ -11,6 +11,7 @@ from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions
 from cocos.dataprep.prepared_files import benchmark_files
 from cocos.dataprep.sources import PUBLIC_SOURCES
+from cocos.executor.limits import LEAST_MEMORY_MB
 from cocos.executor.sandboxes import levels
 
 FILE_SOURCES = ("jsonl", "csv", "parquet")
@@ -50,6 +51,10 @@ def preparation_options(args: argparse.Namespace) -> PreparationOptions:
         ("similarity", options.similarity, 0 < options.similarity <= 1, "a number above 0, at most 1"),
         ("executor_workers", options.executor_workers,
          options.executor_workers is None or options.executor_workers >= 1, "1 or more"),
+        ("program_timeout_s", options.program_timeout_s, options.program_timeout_s > 0, "seconds above 0"),
+        ("program_memory_mb", options.program_memory_mb, options.program_memory_mb >= LEAST_MEMORY_MB,
+         f"{LEAST_MEMORY_MB} or more"),
+        ("program_processes", options.program_processes, options.program_processes >= 0, "0 or more"),
     ):  # fmt: skip
         if not is_allowed:
             raise ValueError(f"--{option} {value:g}: give {allowed}")
@@ -189,6 +194,9 @@ def _add_check_options(parser: _Parser) -> None:
         ("slow_s", float, "S", "seconds above which a reference is slow (default: 1)"),
         ("similarity", float, "X", "smallest Jaccard similarity of near duplicates (default: 0.8)"),
         ("executor_workers", int, "N", "programs to run at the same time (default: one per processor)"),
+        ("program_timeout_s", float, "S", "time limit of one program, in seconds (default: 12)"),
+        ("program_memory_mb", int, "N", "memory limit of each process of a program, in MiB (default: 1024)"),
+        ("program_processes", int, "N", "further processes and threads of a program (default: 16)"),
     ):
         default = getattr(PreparationOptions, flag)
         group.add_argument(f"--{flag}", type=type_, default=default, metavar=metavar, help=help_)

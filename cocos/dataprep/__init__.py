@@ -19,6 +19,7 @@
     checks/                   what `--checks` finds
         findings.py           the kinds of findings about a row
         reference_checks.py   references that fail, are flaky or slow; tests that a constant passes
+        assertions.py         tests that check nothing when they run
         duplicates.py         exact and near duplicates within the set and with benchmarks
     output_folder.py          the output folder: complete or absent
     dataset_card.py           manifest.json and dataset_card.md

@@ -4,6 +4,7 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -20,7 +21,7 @@ from cocos.dataprep.prepared_files import read_benchmarks, read_prepared, requir
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import SPLITS, Source
 from cocos.dataprep.splits import ASSIGNED_SPLITS, assign_split
-from cocos.executor import Executor
+from cocos.executor import Executor, Limits
 from cocos.problems import DataError, Problem
 
 CHECKS = ("references", "overlap")
@@ -41,7 +42,22 @@ class PreparationOptions:
     similarity: float = 0.8
     sandbox: str = "auto"
     min_isolation: str | None = None
+    program_timeout_s: float = Limits.wall_s
+    program_memory_mb: int = Limits.memory_mb
+    program_processes: int = Limits.processes
+    program_packages: tuple[str, ...] = ()
+    program_python: str | None = None
     executor_workers: int | None = None
+
+    @property
+    def program_limits(self) -> Limits:
+        """Limits of one program with all its tests."""
+        return Limits(
+            wall_s=self.program_timeout_s,
+            cpu_s=max(1, math.ceil(self.program_timeout_s)),
+            memory_mb=self.program_memory_mb,
+            processes=self.program_processes,
+        )
 
 
 @dataclass
@@ -129,7 +145,7 @@ def run_check(
             yield from find_duplicates(bar, read_benchmarks(options.against), options.similarity)
             return
         with Executor(
-            options.executor_workers, sandbox=options.sandbox, min_isolation=options.min_isolation
+            options.executor_workers, options.program_limits, options.sandbox, options.min_isolation
         ) as executor:
             report.isolation = executor.isolation
             yield from check_references(bar, executor, options.num_seeds, options.slow_s)

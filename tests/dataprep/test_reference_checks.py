@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cocos.dataprep.checks.assertions import asserts
 from cocos.dataprep.checks.reference_checks import check_references, constant_programs
 from cocos.executor import Executor
 from cocos.problems import Problem, save_problems
@@ -40,6 +41,46 @@ def test_a_reference_must_pass_hidden_and_challenge_tests_and_runs_before_the_se
     assert found(executor, setup) == [("constant", "good")]
     for field in ("hidden_test_list", "challenge_test_list"):
         assert found(executor, replace(GOOD, **{field: ("assert f(3) == 7",)})) == [("failing", "good")]
+
+
+def test_a_test_that_only_the_programs_own_process_can_judge_is_found_with_its_number_and_reason(executor):
+    awaited = "import asyncio\nassert asyncio.run(g()) == 1"
+    code = f"{GOOD.code}\nasync def g():\n    return 1"
+    marked = replace(GOOD, task_id="marked", code=code, test_list=(*GOOD.test_list, awaited))
+    unscored = replace(GOOD, code=code, challenge_test_list=(awaited,))
+    stream = [("train", GOOD), ("train", unscored), ("train", marked)]
+    [finding] = check_references(stream, executor, num_seeds=2, slow_s=5.0)
+    assert (finding.kind, finding.task_id) == ("in_child", "marked")
+    assert finding.detail.startswith("1 of 3 tests; test 3: ") and len(finding.detail) > 30
+
+
+def test_a_name_of_a_builtin_is_tested_as_the_entry_point(executor):
+    code, test = "def sum(xs):\n    return 7", "x = [1, 2]\nassert sum(x) == 7"
+    named = replace(GOOD, code=code, test_list=(test,), entry_point="sum")
+    assert found(executor, named) == [("constant", "good")]
+
+
+@pytest.mark.parametrize(
+    ("test", "is_checked"),
+    [
+        ("assert f(1) == 2", True),
+        ("f(1)", False),
+        ("def check(g):\n    assert g(1) == 2\ncheck(f)", True),
+        ("def check(g):\n    assert g(1) == 2", False),
+        ("def outer():\n    def inner():\n        assert f(1)\n    inner()\nouter()", True),
+        ("def outer():\n    def inner():\n        assert f(1)\nouter()", False),
+        ("@run\ndef check():\n    assert f(1)", True),
+        ("if f(1) != 2:\n    raise ValueError", True),
+        ("t = TestCase()\nt.assertEqual(f(1), 2)", True),
+        ("class T(TestCase):\n    def test_f(self):\n        self.assertEqual(f(1), 2)", False),
+        ("class T(TestCase):\n    def test_f(self):\n        self.assertEqual(f(1), 2)\nT().test_f()", True),
+        ("class T(TestCase):\n    def test_f(self):\n        self.assertEqual(f(1), 2)\nunittest.main()", True),
+        ("class T(TestCase):\n    def test_f(self):\n        assert f(1)\nunittest.main(exit=False)", False),
+        ("class T(TestCase):\n    def test_f(self):\n        assert f(1)\nr = unittest.main(exit=False)\nassert r", True),
+    ],
+)  # fmt: skip
+def test_only_assertions_that_run_count(test, is_checked):
+    assert asserts(test) is is_checked
 
 
 def test_only_constants_that_the_tests_allow_are_tried():

@@ -8,17 +8,23 @@ import builtins
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import islice
 
+from cocos.dataprep.checks.assertions import asserts
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem
 from cocos.python_parser import parse
+from cocos.trajectories import as_program
 
 BATCH_SIZE = 64  # problems submitted at a time, so that a large set is not held in memory
 # Tried when the tests do not reveal which value they expect.
 COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
+
+# Errors of the judge, not of the program: it cannot judge a value or rebuild an exception.
+REFUSALS = ("NotPlainValue", "CandidateError")
 
 
 def check_references(
@@ -73,10 +79,9 @@ def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
     return [
         (
             value,
-            Program(
+            as_program(
+                problem,
                 "\n".join(f"def {name}(*args, **kwargs):\n    return {value}" for name in sorted(functions)),
-                problem.scored_tests,
-                problem.setup,
             ),
         )
         for value in sorted(values)
@@ -84,9 +89,10 @@ def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
 
 
 def _seeded_reference(problem: Problem, seed: int) -> Program:
+    # Below the code, not in the setup, on which it depends how a test is judged.
+    program = as_program(problem, f"{problem.code}\n__import__('random').seed({seed})")
     # MBPP's references must pass the challenge tests too.
-    tests = problem.scored_tests + problem.challenge_test_list
-    return Program(problem.code, tests, f"{problem.setup}\n__import__('random').seed({seed})")
+    return replace(program, test_list=problem.scored_tests + problem.challenge_test_list)
 
 
 def _result(future: "Future[ExecutionResult]") -> ExecutionResult:
@@ -100,8 +106,8 @@ def _reference_findings(
     problem: Problem, results: Sequence[ExecutionResult], slow_s: float
 ) -> Iterator[tuple[str, str]]:
     """Yield (kind, detail) for a problem and the results of its reference, one per seed."""
-    if not any(_asserts(test) for test in problem.scored_tests):
-        yield "untested", "no assert, raise or call of an assert method in any test"
+    if not any(map(asserts, problem.scored_tests)):
+        yield "untested", "no test executes an assert, a raise or a call of an assert method"
     if not results:
         return
     outcomes = {tuple(verdict.passed for verdict in result.verdicts) for result in results}
@@ -111,13 +117,19 @@ def _reference_findings(
         yield "failing", _describe_first_failure(results[0].verdicts)
     if max(result.duration_s for result in results) > slow_s:
         yield "slow", f"more than {slow_s:g} s"
+    # The challenge tests, which come last, are not scored.
+    reasons = [verdict.in_child_reason for verdict in results[0].verdicts[: len(problem.scored_tests)]]
+    if marked := [(number, reason) for number, reason in enumerate(reasons, start=1) if reason is not None]:
+        number, reason = marked[0]
+        yield "in_child", f"{len(marked)} of {len(reasons)} tests; test {number}: {reason}"[:300]
 
 
 def _describe_first_failure(verdicts: Sequence[Verdict]) -> str:
     number, verdict = next((n, v) for n, v in enumerate(verdicts, start=1) if not v.passed)
     # Addresses differ from run to run, and a finding must not.
     message = re.sub(r"0x[0-9a-f]{6,}", "0x...", verdict.message or "")
-    return f"test {number} of {len(verdicts)}: {verdict.status}, {verdict.error_type}: {message}"[:300]
+    outcome = "refused by the executor" if verdict.error_type in REFUSALS else verdict.status
+    return f"test {number} of {len(verdicts)}: {outcome}, {verdict.error_type}: {message}"[:300]
 
 
 def _functions_under_test(problem: Problem) -> set[str]:
@@ -151,13 +163,3 @@ def _expected_literal(test: str) -> str | None:
         case [ast.Assert(test=ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name())))]:
             return "False"
     return None
-
-
-def _asserts(test: str) -> bool:
-    """Return whether a test contains an assert, a raise, or a call of an assert method."""
-    for node in ast.walk(parse(test)):
-        if isinstance(node, (ast.Assert, ast.Raise)):
-            return True
-        if isinstance(node, ast.Call) and "assert" in ast.unparse(node.func).lower():
-            return True
-    return False
