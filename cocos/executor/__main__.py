@@ -14,7 +14,7 @@ import time
 from tqdm import tqdm
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program
-from cocos.executor.sandboxes import forbidden_syscalls
+from cocos.executor.sandboxes import syscall_filter
 from cocos.executor.sandboxes.levels import LEVELS, NAMES, choose
 from cocos.problems import DataError, Problem, load_problems
 
@@ -49,7 +49,7 @@ def doctor() -> int:
     """Print the isolation levels, best first, and the one that `auto` picks; return the exit status."""
     for level in LEVELS:
         print(f"{level.name:<11} {_yes_or_no(level.missing_reason())}")
-    filter_works = _yes_or_no(forbidden_syscalls.missing_reason())
+    filter_works = _yes_or_no(syscall_filter.missing_reason())
     print(f"filter      {filter_works} (system-call filter, for every level but rlimits)")
     try:
         level = choose()

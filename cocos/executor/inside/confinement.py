@@ -13,9 +13,8 @@ import fcntl
 import os
 import resource
 import struct
+from _signal import SIGKILL
 from dataclasses import dataclass, field
-from pathlib import Path
-from signal import SIGKILL
 
 # prctl(2)
 PR_SET_PDEATHSIG = 1
@@ -26,6 +25,10 @@ PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
 # capset(2)
 CAPABILITY_VERSION_3 = 0x20080522
+CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETGID, CAP_SETUID = 1, 3, 5, 6, 7
+# If children change to another user, the zygote must do so (SETUID, SETGID), kill them (KILL), and remove
+# their files whatever owner and mode (DAC_OVERRIDE, FOWNER).
+CAPABILITIES_FOR_OTHER_USER = (CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETGID, CAP_SETUID)
 # landlock(7). The C library has no functions for these calls; the numbers are the same on every architecture.
 LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_ADD_RULE = 445
@@ -39,7 +42,11 @@ LANDLOCK_READ_DIR = 1 << 3
 LANDLOCK_NUM_RIGHTS_V1 = 13  # rights on files and folders; versions 2, 3 and 5 add one each
 LANDLOCK_NET_TCP = 0b11  # bind, connect; since version 4
 LANDLOCK_SCOPED = 0b11  # abstract sockets, signals; since version 6
+LANDLOCK_NEWEST_VERSION = 6  # later ones add nothing that is used here
+# mount(2)
+MS_NOSUID, MS_NODEV = 2, 4
 
+OOM_SCORE = 500  # of 1000
 OUT_OF_THE_WAY_FD = 32  # above the descriptors that the zygote assigns
 SPARE_MB = 64  # between the soft and the hard memory limit, so that a child can still report a MemoryError
 
@@ -51,64 +58,75 @@ class _Filter(ctypes.Structure):
 
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
+    @classmethod
+    def from_hex(cls, text: str) -> "_Filter":
+        instructions = bytes.fromhex(text)
+        return cls(len(instructions) // 8, instructions)
+
 
 @dataclass
 class Confinement:
     """Confinement of one sandbox, with the settings that the trusted process chose.
 
     Attributes:
-        scratch: Folders that programs may write to. They are emptied after each program. They must be empty
-            at the start, so that no other files are deleted.
-        uids: User ids of the candidate's and the judge's process; () if both keep the zygote's.
+        scratch: Folder that programs may write to. It is emptied after each program. It must be empty at the
+            start, so that no other files are deleted.
+        scratch_options: Options of a file system in memory to mount as the scratch folder, which needs the
+            capability SYS_ADMIN; "" if the folder is used as it is.
+        uid: User id of the candidate's and the judge's process; None if they keep the zygote's.
         processes_beside: Number of other processes and threads to allow for under the same user id, because
             the kernel counts all of them against the program's limit; None sets no limit on processes.
-        seccomp: System-call filter in the kernel's format, in hexadecimal; "" for none.
-        strict: Load the filter in the children only, because it refuses calls that the zygote needs.
+        syscall_filter: System-call filter for zygote and children, in the kernel's format, in hexadecimal;
+            "" for none.
+        child_filter: A second filter for the children only. It refuses calls that the zygote needs.
         landlock: Folders and files that may be read; None if Landlock is not used.
+        landlock_version: Newest version of Landlock to use. Tests simulate older kernels with it.
 
     """
 
-    scratch: list[str]
-    uids: tuple[int, ...] = ()
+    scratch: str
+    scratch_options: str = ""
+    uid: int | None = None
     processes_beside: int | None = None
-    seccomp: str = ""
-    strict: bool = False
+    syscall_filter: str = ""
+    child_filter: str = ""
     landlock: list[str] | None = None
+    landlock_version: int = LANDLOCK_NEWEST_VERSION
     _ruleset: int = field(default=-1, init=False)
-    _filter: "_Filter | None" = field(default=None, init=False)
+    _child_filter: "_Filter | None" = field(default=None, init=False)
+    _oom_score: "tuple[int, bytes] | None" = field(default=None, init=False)
     _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
     _prepared: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Confine the zygote itself. Its children inherit most of these settings."""
-        if any(os.listdir(folder) for folder in self.scratch):
-            raise ValueError(
-                f"scratch folders {self.scratch} contain files that would be deleted; give empty folders"
-            )
-        # If the machine runs out of memory, the kernel should kill this process and its children first.
-        with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("500")
-        if self.seccomp:
-            instructions = bytes.fromhex(self.seccomp)
-            self._filter = _Filter(len(instructions) // 8, instructions)
+        if self.scratch_options:
+            mount_scratch(self.scratch, self.scratch_options)
+        if os.listdir(self.scratch):
+            raise ValueError(f"{self.scratch} contains files that would be deleted; give an empty folder")
+        os.chdir(self.scratch)
+        self._oom_score = open_oom_score()
         if self.landlock is not None:
-            self._ruleset = landlock_ruleset(self.landlock, self.scratch[0])
-        if self.uids:
-            os.setgroups([])  # do not drop capabilities: each child needs them to change its user id
-        elif os.geteuid() == 0:
-            drop_capabilities()
-        # Not dumpable: no process of the same user can trace us or read our memory under /proc.
+            self._ruleset = landlock_ruleset(self.landlock, self.scratch, self.landlock_version)
+        if self.uid is not None:
+            os.setgroups([])
+            keep_capabilities(CAPABILITIES_FOR_OTHER_USER)
+        else:
+            keep_capabilities(())
+        # Not dumpable: no process of the same user can trace us, read our memory under /proc, or change
+        # anything there.
         _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # Subreaper: a program's orphans become the zygote's children, so that it can find and kill them.
         _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a child subreaper")
         # With no_new_privs a setuid program gives no privileges. Landlock and the filter require it too.
         _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
-        if self._filter and not self.strict:
-            self._load_filter()
         for name in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
             resource.setrlimit(name, (0, 0))
-        os.chdir(self.scratch[0])
-        os.umask(0o077)
+        os.umask(0o022)
+        if self.syscall_filter:
+            load_filter(_Filter.from_hex(self.syscall_filter))
+        if self.child_filter:
+            self._child_filter = _Filter.from_hex(self.child_filter)
 
     def prepare(self, limits: list[int]) -> None:
         """Compute the resource limits of the next child.
@@ -136,29 +154,73 @@ class Confinement:
         self._rlimits = [(name, _below_ceiling(name, *values)) for name, values in wanted.items()]
         self._prepared = limits
 
-    def enter(self, is_judge: bool) -> None:
+    def before_fork(self) -> None:
+        """Let the next child be killed before the zygote if memory runs out.
+
+        The child inherits the zygote's value. It cannot write its own, because it is not dumpable.
+        """
+        if self._oom_score:
+            os.write(self._oom_score[0], b"1000")
+
+    def after_fork(self) -> None:
+        """Restore the zygote's own value."""
+        if self._oom_score:
+            os.write(*self._oom_score)
+
+    def enter(self) -> None:
         """Confine this child irrevocably."""
         for name, values in self._rlimits:
             resource.setrlimit(name, values)
-        if self.uids:
-            uid = self.uids[is_judge]
-            os.setresgid(uid, uid, uid)  # the group first: the new user may not change it
-            os.setresuid(uid, uid, uid)  # gives up every capability
+        if self.uid is not None:
+            os.setresgid(self.uid, self.uid, self.uid)  # the group first: the new user may not change it
+            os.setresuid(self.uid, self.uid, self.uid)  # gives up every capability
+            # A change of user resets this flag to a value that depends on the machine.
+            _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
         # when its parent ends. A change of user clears this setting, so set it afterwards.
         if os.getppid() != 1:
             _check(_libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
         if self._ruleset >= 0:
             _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "apply the Landlock ruleset")
-        if self._filter and self.strict:
-            self._load_filter()
+        if self._child_filter:
+            load_filter(self._child_filter)
 
-    def _load_filter(self) -> None:
-        assert self._filter
-        _check(
-            _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self._filter), 0, 0),
-            "load the system-call filter",
-        )
+
+def load_filter(instructions: "_Filter") -> None:
+    """Have the kernel check all further system calls of this process and its children."""
+    _check(
+        _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(instructions), 0, 0),
+        "load the system-call filter",
+    )
+
+
+def mount_scratch(folder: str, options: str) -> None:
+    """Mount an empty file system in memory. Unlike bubblewrap's, it can limit the number of files."""
+    mounted = _libc.mount(b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options.encode())
+    _check(mounted, f"mount a tmpfs at {folder}")
+
+
+def open_oom_score() -> tuple[int, bytes] | None:
+    """Raise this process's `oom_score_adj`, so that the kernel ends it before most others if memory runs out.
+
+    Returns:
+        A descriptor of the file and its value; None if it cannot be written.
+
+    """
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+        value = str(max(OOM_SCORE, int(os.read(fd, 16)))).encode()  # lowering it would need a privilege
+        os.write(fd, value)
+    except OSError:
+        return None
+    return _out_of_the_way(fd), value
+
+
+def keep_capabilities(numbers: tuple[int, ...]) -> None:
+    """Give up all other capabilities. With no_new_privs set, no program can regain one."""
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    kept = sum(1 << number for number in numbers)
+    _check(_libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)), "drop capabilities")
 
 
 def _below_ceiling(name: int, soft: int, hard: int) -> tuple[int, int]:
@@ -166,24 +228,18 @@ def _below_ceiling(name: int, soft: int, hard: int) -> tuple[int, int]:
     return (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
 
 
-def drop_capabilities() -> None:
-    """Give up every capability. With no_new_privs set, no program can regain one."""
-    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
-    _check(_libc.capset(header, bytes(24)), "drop capabilities")
-
-
 def landlock_version() -> int:
     """Return the kernel's Landlock version; 0 if it has no Landlock."""
     return max(0, _libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION))
 
 
-def landlock_ruleset(readable: list[str], writable: str) -> int:
+def landlock_ruleset(readable: list[str], writable: str, newest_version: int) -> int:
     """Create a Landlock ruleset and return its descriptor.
 
     The paths in `readable` may be read and executed, and everything is allowed below `writable`. Where the
     kernel supports it, TCP is refused, and so are signals and abstract sockets to processes outside.
     """
-    version = landlock_version()
+    version = min(landlock_version(), newest_version)
     # The kernel rejects a right that it does not know, and a right that is not listed stays allowed. So list
     # every right of this version. Versions 2 (refer), 3 (truncate) and 5 (ioctl on devices) add one each.
     num_rights = LANDLOCK_NUM_RIGHTS_V1 + min(version - 1, 2) + (version >= 5)
@@ -209,7 +265,13 @@ def landlock_ruleset(readable: list[str], writable: str) -> int:
                 f"allow {path} in Landlock",
             )
             os.close(fd)
-    return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY_FD)
+    return _out_of_the_way(ruleset)
+
+
+def _out_of_the_way(fd: int) -> int:
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY_FD)
+    os.close(fd)
+    return moved
 
 
 def _check(result: int, action: str) -> int:

@@ -21,15 +21,18 @@ EXITED = b"E"  # the candidate's process, and the judge's, ended before the wall
 TIMED_OUT = b"T"  # the wall limit was reached
 FLOODED = b"F"  # there was more evidence than `output_kb` allows; none is sent
 NEVER_STARTED = b"N"  # a child could not be confined; it ran no untrusted code
+# In place of the answer to the next job: the sandbox could not be cleaned after the last one, and the zygote
+# has ended. It did not read the job, which must be sent to another worker.
+SPENT = b"S"
 
-# File descriptors in every child. 0 to 2 are /dev/null.
+# File descriptors in every child. 0 to 2 are /dev/null. No open file of a child is shared with the zygote or
+# with a later child: flags, locks and attributes that a program sets on one end with the program.
 EVIDENCE_FD = 3  # the memory file that takes this child's evidence
-PEER_FD = 4  # a socket between the candidate's process and the judge's; /dev/null where there is no judge
-STARTED_FD = 5  # a pipe; each child writes one byte once it is confined
-FIRST_OWN_FD = 6  # this and all higher descriptors belong to the zygote; children close them
+PEER_FD = 4  # a socket between the candidate's process and the judge's; closed where there is no judge
+FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; children close them
 
 JOB_HEADER = struct.Struct("!IIdIIIIII")  # the fields of JobHeader
-ANSWER_HEADER = struct.Struct("!c?idddII")  # the fields of AnswerHeader
+ANSWER_HEADER = struct.Struct("!ciddddII")  # the fields of AnswerHeader
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
 # the pages that it shares with its children, and cost 6 % more page faults per program.
@@ -74,11 +77,12 @@ class AnswerHeader(NamedTuple):
     """The zygote's report on a job, sent before the evidence.
 
     Attributes:
-        end: How the job ended: EXITED, TIMED_OUT, FLOODED or NEVER_STARTED.
-        is_spent: The sandbox could not be cleaned and must not run another program.
+        end: How the job ended: EXITED, TIMED_OUT, FLOODED or NEVER_STARTED; or SPENT, then with zeros.
         wait_status: Wait status of the candidate's process, as `os.wait4` returns it.
         wall_s: Seconds from the arrival of the job to the end of its last process.
         cpu_s: Processor seconds of the candidate's process and the children it waited for.
+        waited_s: At a timeout, seconds that candidate and judge were ready to run but had no processor, while
+            other processes had it. 0 in all other cases, and where the kernel does not say.
         peak_mb: Largest resident size of the candidate's process, MiB.
         candidate_size: Bytes of evidence from the candidate.
         judge_size: Bytes of evidence from the judge.
@@ -86,10 +90,10 @@ class AnswerHeader(NamedTuple):
     """
 
     end: bytes
-    is_spent: bool
     wait_status: int
     wall_s: float
     cpu_s: float
+    waited_s: float
     peak_mb: float
     candidate_size: int
     judge_size: int

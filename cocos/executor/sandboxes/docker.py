@@ -9,17 +9,19 @@ Environment variables: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import uuid
+from contextlib import suppress
 
 from cocos.executor.limits import Limits
-from cocos.executor.sandboxes.forbidden_syscalls import compile_filter
+from cocos.executor.sandboxes import syscall_filter
 from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 NOBODY_UID = 65534
-TMP_MB = 64
+TMP_MB, TMP_FILES = 64, 4096
 # Zygote and judge run in the container too, so its limits are those of one program plus these.
 SPARE_MEMORY_MB = 256
 SPARE_PROCESSES = 8
@@ -31,15 +33,17 @@ def image() -> str:
     return os.environ.get("SANDBOX_DOCKER_IMAGE", "cocos-sandbox")
 
 
-def client() -> str:
-    """Return the name of the docker client, or of a program that takes the same arguments."""
-    return os.environ.get("DOCKER_BIN", "docker")
+def client() -> list[str]:
+    """Return the command of the docker client, or of a program that takes the same arguments."""
+    return shlex.split(os.environ.get("DOCKER_BIN", "")) or ["docker"]
 
 
 def missing_reason() -> str | None:
     """Return why this level does not work on this machine and what to do; None if it works."""
-    if not shutil.which(client()):
-        return f"no {client()!r} command (install docker.io, or set DOCKER_BIN)"
+    if not shutil.which(client()[0]):
+        return f"no {client()[0]!r} command (install docker.io, or set DOCKER_BIN)"
+    if reason := syscall_filter.missing_reason():
+        return reason
     try:
         if _call("version", "--format", "{{.Server.Version}}"):
             return "no docker engine answers (start the daemon, or join the docker group)"
@@ -53,20 +57,22 @@ def missing_reason() -> str | None:
 def launch(limits: Limits) -> Sandbox:
     """Start a worker in its own container."""
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
-    confinement = {"scratch": ["/tmp"], "seccomp": compile_filter(strict=False)}
-    command = [client(), "run", *_options(name, limits), image(), *FLAGS, "/inside", json.dumps(confinement)]
+    confinement = {"scratch": "/tmp", "syscall_filter": syscall_filter.shared_filter()}
+    command = [*client(), "run", *_options(name, limits), image(), *FLAGS, "/inside", json.dumps(confinement)]
     # The client needs this environment to find the engine; the container does not inherit it. Killing the
     # client leaves the container running, so clean_up removes it.
     return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
 
 
 def _remove(name: str) -> None:
-    _call("rm", "--force", name)
+    # The zygote ends when its input does, so a container that a slow engine keeps now is removed later.
+    with suppress(subprocess.TimeoutExpired):
+        _call("rm", "--force", name)
 
 
 def _call(*arguments: str) -> int:
     """Call the client with its output hidden; return its exit status."""
-    command = [client(), *arguments]
+    command = [*client(), *arguments]
     return subprocess.run(command, capture_output=True, timeout=CLIENT_TIMEOUT_S, check=False).returncode
 
 
@@ -79,7 +85,7 @@ def _options(name: str, limits: Limits) -> list[str]:
         "cap-drop": "ALL",
         "security-opt": "no-new-privileges",
         "user": f"{NOBODY_UID}:{NOBODY_UID}",
-        "tmpfs": f"/tmp:rw,nosuid,nodev,size={TMP_MB}m,mode=1777",
+        "tmpfs": f"/tmp:rw,nosuid,nodev,size={TMP_MB}m,nr_inodes={TMP_FILES},mode=0777",
         "volume": f"{INSIDE}:/inside:ro",  # so that the image needs nothing but Python
         "workdir": "/tmp",
         "hostname": "sandbox",

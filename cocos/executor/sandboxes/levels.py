@@ -68,5 +68,7 @@ def choose(sandbox: str = "auto", min_isolation: str | None = None) -> Level:
         if (reason := level.missing_reason()) is None:
             return level
         reasons.append(f"{level.name}: {reason}")
+    if sandbox != "auto":
+        raise ExecutorError(f"isolation level {sandbox} does not work here: {reason}")
     remedy = "" if min_isolation else "; --sandbox rlimits runs without isolation, at your own risk"
     raise ExecutorError(f"no isolation level of {lowest} or better works here. {'; '.join(reasons)}{remedy}")

@@ -14,16 +14,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cocos.executor.inside.wire_format import READY
 from cocos.executor.limits import Limits
-from cocos.executor.sandboxes.forbidden_syscalls import compile_filter
+from cocos.executor.sandboxes import syscall_filter
 from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
 from cocos.executor.sandboxes.sandbox import Sandbox
 
-TMP_MB = 64
-CANDIDATE_UID, JUDGE_UID = 65534, 65533  # 65534 is "nobody"; _map_users maps the two as one range
-# With several users the zygote must change to the candidate's or judge's id (SETUID, SETGID), kill their
-# processes (KILL), and remove files whatever their owner and mode (DAC_OVERRIDE, FOWNER).
-ZYGOTE_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
+TMP_MB, TMP_FILES = 64, 4096
+NOBODY_UID = 65534
+# The zygote mounts the scratch folder (SYS_ADMIN) and then gives this capability up.
+ZYGOTE_CAPABILITIES = ("CAP_SYS_ADMIN",)
+# As root it also gives each child another user than itself; `inside/confinement.py` says what this needs.
+ROOT_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 
 
 @functools.cache
@@ -36,46 +38,42 @@ def missing_reason() -> str | None:
         return "needs Linux"
     if not shutil.which("bwrap"):
         return "bubblewrap is not installed (Debian, Ubuntu, Fedora: package bubblewrap)"
+    if reason := syscall_filter.missing_reason():
+        return reason
     try:
-        sandbox = _start(["-c", "print('works')"])
+        sandbox = launch(Limits())
         try:
             output, _ = sandbox.process.communicate(timeout=30)
+            message = sandbox.stderr_tail()
         finally:
             sandbox.kill()
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work here ({error})"
-    if output != b"works\n":
-        return "the kernel or the container refuses new namespaces (allow unprivileged user namespaces)"
+    if output != READY:
+        return f"the kernel or the container refuses new namespaces (allow user namespaces): {message}"
     return None
 
 
 def launch(limits: Limits) -> Sandbox:
     """Start a worker."""
     confinement: dict = {
-        "scratch": ["/tmp"],
+        "scratch": "/tmp",
+        "scratch_options": f"size={TMP_MB}m,nr_inodes={TMP_FILES},mode=0777",
         # The kernel counts processes per user and user namespace, and nobody else uses this namespace.
         "processes_beside": 0,
-        "seccomp": compile_filter(strict=False),
+        "syscall_filter": syscall_filter.shared_filter(),
     }
     if os.geteuid() == 0:
-        confinement["uids"] = [CANDIDATE_UID, JUDGE_UID]
-    return _start(["/inside", json.dumps(confinement)])
-
-
-def _start(arguments: list[str]) -> Sandbox:
-    """Start the interpreter under bubblewrap with these arguments."""
-    command = [INTERPRETER, *FLAGS, *arguments]
-    if os.geteuid() != 0:  # without privileges only one user id can be mapped, the caller's
-        return Sandbox([*_namespaces(), *_mounts(), "--", *command], {})
-    # bubblewrap can map only one user id, but zygote, candidate and judge each need one. So it reports the
-    # PID of its child on the info pipe, and the child waits on the block pipe until the map is written.
+        confinement["uid"] = NOBODY_UID
+    command = [INTERPRETER, *FLAGS, "/inside", json.dumps(confinement)]
+    # The map of user ids is written from outside: bubblewrap would map an ordinary user in two steps, after
+    # which the zygote could not mount anything. bubblewrap reports the PID of its child on the info pipe, and
+    # the child waits on the block pipe until the map is written.
     info_r, info_w = os.pipe()
     block_r, block_w = os.pipe()
     try:
-        several_users = ["--info-fd", str(info_w), "--userns-block-fd", str(block_r)]
-        for capability in ZYGOTE_CAPABILITIES:
-            several_users += ["--cap-add", capability]
-        sandbox = Sandbox([*_namespaces(), *several_users, *_mounts(), "--", *command], {}, (info_w, block_r))
+        own_map = ["--info-fd", str(info_w), "--userns-block-fd", str(block_r)]
+        sandbox = Sandbox([*_namespaces(), *own_map, *_mounts(), "--", *command], {}, (info_w, block_r))
         os.close(info_w)  # else the read would never end if bubblewrap dies without a report
         info_w = -1
         _map_users(info_r)
@@ -88,16 +86,27 @@ def _start(arguments: list[str]) -> Sandbox:
 
 
 def _map_users(info_fd: int) -> None:
-    """Map the ids of zygote, judge and candidate, as soon as bubblewrap reports the PID of its child."""
+    """Map the ids inside, as soon as bubblewrap reports the PID of its child.
+
+    For root, the zygote stays root and its children are nobody. An ordinary user can map one id only, so
+    there all of them are nobody, who is the caller outside.
+    """
     text = b""
     while b"}" not in text and (part := os.read(info_fd, 4096)):
         text += part
-    child = json.loads(text)["child-pid"]
-    for kind in ("uid", "gid"):  # each line: first id inside, first id outside, number of ids
-        Path(f"/proc/{child}/{kind}_map").write_text(f"0 0 1\n{JUDGE_UID} {JUDGE_UID} 2\n")
+    process = Path(f"/proc/{json.loads(text)['child-pid']}")
+    # Each line: first id inside, first id outside, number of ids.
+    if os.geteuid() == 0:
+        maps = {kind: f"0 0 1\n{NOBODY_UID} {NOBODY_UID} 1\n" for kind in ("uid", "gid")}
+    else:
+        (process / "setgroups").write_text("deny")  # the kernel demands it of an ordinary user
+        maps = {"uid": f"{NOBODY_UID} {os.geteuid()} 1\n", "gid": f"{NOBODY_UID} {os.getegid()} 1\n"}
+    for kind, lines in maps.items():
+        (process / f"{kind}_map").write_text(lines)
 
 
 def _namespaces() -> list[str]:
+    capabilities = (*ZYGOTE_CAPABILITIES, *(ROOT_CAPABILITIES if os.geteuid() == 0 else ()))
     return [
         shutil.which("bwrap") or "bwrap",
         *(f"--unshare-{namespace}" for namespace in ("user", "pid", "net", "ipc", "uts", "cgroup-try")),
@@ -111,6 +120,7 @@ def _namespaces() -> list[str]:
             "ALL",
             "--clearenv",
         ),
+        *(part for capability in capabilities for part in ("--cap-add", capability)),
         *(part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)),
     ]
 
@@ -128,5 +138,4 @@ def _mounts() -> list[str]:
     # bubblewrap's /dev and / are file systems in memory: left writable, they would keep files for the next
     # program.
     mounts += ["--dev", "/dev", "--remount-ro", "/dev"]
-    mounts += ["--size", str(TMP_MB << 20), "--perms", "1777", "--tmpfs", "/tmp", "--chdir", "/tmp"]
-    return [*mounts, "--remount-ro", "/"]
+    return [*mounts, "--dir", "/tmp", "--remount-ro", "/"]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -62,3 +63,9 @@ class Sandbox:
                 with suppress(BrokenPipeError):
                     file.close()  # type: ignore[union-attr]
             self._clean_up()
+
+
+def run_in_background(command: list[str]) -> None:
+    """Run a command that goes on if this process ends."""
+    arguments = {"stdin": subprocess.DEVNULL, "capture_output": True, "start_new_session": True}
+    threading.Thread(target=subprocess.run, args=(command,), kwargs=arguments, daemon=True).start()

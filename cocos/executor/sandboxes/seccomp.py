@@ -6,9 +6,9 @@ and write below its private scratch folder. It can neither start nor signal a pr
 
 import sys
 
-from cocos.executor.inside.confinement import landlock_version
+from cocos.executor.inside.confinement import LANDLOCK_NEWEST_VERSION, landlock_version
 from cocos.executor.limits import Limits
-from cocos.executor.sandboxes import forbidden_syscalls, rlimits
+from cocos.executor.sandboxes import rlimits, syscall_filter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 # What the interpreter needs to start and to import the standard library.
@@ -17,7 +17,7 @@ READABLE = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/de
 
 def missing_reason() -> str | None:
     """Return why this level does not work on this machine and what to do; None if it works."""
-    if reason := forbidden_syscalls.missing_reason():
+    if reason := syscall_filter.missing_reason():
         return reason
     if not landlock_version():
         return (
@@ -26,12 +26,21 @@ def missing_reason() -> str | None:
     return None
 
 
-def launch(limits: Limits) -> Sandbox:
-    """Start a worker whose programs are confined by the filter and by Landlock."""
+def launch(limits: Limits, newest_landlock: int = LANDLOCK_NEWEST_VERSION) -> Sandbox:
+    """Start a worker whose programs are confined by the filter and by Landlock.
+
+    Args:
+        limits: Limits that no program of the worker exceeds.
+        newest_landlock: Use no newer version of Landlock, to test what holds on older kernels.
+
+    """
+    before_landlock_3 = min(landlock_version(), newest_landlock) < 3
     return rlimits.start(
         {
-            "seccomp": forbidden_syscalls.compile_filter(strict=True),
-            "strict": True,  # the children load the filter; the zygote must still fork and kill
+            "syscall_filter": syscall_filter.shared_filter(before_landlock_3),
+            # The children load it; the zygote must still fork and kill.
+            "child_filter": syscall_filter.filter_without_namespaces(),
             "landlock": [*READABLE, sys.base_prefix],
+            "landlock_version": newest_landlock,
         }
     )
