@@ -34,6 +34,8 @@ class Problem:
             program to them.
         entry_point: Name of the function under test, or "" if it is unknown.
         buggy_code: Program to repair (HumanEvalFix), or "".
+        stdin: Text on the standard input of the program.
+        files: Relative path and text of each file in the program's working folder.
 
     """
 
@@ -47,6 +49,8 @@ class Problem:
     hidden_test_list: tuple[str, ...] = ()
     entry_point: str = ""
     buggy_code: str = ""
+    stdin: str = ""
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def scored_tests(self) -> tuple[str, ...]:
@@ -106,6 +110,8 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
         "hidden_test_list": list(problem.hidden_test_list),
         "entry_point": problem.entry_point,
         "buggy_code": problem.buggy_code,
+        "stdin": problem.stdin,
+        "files": dict(problem.files),
     }
     return row | {name: value for name, value in optional.items() if value}
 
@@ -144,6 +150,8 @@ def problem_from_row(row: object, place: Place) -> Problem:
         hidden_test_list=_strings(row, "hidden_test_list", place),
         entry_point=_string(row, "entry_point", place),
         buggy_code=_string(row, "buggy_code", place),
+        stdin=_data(row.get("stdin", ""), "field 'stdin'", place),
+        files=_files(row, place),
     )
     if not problem.test_list:
         raise DataError(f"{place}: field 'test_list' is missing or empty; a problem needs one test or more")
@@ -182,6 +190,33 @@ def _strings(row: dict, field: str, place: Place) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise DataError(f"{place}: field {field!r} must be a list of strings")
     return tuple(_clean(value, field, place) for value in values)
+
+
+def _files(row: dict, place: Place) -> tuple[tuple[str, str], ...]:
+    files = row.get("files") or {}
+    if not isinstance(files, dict):
+        raise DataError(f"{place}: field 'files' is {type(files).__name__}; expected an object: path -> text")
+    for path in files:
+        names = _clean(path, "files", place).split("/")
+        if any(name in ("", ".", "..") or len(name.encode()) > 255 for name in names):
+            raise DataError(
+                f"{place}: field 'files' has the path {path!r}; expected one that is relative to the working "
+                "folder, as 'data/points.csv' is"
+            )
+        if folder := next((other for other in files if path.startswith(f"{other}/")), None):
+            raise DataError(f"{place}: field 'files': {folder!r} is a file and a folder; rename one of them")
+    return tuple((path, _data(text, f"field 'files', {path!r}", place)) for path, text in files.items())
+
+
+def _data(value: object, field: str, place: Place) -> str:
+    """Return a text that programs read. Unlike source, it keeps its line ends."""
+    if not isinstance(value, str):
+        raise DataError(f"{place}: {field} is {type(value).__name__}; expected a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{place}: {field} holds a lone surrogate at character {error.start + 1}") from None
+    return value
 
 
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # Python source and UTF-8 files cannot contain these

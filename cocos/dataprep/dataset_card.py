@@ -30,8 +30,9 @@ Rows read: {rows_in}; in these files: {rows_out}; dropped: {dropped}{dropped_whe
 {findings}
 Each row has `task_id`, `text`, `code` (the reference) and `test_list`. Some rows also have `test_imports`,
 `test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
-shown) and `challenge_test_list` (never shown, not scored). `scripts/prepare_data.py` wrote these files;
-manifest.json records its options and the files' digests.
+shown), `challenge_test_list` (never shown, not scored), `stdin` (the program's standard input) and `files`
+(path and text of each file in its working folder). `scripts/prepare_data.py` wrote these files; manifest.json
+records its options and the files' digests.
 """
 
 

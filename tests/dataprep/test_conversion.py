@@ -97,6 +97,13 @@ def test_columns_are_read_by_the_given_names_and_csv_lists_as_json():
     assert len(from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "lines").problem.test_list) == 2
     with pytest.raises(DataError, match="f:1: field 'test_list' is text, not a JSON list"):
         from_columns(row, PLACE, {"text": "q", "test_list": "tests"}, "list")
+    files = row | {"tests": '["assert f() == 1"]', "stdin": "3\r\n", "in": '{"a/b.txt": "1\\n"}'}
+    problem = from_columns(files, PLACE, {"text": "q", "test_list": "tests", "files": "in"}, "list").problem
+    assert problem.stdin == "3\r\n" and problem.files == (("a/b.txt", "1\n"),)
+    with pytest.raises(DataError, match="f:1: field 'files' is text, not a JSON object; write"):
+        from_columns(
+            files | {"in": "b.txt"}, PLACE, {"text": "q", "test_list": "tests", "files": "in"}, "list"
+        )
     with pytest.raises(
         DataError, match="f:1: --columns text=query: there is no such column; the columns are q, tests"
     ):

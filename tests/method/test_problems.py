@@ -138,6 +138,30 @@ BAD_ROWS = [
     ("an entry point in words", {**ROW, "entry_point": "the f"}, "expected a function's name"),
     ("a broken challenge", {**ROW, "challenge_test_list": ["assert ("]}, "a test does not parse"),
     ("an empty test", {**ROW, "test_list": ["assert f() == 1", ""]}, "the test '' checks nothing; remove it"),
+    ("stdin a list", {**ROW, "stdin": ["3"]}, "field 'stdin' is list; expected a string"),
+    (
+        "a surrogate in stdin",
+        {**ROW, "stdin": "3\ud800"},
+        "field 'stdin' holds a lone surrogate at character 2",
+    ),
+    ("files a list", {**ROW, "files": ["a"]}, "field 'files' is list; expected an object: path -> text"),
+    (
+        "a file's text null",
+        {**ROW, "files": {"a": None}},
+        "field 'files', 'a' is NoneType; expected a string",
+    ),
+    (
+        "a file outside",
+        {**ROW, "files": {"b/../../a": ""}},
+        "has the path 'b/../../a'; expected one that is relative",
+    ),
+    (
+        "an absolute file",
+        {**ROW, "files": {"/etc/a": ""}},
+        "has the path '/etc/a'; expected one that is relative",
+    ),
+    ("a file without name", {**ROW, "files": {"a/": ""}}, "has the path 'a/'; expected one that is relative"),
+    ("a file as folder", {**ROW, "files": {"a": "", "a/b": ""}}, "'a' is a file and a folder; rename one"),
     ("a comment as test", {**ROW, "test_list": ["# TODO"]}, "the test '# TODO' checks nothing; remove it"),
 ]
 
@@ -256,6 +280,7 @@ def test_the_published_raw_files_are_recognized(file, name):
     assert f"convert it: python scripts/prepare_data.py {name} --input" in refusal(dataset(file))
 
 
+data = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)  # keeps NUL and CR, unlike source
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=20)
 tests = st.sampled_from(
     ["assert f(1) == 2", "assert f('é') is None", "x = f(2)\nassert x", "assert True, '\u2028'"]
@@ -271,6 +296,10 @@ problems = st.builds(
     challenge_test_list=st.lists(tests, max_size=2).map(tuple),
     hidden_test_list=st.lists(tests, max_size=2).map(tuple),
     entry_point=st.sampled_from(["", "f"]),
+    stdin=data,
+    files=st.dictionaries(st.sampled_from(["a.txt", "b/c.csv", "b/d/é"]), data).map(
+        lambda d: tuple(d.items())
+    ),
 )
 
 

@@ -27,7 +27,7 @@ from cocos.python_parser import parse
 
 MBPP_FIELDS = (
     "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",
-    "hidden_test_list", "entry_point", "buggy_code",
+    "hidden_test_list", "entry_point", "buggy_code", "stdin", "files",
 )  # fmt: skip
 TEST_FORMS = ("list", "lines", "check", "pytest")
 
@@ -130,8 +130,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     if form != "list":
         entry_point = values.get("entry_point") or ""
         values["test_list"], left_out = _extract_tests(values, "test_list", place, form, entry_point)
-    for field in ("test_list", "test_imports", "challenge_test_list", "hidden_test_list"):
-        values[field] = _list_value(values.get(field), field, place)
+    for field in ("test_list", "test_imports", "challenge_test_list", "hidden_test_list", "files"):
+        values[field] = _parsed(values.get(field), field, place)
     present = {field: value for field, value in values.items() if value is not None}
     return from_mbpp(present, place)._replace(left_out=left_out)
 
@@ -191,18 +191,20 @@ def _split_asserts(source: str) -> ExtractedTests:
     return ExtractedTests(tuple(node_source(source, node) for node in tree.body))
 
 
-def _list_value(value: object, field: str, place: Place) -> object:
-    """Return a list for a list, a tuple or JSON text, as CSV contains it; None for an empty cell."""
+def _parsed(value: object, field: str, place: Place) -> object:
+    """Return a list or an object from JSON text, as CSV contains it, or as it is; None for an empty cell."""
     if isinstance(value, str):
         if not value.strip():
             return None
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
-            raise DataError(
-                f'{place}: field {field!r} is text, not a JSON list; write ["assert ..."], '
-                "or use --tests lines"
-            ) from None
+            kind, example = (
+                ("object", '{"PATH": "TEXT"}')
+                if field == "files"
+                else ("list", '["assert ..."], or use --tests lines')
+            )
+            raise DataError(f"{place}: field {field!r} is text, not a JSON {kind}; write {example}") from None
     return list(value) if isinstance(value, tuple) else value
 
 
