@@ -103,7 +103,14 @@ def begin(problems: Iterable[Problem], num_samples: int = 1) -> list[Trajectory]
 
 def as_program(problem: Problem, code: str) -> Program:
     """Return the program to execute for a candidate: its code, the setup, then every scored test."""
-    return Program(code, problem.scored_tests, problem.setup, entry_point=problem.entry_point)
+    return Program(
+        code,
+        problem.scored_tests,
+        problem.setup,
+        entry_point=problem.entry_point,
+        stdin=problem.stdin,
+        files=problem.files,
+    )
 
 
 def check_infra_failures(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
