@@ -11,7 +11,7 @@ from cocos.generation import Generator
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rollout import rollout
-from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
+from cocos.trajectories import Rules, Turn, begin, check_infra_failures
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,9 @@ class Attempt:
     Attributes:
         task_id: Id of the problem.
         code: Program extracted from the completion, or "".
-        is_right: The program passes every test, visible and hidden. None: the executor failed.
-        corrections: Programs that the model wrote in turn 2 after this attempt and that pass every test.
+        is_right: The program passes every test, visible and hidden. None: unknown, because the executor
+            failed, or because the program could have forged a verdict (in_child).
+        corrections: Right programs that the model wrote in turn 2 after this attempt.
 
     """
 
@@ -65,24 +66,29 @@ def sample_attempts(
     rules = Rules(temperatures=(temperature,))
     first = rollout(begin(problems, num_samples), generator, executor, protocol, 1, rules)
     check_infra_failures(first, max_infra_share)
-    wrong = [index for index, trajectory in enumerate(first) if _is_right(trajectory) is False]
+    wrong = [index for index, trajectory in enumerate(first) if _is_right(trajectory.turns[0]) is False]
     repeated = [index for index in wrong for _ in range(num_corrections)]
     second = rollout([first[index] for index in repeated], generator, executor, protocol, 2, rules)
     corrections: dict[int, dict[str, None]] = {index: {} for index in wrong}  # dicts as ordered sets
     for index, trajectory in zip(repeated, second, strict=True):
-        if trajectory.turns[1].result.all_passed:
+        if _is_right(trajectory.turns[1]):
             corrections[index][trajectory.turns[1].code] = None
     return [
         Attempt(
             task_id=trajectory.problem.task_id,
             code=trajectory.turns[0].code,
-            is_right=_is_right(trajectory),
+            is_right=_is_right(trajectory.turns[0]),
             corrections=tuple(corrections.get(index, ())),
         )
         for index, trajectory in enumerate(first)
     ]
 
 
-def _is_right(trajectory: Trajectory) -> bool | None:
-    result = trajectory.turns[0].result
-    return None if result.is_infra_failure else result.all_passed
+def _is_right(turn: Turn) -> bool | None:
+    """Return whether a program passes every test, as `Attempt.is_right`."""
+    result = turn.result
+    if result.is_infra_failure:
+        return None
+    if result.all_passed and any(verdict.in_child for verdict in result.verdicts):
+        return None  # Boost would teach what may be a forgery
+    return result.all_passed

@@ -40,7 +40,7 @@ def make_pairs(
 
     Args:
         problems: The problems that were attempted.
-        attempts: The attempts. Those without a program or without a verdict are left out.
+        attempts: The attempts. Those without a program, or whose `is_right` is unknown, are left out.
         verified: Ids of the problems whose reference passes its tests.
         source: `reference`: verified references only; `own`: the model's own programs that pass every test;
             `any`: the reference if it is verified, otherwise the model's own.

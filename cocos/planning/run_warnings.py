@@ -36,7 +36,7 @@ def run_warnings(
         *_batch_warnings(schedule),
         *_length_warnings(args, shape, lengths, prompts_T),
         *_vocabulary_warnings(config, num_tokens),
-        *_reference_warnings(trajectory),
+        *_reference_warnings(args, trajectory),
         *_engine_warnings(args),
     ]
 
@@ -75,13 +75,18 @@ def _vocabulary_warnings(config: PretrainedConfig, num_tokens: int) -> list[str]
     return [f"the tokenizer has {num_tokens} tokens, but the model only {vocab}; higher token ids would fail"]
 
 
-def _reference_warnings(trajectory: Trajectory) -> list[str]:
-    problem = trajectory.problem
-    if not problem.code or trajectory.turns[0].result.all_passed:
-        return []
-    return [
-        f"the reference of task {problem.task_id} does not pass its tests; see scripts/prepare_data.py check"
-    ]
+def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
+    problem, result = trajectory.problem, trajectory.turns[0].result
+    warnings = []
+    if problem.code and not result.all_passed:
+        warnings.append(f"the reference of task {problem.task_id} does not pass its tests")
+    reasons = [verdict.in_child_reason for verdict in result.verdicts if verdict.in_child]
+    if reasons and not args.reward_in_child:
+        warnings.append(
+            f"{len(reasons)} tests of task {problem.task_id} earn nothing, because the program itself could "
+            f"forge the verdict ({reasons[0]}); give --reward_in_child true to reward them"
+        )
+    return [f"{warning}; see scripts/prepare_data.py check" for warning in warnings]
 
 
 def _engine_warnings(args: CoCoSConfig) -> list[str]:

@@ -30,3 +30,20 @@ def test_an_attempt_that_fails_a_hidden_test_is_wrong(problem, executor):
     hiding = replace(problem, test_list=problem.test_list[:1], hidden_test_list=problem.test_list[1:])
     [made] = sample([hiding], lambda _: answer(WRONG), executor, num_samples=1, num_corrections=0)
     assert made.is_right is False  # 2 * 2 == 2 ** 2, so the visible test alone would pass
+
+
+def test_a_program_that_could_have_forged_its_verdicts_is_neither_right_nor_wrong_nor_a_correction(
+    problem, executor
+):
+    awaited = "import asyncio\nassert asyncio.run(slow_double(2)) == 4"
+    marked = replace(problem, test_list=(awaited,))
+    right = "async def slow_double(x):\n    return 2 * x"
+
+    def script(prompt: str) -> str:
+        return answer(right if "There might be an error" in prompt else WRONG)
+
+    assert sample([marked], script, executor, num_samples=1, num_corrections=1) == [
+        Attempt("1", WRONG, False)
+    ]
+    [made] = sample([marked], lambda _: answer(right), executor, num_samples=1, num_corrections=1)
+    assert made == Attempt("1", right, None)

@@ -54,10 +54,9 @@ def test_a_test_that_only_the_programs_own_process_can_judge_is_found_with_its_n
     assert finding.detail.startswith("1 of 3 tests; test 3: ") and len(finding.detail) > 30
 
 
-def test_a_name_of_a_builtin_is_tested_as_the_entry_point(executor):
-    code, test = "def sum(xs):\n    return 7", "x = [1, 2]\nassert sum(x) == 7"
-    named = replace(GOOD, code=code, test_list=(test,), entry_point="sum")
-    assert found(executor, named) == [("constant", "good")]
+def test_an_entry_point_with_the_name_of_a_builtin_is_the_programs_function(executor):
+    code, test = "def sum(xs):\n    return xs[0]", "x = [7, 2]\nassert sum(x) == 7"
+    assert found(executor, replace(GOOD, code=code, test_list=(test,), entry_point="sum")) == []
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,11 @@ def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_pat
     save_problems([replace(PROBLEMS[0], code="def mint(xs):\n    return 0"), *PROBLEMS[1:]], broken)
     [reference] = warnings_of(report(bare_base, broken, *fine))
     assert f"the reference of task {PROBLEMS[0].task_id} does not pass its tests" in reference
+    awaited = "import asyncio\nasync def g():\n    return mint([0])\nassert asyncio.run(g()) is not None"
+    save_problems([replace(PROBLEMS[0], test_list=(awaited,)), *PROBLEMS[1:]], broken)
+    [unpaid] = warnings_of(report(bare_base, broken, *fine))
+    assert f"1 tests of task {PROBLEMS[0].task_id} earn nothing" in unpaid and "async" in unpaid
+    assert warnings_of(report(bare_base, broken, *fine, "--reward_in_child", "true")) == []
 
 
 def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp_path):
