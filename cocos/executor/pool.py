@@ -11,13 +11,14 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.job_queue import Job, JobQueue
 from cocos.executor.judging.evidence import Answer, read_result
 from cocos.executor.judging.plans import Plan, next_plan, plan_test
 from cocos.executor.limits import Limits
+from cocos.executor.sandboxes.interpreter import find_interpreter
 from cocos.executor.sandboxes.levels import choose
 from cocos.executor.self_test import RIGHT, self_test
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Verdict
@@ -69,9 +70,13 @@ class Executor:
         max_wait_s: Seconds that a program may wait for a worker. A program that would start later is not
             executed: its result is an infrastructure failure. In distributed training this limit and the
             limit of a program bound how long one rank can make the others wait. None: no limit.
+        packages: Names of third-party packages that programs may import, with all that these require.
+        python: Path of an interpreter to run programs with, which also has the packages. None: the one in
+            use. Level docker runs the interpreter of its image, which must have the same version.
 
     Raises:
         ExecutorError: No acceptable isolation level works on this machine, or the self-test failed.
+        ValueError: A package is not installed, or `python` is not a usable interpreter.
 
     """
 
@@ -83,10 +88,13 @@ class Executor:
         min_isolation: str | None = None,
         max_infra_failures: int = 20,
         max_wait_s: float | None = None,
+        packages: tuple[str, ...] = (),
+        python: str | None = None,
     ) -> None:
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
         self.limits = limits.clamped()
         self.stats = Stats()
+        self._interpreter = find_interpreter(packages, python)
         self._level = choose(sandbox, min_isolation)
         self._max_infra_failures = max_infra_failures
         self._max_wait_s = max_wait_s
@@ -111,6 +119,11 @@ class Executor:
     def isolation(self) -> str:
         """Name of the isolation level in force."""
         return self._level.name
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Name and version of each third-party package that programs can import."""
+        return self._interpreter.packages
 
     @property
     def worker_pids(self) -> list[int]:
@@ -237,7 +250,7 @@ class Executor:
         while True:
             is_new = number not in self._workers
             if is_new:
-                self._workers[number] = Worker(lambda: self._level.launch(self.limits))
+                self._workers[number] = Worker(lambda: self._level.launch(self.limits, self._interpreter))
             try:
                 return self._workers[number].run(program, plans, limits)
             except WorkerSpent:
@@ -266,6 +279,8 @@ class Executor:
                 self.stats.retried_timeouts += 1
                 return
             self._count(result)
+            if self._interpreter.packages:
+                result = replace(result, packages=self._interpreter.packages)
             num_failures = len(self._recent_errors) - self._recent_errors.count(None)
         job.future.set_result(result)
         if num_failures > self._max_infra_failures:

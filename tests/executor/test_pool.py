@@ -221,10 +221,10 @@ def test_too_many_infrastructure_failures_stop_the_run(monkeypatch):
     is_broken = threading.Event()
     [level] = [level for level in levels.LEVELS if level.name == LEVEL]
 
-    def launch(limits):
+    def launch(limits, interpreter):
         if is_broken.is_set():
             raise OSError("no more processes")
-        return level.launch(limits)
+        return level.launch(limits, interpreter)
 
     monkeypatch.setattr(levels, "LEVELS", (replace(level, launch=launch),))
     monkeypatch.setattr(levels, "NAMES", (LEVEL,))

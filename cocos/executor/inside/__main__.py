@@ -1,8 +1,9 @@
 """Entry point of the program inside a sandbox. It runs in a fresh interpreter and is never imported.
 
-    python -s -P -S -B inside/ '{"scratch": ["/an/empty/folder"]}'
+    python -s -P -S -B inside/ '{"scratch": "/an/empty/folder"}'
 
-The argument holds fields of `confinement.Confinement` as JSON.
+The argument holds fields of `confinement.Confinement` as JSON. A second argument, if there are third-party
+packages, holds the arguments of `packages.import_packages`.
 """
 
 import gc
@@ -12,7 +13,9 @@ import site
 import sys
 
 import candidate
+import fixed_world
 import judge
+import packages
 import zygote
 from confinement import Confinement
 
@@ -23,13 +26,27 @@ def main() -> None:
     for add_builtins in (site.setquit, site.setcopyright, site.sethelper):  # option -S omits these builtins
         add_builtins()
     os.closerange(3, 1 << 16)
-    server = zygote.Zygote(Confinement(**json.loads(sys.argv[1])))
+    confinement = Confinement(**json.loads(sys.argv[1]))
+    server = zygote.Zygote(confinement)
+    packages_folder = ""
+    if len(sys.argv) > 2:
+        arguments = json.loads(sys.argv[2])
+        packages_folder = arguments["folder"]
+        # After the zygote has moved the pipes: a module that prints must not write to one of them.
+        try:
+            confinement.packages_bytes = packages.import_packages(**arguments)
+        except ImportError as error:
+            os.write(server.errors, f"{error}\n".encode())
+            sys.exit(1)
+    fixed_world.restart()
     gc.collect()
     # A collection writes to the header of every object it visits. In a forked child this copies shared pages.
     # It never visits frozen objects. Children enable collection again for the objects of the candidate.
     gc.freeze()
     gc.disable()
     server.serve(candidate.run_candidate, judge.run_judge)
+    if packages_folder:
+        packages.remove_links(packages_folder)
 
 
 if __name__ == "__main__":

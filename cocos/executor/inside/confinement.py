@@ -81,6 +81,8 @@ class Confinement:
         child_filter: A second filter for the children only. It refuses calls that the zygote needs.
         landlock: Folders and files that may be read; None if Landlock is not used.
         landlock_version: Newest version of Landlock to use. Tests simulate older kernels with it.
+        packages_bytes: Address space of the packages that the zygote has imported. It does not count against
+            the memory limit.
 
     """
 
@@ -92,6 +94,7 @@ class Confinement:
     child_filter: str = ""
     landlock: list[str] | None = None
     landlock_version: int = LANDLOCK_NEWEST_VERSION
+    packages_bytes: int = 0
     _ruleset: int = field(default=-1, init=False)
     _child_filter: "_Filter | None" = field(default=None, init=False)
     _oom_score: "tuple[int, bytes] | None" = field(default=None, init=False)
@@ -140,7 +143,7 @@ class Confinement:
         if limits == self._prepared:
             return
         cpu_s, memory_mb, output_kb, file_mb, processes, open_files = limits
-        memory = memory_mb << 20
+        memory = (memory_mb << 20) + self.packages_bytes
         size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
         wanted = {
             resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),

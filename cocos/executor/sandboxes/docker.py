@@ -7,7 +7,6 @@ whole. `scripts/sandbox_image.sh` builds the image.
 Environment variables: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER_MEMORY, DOCKER_BIN.
 """
 
-import json
 import os
 import shlex
 import shutil
@@ -17,7 +16,7 @@ from contextlib import suppress
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE
+from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, PACKAGES_FOLDER, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 NOBODY_UID = 65534
@@ -54,11 +53,12 @@ def missing_reason() -> str | None:
     return None
 
 
-def launch(limits: Limits) -> Sandbox:
+def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     """Start a worker in its own container."""
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
     confinement = {"scratch": "/tmp", "syscall_filter": syscall_filter.shared_filter()}
-    command = [*client(), "run", *_options(name, limits), image(), *FLAGS, "/inside", json.dumps(confinement)]
+    program = [*FLAGS, "/inside", *interpreter.arguments(confinement, PACKAGES_FOLDER)]
+    command = [*client(), "run", *_options(name, limits, interpreter), image(), *program]
     # The client needs this environment to find the engine; the container does not inherit it. Killing the
     # client leaves the container running, so clean_up removes it.
     return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
@@ -76,7 +76,7 @@ def _call(*arguments: str) -> int:
     return subprocess.run(command, capture_output=True, timeout=CLIENT_TIMEOUT_S, check=False).returncode
 
 
-def _options(name: str, limits: Limits) -> list[str]:
+def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
     memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{limits.memory_mb + SPARE_MEMORY_MB}m")
     settings = {
         "name": name,
@@ -96,11 +96,13 @@ def _options(name: str, limits: Limits) -> list[str]:
         "log-driver": "none",  # the engine would otherwise store every answer
         "entrypoint": "python3",
     }
-    environment = [f"--env={key}={value}" for key, value in ENVIRONMENT.items()]
+    environment = [f"--env={key}={value}" for key, value in interpreter.environment.items()]
+    packages = [f"--volume={path}:{PACKAGES_FOLDER}/{name}:ro" for name, path in interpreter.entries]
     return [
         "--interactive",
         "--rm",
         "--read-only",
         *(f"--{key}={value}" for key, value in settings.items()),
         *environment,
+        *packages,
     ]

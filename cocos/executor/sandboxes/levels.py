@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import docker, namespaces, rlimits, seccomp
+from cocos.executor.sandboxes.interpreter import Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import ExecutorError
 
@@ -22,13 +23,14 @@ class Level:
     Attributes:
         name: Value of `--sandbox`; recorded in every result.
         missing_reason: Returns None if the level works on this machine, otherwise why not and what to do.
-        launch: Starts a worker for programs whose limits do not exceed the given ones.
+        launch: Starts a worker for programs whose limits do not exceed the given ones, with the packages of
+            the given interpreter.
 
     """
 
     name: str
     missing_reason: Callable[[], str | None]
-    launch: Callable[[Limits], Sandbox]
+    launch: Callable[[Limits, Interpreter], Sandbox]
 
 
 LEVELS = (

@@ -17,7 +17,7 @@ from pathlib import Path
 from cocos.executor.inside.wire_format import READY
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
+from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, PACKAGES_FOLDER, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 TMP_MB, TMP_FILES = 64, 4096
@@ -41,7 +41,7 @@ def missing_reason() -> str | None:
     if reason := syscall_filter.missing_reason():
         return reason
     try:
-        sandbox = launch(Limits())
+        sandbox = launch(Limits(), Interpreter())
         try:
             output, _ = sandbox.process.communicate(timeout=30)
             message = sandbox.stderr_tail()
@@ -54,7 +54,7 @@ def missing_reason() -> str | None:
     return None
 
 
-def launch(limits: Limits) -> Sandbox:
+def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     """Start a worker."""
     confinement: dict = {
         "scratch": "/tmp",
@@ -65,7 +65,8 @@ def launch(limits: Limits) -> Sandbox:
     }
     if os.geteuid() == 0:
         confinement["uid"] = NOBODY_UID
-    command = [INTERPRETER, *FLAGS, "/inside", json.dumps(confinement)]
+    arguments = interpreter.arguments(confinement, PACKAGES_FOLDER)
+    command = [interpreter.executable, *FLAGS, "/inside", *arguments]
     # The map of user ids is written from outside: bubblewrap would map an ordinary user in two steps, after
     # which the zygote could not mount anything. bubblewrap reports the PID of its child on the info pipe, and
     # the child waits on the block pipe until the map is written.
@@ -73,7 +74,8 @@ def launch(limits: Limits) -> Sandbox:
     block_r, block_w = os.pipe()
     try:
         own_map = ["--info-fd", str(info_w), "--userns-block-fd", str(block_r)]
-        sandbox = Sandbox([*_namespaces(), *own_map, *_mounts(), "--", *command], {}, (info_w, block_r))
+        bubblewrap = [*_namespaces(interpreter), *own_map, *_mounts(interpreter)]
+        sandbox = Sandbox([*bubblewrap, "--", *command], {}, (info_w, block_r))
         os.close(info_w)  # else the read would never end if bubblewrap dies without a report
         info_w = -1
         _map_users(info_r)
@@ -105,7 +107,7 @@ def _map_users(info_fd: int) -> None:
         (process / f"{kind}_map").write_text(lines)
 
 
-def _namespaces() -> list[str]:
+def _namespaces(interpreter: Interpreter) -> list[str]:
     capabilities = (*ZYGOTE_CAPABILITIES, *(ROOT_CAPABILITIES if os.geteuid() == 0 else ()))
     return [
         shutil.which("bwrap") or "bwrap",
@@ -121,20 +123,24 @@ def _namespaces() -> list[str]:
             "--clearenv",
         ),
         *(part for capability in capabilities for part in ("--cap-add", capability)),
-        *(part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)),
+        *(part for name, value in interpreter.environment.items() for part in ("--setenv", name, value)),
     ]
 
 
-def _mounts() -> list[str]:
+def _mounts(interpreter: Interpreter) -> list[str]:
     mounts = ["--ro-bind", "/usr", "/usr"]
     for path in ("/lib", "/lib64", "/lib32", "/bin", "/sbin", "/etc/ld.so.cache"):
         mounts += ["--ro-bind-try", path, path]
-    if not sys.base_prefix.startswith("/usr"):
+    if not interpreter.prefix.startswith("/usr"):
         # bubblewrap creates the parents of a mount point with mode 0700, which only root can enter.
-        for parent in reversed(Path(sys.base_prefix).parents[:-1]):
+        for parent in reversed(Path(interpreter.prefix).parents[:-1]):
             mounts += ["--perms", "0755", "--dir", str(parent)]
-        mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
+        mounts += ["--ro-bind", interpreter.prefix, interpreter.prefix]
     mounts += ["--ro-bind", str(INSIDE), "/inside", "--proc", "/proc"]
+    if interpreter.entries:
+        mounts += ["--perms", "0755", "--dir", PACKAGES_FOLDER]
+    for name, path in interpreter.entries:
+        mounts += ["--ro-bind", path, f"{PACKAGES_FOLDER}/{name}"]
     # bubblewrap's /dev and / are file systems in memory: left writable, they would keep files for the next
     # program.
     mounts += ["--dev", "/dev", "--remount-ro", "/dev"]

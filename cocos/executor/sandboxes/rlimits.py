@@ -3,15 +3,15 @@
 The level `seccomp` starts the same process and confines it further.
 """
 
-import json
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import ENVIRONMENT, FLAGS, INSIDE, INTERPRETER
+from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox, run_in_background
 
 # RLIMIT_NPROC counts all processes and threads of the user, not those of one program. So the limit of a
@@ -19,26 +19,46 @@ from cocos.executor.sandboxes.sandbox import Sandbox, run_in_background
 SPARE_TASKS = 256
 
 
-def launch(limits: Limits) -> Sandbox:
+def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     """Start a worker whose programs are confined by resource limits alone.
 
     Where it can, it refuses new programs as the other levels do, so that verdicts do not depend on the level.
     """
-    return start({"syscall_filter": syscall_filter.filter_of_programs()})
+    return start({"syscall_filter": syscall_filter.filter_of_programs()}, interpreter)
 
 
-def start(confinement: dict) -> Sandbox:
+def start(confinement: dict, interpreter: Interpreter) -> Sandbox:
     """Start a worker with a private scratch folder.
 
     Args:
         confinement: Further fields of `inside.confinement.Confinement`.
+        interpreter: The interpreter and its packages.
 
     """
     scratch = tempfile.mkdtemp(prefix="cocos-executor-")
     if os.geteuid() != 0:  # RLIMIT_NPROC does not apply to root
         confinement = {**confinement, "processes_beside": _num_tasks_of_this_user() + SPARE_TASKS}
-    command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": scratch, **confinement})]
-    return Sandbox(command, {**ENVIRONMENT, "TMPDIR": scratch}, clean_up=lambda: _remove(scratch))
+    packages = _link_packages(interpreter) if interpreter.entries else ""
+    if packages and "landlock" in confinement:
+        readable = [*confinement["landlock"], packages, *(path for _, path in interpreter.entries)]
+        confinement = {**confinement, "landlock": readable}
+    arguments = interpreter.arguments({"scratch": scratch, **confinement}, packages)
+    command = [interpreter.executable, *FLAGS, str(INSIDE), *arguments]
+
+    def clean_up() -> None:
+        _remove(scratch)
+        if packages:
+            shutil.rmtree(packages, ignore_errors=True)
+
+    return Sandbox(command, {**interpreter.environment, "TMPDIR": scratch}, clean_up=clean_up)
+
+
+def _link_packages(interpreter: Interpreter) -> str:
+    """Return a new folder with a link to each file and folder of the packages, and to nothing else."""
+    folder = tempfile.mkdtemp(prefix="cocos-packages-")
+    for name, path in interpreter.entries:
+        os.symlink(path, os.path.join(folder, name))
+    return folder
 
 
 def _num_tasks_of_this_user() -> int:

@@ -4,11 +4,10 @@ Works inside an ordinary unprivileged container. A program may read the interpre
 and write below its private scratch folder. It can neither start nor signal a process.
 """
 
-import sys
-
 from cocos.executor.inside.confinement import LANDLOCK_NEWEST_VERSION, landlock_version
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import rlimits, syscall_filter
+from cocos.executor.sandboxes.interpreter import Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 # What the interpreter needs to start and to import the standard library.
@@ -26,11 +25,14 @@ def missing_reason() -> str | None:
     return None
 
 
-def launch(limits: Limits, newest_landlock: int = LANDLOCK_NEWEST_VERSION) -> Sandbox:
+def launch(
+    limits: Limits, interpreter: Interpreter, newest_landlock: int = LANDLOCK_NEWEST_VERSION
+) -> Sandbox:
     """Start a worker whose programs are confined by the filter and by Landlock.
 
     Args:
         limits: Limits that no program of the worker exceeds.
+        interpreter: The interpreter and its packages.
         newest_landlock: Use no newer version of Landlock, to test what holds on older kernels.
 
     """
@@ -40,7 +42,8 @@ def launch(limits: Limits, newest_landlock: int = LANDLOCK_NEWEST_VERSION) -> Sa
             "syscall_filter": syscall_filter.shared_filter(before_landlock_3),
             # The children load it; the zygote must still fork and kill.
             "child_filter": syscall_filter.filter_without_namespaces(),
-            "landlock": [*READABLE, sys.base_prefix],
+            "landlock": [*READABLE, interpreter.prefix],
             "landlock_version": newest_landlock,
-        }
+        },
+        interpreter,
     )
