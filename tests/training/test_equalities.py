@@ -85,7 +85,9 @@ def gradients(trainer, rows):
 def test_one_turn_is_trls_rloo(make_trainer, tmp_path, credit, beta, lora):
     """Advantages, loss and every gradient, on the same samples, away from the reference and off-policy."""
     peft_config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"]) if lora else None
-    ours = make_trainer(num_turns=1, credit=credit, beta=beta, temperature=0.8, peft_config=peft_config)
+    ours = make_trainer(
+        num_turns=1, credit=credit, beta=beta, temperature=0.8, num_iterations=2, peft_config=peft_config
+    )
     disturb(ours.model, seed=1, size=0.02)  # so that the KL to the reference is not 0
     ours.model.train()
     set_seed(7)

@@ -64,7 +64,7 @@ def test_every_trained_span_decodes_to_what_was_sampled_after_exactly_the_words_
 
 def test_old_logps_are_those_of_the_sampled_tokens_and_of_no_others(make_trainer):
     """Against a plain forward pass, unpadded: log-softmax at temperature 0.7, summed over the answer."""
-    trainer = make_trainer(temperature=0.7)
+    trainer = make_trainer(temperature=0.7, num_iterations=2)
     rows, trajectories = rows_of_a_batch(trainer, num_problems=2)
     model = load_model(TOY)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
@@ -93,7 +93,7 @@ def test_a_sampled_pad_or_end_id_is_trained_because_masks_come_from_lengths(make
 
 def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(make_trainer):
     """A bfloat16 model: what its forward pass returns has a number per token, and sums are no bfloat16."""
-    trainer = make_trainer(beta=0.1, model_init_kwargs={"dtype": "bfloat16"})
+    trainer = make_trainer(beta=0.1, num_iterations=2, model_init_kwargs={"dtype": "bfloat16"})
     _, trajectories = play(trainer, num_problems=2)
     rows = trainer.rows(trajectories)
     with torch.no_grad():
@@ -103,7 +103,8 @@ def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(ma
     trainer.model.register_forward_hook(lambda model, inputs, output: returned.append(output))
     old_logps, kl = trainer.old_logps_and_kl(rows)
     trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps, "advantages": torch.ones(len(kl))})
-    assert len(returned) == 2  # the reference is another model
+    # The old and the new log-probabilities, and the self-check of shared prefixes; the reference is another model.
+    assert len(returned) == 3
     for output in returned:
         tensors = [value for value in output.values() if isinstance(value, torch.Tensor)]
         assert tensors and all(tensor.dim() <= 2 for tensor in tensors)

@@ -1,0 +1,180 @@
+"""Forward passes over prefix trees give what plain rows give: log-probabilities, loss and every gradient."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from peft import LoraConfig
+from torch.nn.functional import pad
+from transformers import LlamaConfig, Qwen2Config
+from trl import RLOOTrainer
+
+from cocos.training.shared_prefixes import why_not_shared
+from tests.support.training import play
+
+pytestmark = pytest.mark.processes
+
+
+def one_by_one(trainer):
+    """Return TRL's method, applied to one row without padding at a time.
+
+    Padding on the left moves a row to other positions, whose rotary embeddings round differently.
+    """
+
+    def compute(
+        model, input_ids, attention_mask, logits_to_keep, batch_size=None, compute_entropy=False, **_
+    ):
+        log_probs, entropies = [], []
+        for ids, mask in zip(input_ids, attention_mask.bool(), strict=True):
+            num_scored = int(mask[-logits_to_keep:].sum())
+            row = ids[mask][None]
+            results = RLOOTrainer._get_per_token_logps_and_entropies(
+                trainer, model, row, torch.ones_like(row), max(num_scored, 1), compute_entropy=compute_entropy
+            )
+            for values, found in zip((log_probs, entropies), results, strict=False):
+                found = torch.zeros(logits_to_keep) if found is None else found[0, : num_scored or None]
+                values.append(pad(found[:num_scored], (0, logits_to_keep - num_scored)))
+        return torch.stack(log_probs), torch.stack(entropies), None
+
+    return compute
+
+
+def passes(trainer, rows, share):
+    """Return the results of all forward passes and of the backward pass, with or without shared prefixes."""
+    if not share:
+        trainer._compute_logps = one_by_one(trainer)
+    trainer.model.train()
+    old_logps, kl = trainer.old_logps_and_kl(rows)
+    batch = rows | {"advantages": torch.linspace(-1, 1, len(kl)), "old_logps": old_logps + 0.1}
+    trainer.model.zero_grad()
+    trainer._metrics["train"].clear()
+    loss = trainer.compute_loss(trainer.model, batch)
+    loss.backward()
+    gradients = {n: p.grad.clone() for n, p in trainer.model.named_parameters() if p.grad is not None}
+    [entropy] = trainer._metrics["train"]["entropy"]
+    results = {"loss": loss.detach(), "old_logps": old_logps, "kl": kl, "entropy": torch.tensor(entropy)}
+    results["log_probs"] = trainer._log_probs
+    return results, gradients, trainer._metrics["train"].get("packing_ratio")
+
+
+def with_special_cases(trajectories):
+    """Return trajectories with two equal siblings and one whose first answer is empty."""
+    first, second, third, *others = trajectories
+    turns = list(third.turns)
+    turns[0] = replace(turns[0], completion=replace(turns[0].completion, token_ids=()))
+    return [first, replace(second, turns=first.turns), replace(third, turns=tuple(turns)), *others]
+
+
+@pytest.mark.parametrize(
+    ("credit", "num_turns", "num_generations", "lora"),
+    [
+        ("turn", 1, 4, False),
+        ("turn", 2, 2, False),
+        ("turn", 3, 4, False),
+        ("trajectory", 2, 4, True),
+        ("last", 2, 4, False),
+        ("last", 3, 2, True),
+    ],
+)
+def test_shared_prefixes_equal_plain_rows(make_trainer, credit, num_turns, num_generations, lora):
+    peft_config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"]) if lora else None
+    trainer = make_trainer(
+        credit=credit,
+        num_turns=num_turns,
+        num_generations=num_generations,
+        beta=0.1,
+        num_iterations=2,
+        peft_config=peft_config,
+    )
+    # In float64, because sums of many log-probabilities round by more than 1e-5 in float32.
+    for model in filter(None, (trainer.model, trainer.ref_model)):
+        model.double()
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():  # away from the reference, so that the KL is not 0
+        for parameter in trainer.model.parameters():
+            if parameter.requires_grad:
+                parameter += 0.02 * torch.randn(parameter.shape, generator=generator)
+    _, trajectories = play(trainer)
+    rows = trainer.rows(with_special_cases(trajectories))
+    shared, shared_gradients, ratio = passes(trainer, rows, share=True)
+    plain, plain_gradients, no_ratio = passes(trainer, rows, share=False)
+    assert trainer._uses_trees and ratio[0] > 1.2 and no_ratio is None
+    assert shared["kl"].abs().max() > 0.01
+    for name, expected in plain.items():
+        torch.testing.assert_close(shared[name], expected, atol=1e-5, rtol=0)
+    assert shared_gradients.keys() == plain_gradients.keys()
+    assert max(gradient.abs().max() for gradient in plain_gradients.values()) > 1e-2
+    for name, expected in plain_gradients.items():
+        torch.testing.assert_close(shared_gradients[name], expected, atol=1e-5, rtol=0)
+
+
+def test_passes_in_parts_equal_one_pass(make_trainer):
+    trainer = make_trainer(num_iterations=2)
+    _, trajectories = play(trainer)
+    rows = trainer.rows(trajectories)
+    whole, _ = trainer.old_logps_and_kl(rows)
+    trainer.args.rollout_batch_size = 2
+    parts, _ = trainer.old_logps_and_kl(rows)
+    torch.testing.assert_close(parts, whole, atol=1e-4, rtol=0)
+
+
+def test_the_update_gives_its_own_old_logps(make_trainer):
+    """With one update per batch the ratio is 1, so the loss is minus the mean advantage of the rows."""
+    trainer = make_trainer()
+    inputs, _ = play(trainer)
+    rows = trainer._generate_and_score_completions(inputs)
+    assert "old_logps" not in rows
+    trainer.model.zero_grad()
+    loss = trainer.compute_loss(trainer.model, rows)
+    loss.backward()
+    assert loss.item() == pytest.approx(-rows["advantages"].mean().item(), abs=1e-7)
+    own = {n: p.grad.clone() for n, p in trainer.model.named_parameters()}
+    trainer.args.num_iterations = trainer.num_iterations = 2
+    old_logps, _ = trainer.old_logps_and_kl(rows)
+    trainer.model.zero_grad()
+    trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps}).backward()
+    for name, parameter in trainer.model.named_parameters():
+        torch.testing.assert_close(parameter.grad, own[name], atol=1e-5, rtol=1e-4)
+
+
+def test_siblings_stay_in_one_micro_batch(make_trainer):
+    trainer = make_trainer(per_device_train_batch_size=4, global_batch_size=16)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 4
+    inputs, _ = play(trainer)
+    for step in range(4):
+        trainer._step = step
+        micro_batch = trainer._prepare_inputs(inputs)
+        mask = micro_batch["prompt_mask"].bool()
+        prompts = [ids[m].tolist() for ids, m in zip(micro_batch["prompt_ids"], mask, strict=True)]
+        first_turns = prompts[::2]  # two trained turns per trajectory
+        assert len(first_turns) == 4 and all(prompt == first_turns[0] for prompt in first_turns)
+
+
+def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trainer, caplog):
+    trainer = make_trainer(num_iterations=2)
+    _, trajectories = play(trainer)
+    rows = trainer.rows(trajectories)
+    trainer.args.share_prefixes = False
+    expected, _ = trainer.old_logps_and_kl(rows)
+    trainer.args.share_prefixes = True
+    forward = trainer.model.forward
+    # A model that attends to whatever precedes a token, as one with a kernel for causal attention alone.
+    trainer.model.forward = lambda *args, attention_mask=None, **kwargs: forward(
+        *args, attention_mask=attention_mask if attention_mask.dim() == 2 else None, **kwargs
+    )
+    with caplog.at_level("WARNING"):
+        found, _ = trainer.old_logps_and_kl(rows)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+    assert trainer._uses_trees is False and "prefixes are not shared" in caplog.text
+
+
+def test_layers_that_cannot_attend_along_a_tree_are_named():
+    def config(kind, **options):
+        return kind(**options, attn_implementation="sdpa")
+
+    assert why_not_shared(config(LlamaConfig)) == ""
+    assert why_not_shared(config(Qwen2Config)) == ""
+    sliding = config(Qwen2Config, use_sliding_window=True, sliding_window=64, max_window_layers=0)
+    assert "sliding_attention" in why_not_shared(sliding)
+    assert "sdpa" in why_not_shared(LlamaConfig(attn_implementation="flash_attention_2"))
