@@ -12,7 +12,6 @@ of the setup, and no decision such as `f(3).startswith('a')`. An assert with suc
 """
 
 import ast
-import copy
 import itertools
 from dataclasses import dataclass
 from types import CodeType
@@ -57,7 +56,7 @@ def split_assert(condition: ast.expr, brought: set[str], shadowed: set[str]) -> 
     """
     splitter = _Splitter(brought, shadowed)
     try:
-        skeleton = splitter.visit(copy.deepcopy(condition))
+        skeleton = splitter.visit(condition)
     except _Unsplittable:
         return None
     if not splitter.atoms:
@@ -88,44 +87,43 @@ class _Splitter:
             self.atoms.append(ast.unparse(node))
             return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
         match node:
-            case ast.Compare():
+            case ast.Compare(left=left, ops=operators, comparators=sides):
                 _refuse_identity(node)
-                node.left = self.visit(node.left)
-                node.comparators = [self.visit(side) for side in node.comparators]
-            case ast.BoolOp():
-                node.values = [self.visit(value) for value in node.values]
-            case ast.UnaryOp():
-                node.operand = self.visit(node.operand)
+                return ast.Compare(self.visit(left), operators, [self.visit(side) for side in sides])
+            case ast.BoolOp(op=operator, values=values):
+                return ast.BoolOp(operator, [self.visit(value) for value in values])
+            case ast.UnaryOp(op=operator, operand=operand):
+                return ast.UnaryOp(operator, self.visit(operand))
             # No other operators: `*`, `**` and `%` could build huge values from small ones.
-            case ast.BinOp(op=ast.Add() | ast.Sub()):
-                node.left, node.right = self.visit(node.left), self.visit(node.right)
-            case ast.List() | ast.Tuple() | ast.Set() if not _has_star(node.elts):
-                node.elts = [self.visit(element) for element in node.elts]
-            case ast.Subscript() if is_safe(node.slice, self.unsafe):
-                node.value, node.slice = self.visit(node.value), self.visit(node.slice)
+            case ast.BinOp(op=ast.Add() | ast.Sub() as operator, left=left, right=right):
+                return ast.BinOp(self.visit(left), operator, self.visit(right))
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return type(node)([self.visit(element) for element in elements], ast.Load())
+            case ast.Set(elts=elements):
+                return ast.Set([self.visit(element) for element in elements])
+            case ast.Subscript(value=value, slice=index) if is_safe(index, self.unsafe):
+                return ast.Subscript(self.visit(value), self.visit(index), ast.Load())
             case ast.Call(func=ast.Name(id=name)) if name in DECIDING and name not in self.unsafe:
-                self._visit_arguments(node, name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name)) if name in MATH_TESTS:
-                self._visit_arguments(node, name)
-            case _:
-                raise _Unsplittable
-        return node
+                return self._visit_arguments(node, name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name)) if (
+                name in MATH_TESTS and "math" not in self.unsafe
+            ):
+                return self._visit_arguments(node, name)
+        raise _Unsplittable
 
-    def _visit_arguments(self, node: ast.Call, name: str) -> None:
-        is_known = all(keyword.arg in _KEYWORDS for keyword in node.keywords) and not _has_star(node.args)
-        # sum(lists, []) takes quadratic time, and the number of digits a huge power. The class in isinstance
-        # must be known here.
+    def _visit_arguments(self, node: ast.Call, name: str) -> ast.Call:
+        # sum(lists, []) takes quadratic time, and the number of digits in round makes a power of ten. The
+        # class in isinstance must be a known one.
         constants = node.args[1:] if name in ("round", "isinstance") else []
         if (
-            not is_known
-            or (name == "sum" and (len(node.args) > 1 or node.keywords))
+            not all(keyword.arg in _KEYWORDS for keyword in node.keywords)
+            or (name == "sum" and len(node.args) > 1)
             or not all(is_safe(argument, self.unsafe) for argument in constants)
             or (name == "round" and not is_cheap(ast.Call(node.func, [ast.Constant(0), *constants], [])))
         ):
             raise _Unsplittable
-        node.args = [self.visit(argument) for argument in node.args]
-        for keyword in node.keywords:
-            keyword.value = self.visit(keyword.value)
+        keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        return ast.Call(node.func, [self.visit(argument) for argument in node.args], keywords)
 
     def _is_atom(self, node: ast.expr) -> bool:
         """Return whether the candidate may evaluate this, because it can choose the value anyway."""
@@ -181,10 +179,6 @@ def _refuse_identity(node: ast.Compare) -> None:
             for side in pair
         ):
             raise _Unsplittable
-
-
-def _has_star(nodes: list[ast.expr]) -> bool:
-    return any(isinstance(node, ast.Starred) for node in nodes)
 
 
 def _decides(node: ast.AST) -> bool:

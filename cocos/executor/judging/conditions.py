@@ -40,7 +40,6 @@ class _Atoms(dict):
         match self.outcomes[int(name[1:])]:
             case ["v", node]:
                 try:
-                    _refuse_costly(node)
                     return self.setdefault(name, value_codec.decode(node))
                 except value_codec.NotPlainValue as error:
                     raise Undecided(str(error)[:TEXT_CHARS]) from None
@@ -69,20 +68,14 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
         return error_verdict(list(error.args), duration_s)
     except Undecided:
         raise
+    except KeyError:
+        raise Undecided("a key is missing, which a defaultdict may have") from None
     # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
     except Exception as error:
         return error_verdict([type(error).__name__, str(error)], duration_s)
     expected, actual = (_text_of_side(side, names, atoms) for side in (plan.expected, plan.actual))
     message = f"expected {expected}, got {actual}" if plan.expected else "the assertion is false"
     return Verdict(Status.FAILED, "AssertionError", message, expected, actual, duration_s)
-
-
-def _refuse_costly(node: object) -> None:
-    if isinstance(node, list) and node:
-        if node[0] in ("r", "D", "F", "g", "o") or (node[0] == "i" and len(str(node[1:])) > 16400):
-            raise Undecided(f"returned a value with the tag {node[0]!r}")
-        for part in node[1:]:
-            _refuse_costly(part)
 
 
 def error_verdict(description: list, duration_s: float, in_child_reason: str | None = None) -> Verdict:

@@ -1,58 +1,95 @@
-"""Reasons why a test can only run in the candidate's process."""
+"""Reasons why a test can only run in the candidate's process.
+
+The judge works with the candidate's functions and objects from another process. It cannot share the rest of
+the process with them: standard streams, modules and their state, the event loop, threads.
+"""
 
 import ast
 
+_STREAMS = {"stdin", "stdout", "stderr", "redirect_stdout", "redirect_stderr", "capsys", "displayhook"}
+_PATCHES = {"mock", "patch", "monkeypatch", "MagicMock"}
+_ASYNC = {"asyncio", "run_until_complete"}
+_THREADS = {
+    "threading",
+    "Thread",
+    "ThreadPoolExecutor",
+    "ProcessPoolExecutor",
+    "concurrent",
+    "multiprocessing",
+}
+_STATE = {
+    *(
+        "seed",
+        "setstate",
+        "getstate",
+        "environ",
+        "putenv",
+        "chdir",
+        "setrecursionlimit",
+        "setlocale",
+        "signal",
+    ),
+    *("set_int_max_str_digits", "getcontext", "setcontext", "localcontext", "catch_warnings", "simplefilter"),
+}
+_NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "__import__", "import_module", "modules"}
+_SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
+_MAINS = {"unittest.main", "pytest.main", "doctest.testmod"}
+_REASONS = (
+    (_STREAMS, "reads or replaces the standard streams"),
+    (_PATCHES, "patches what the candidate uses"),
+    (_ASYNC, "is asynchronous"),
+    (_THREADS, "starts threads or processes"),
+    (_STATE, "reads or changes the state of the process"),
+    (_NAMES_AT_RUN_TIME, "looks up names at run time"),
+    (_SOURCES, "reads the candidate's source or signatures"),
+)
 
-def why_in_child(tree: ast.Module, remote: set[str]) -> str | None:
+
+def why_in_child(tree: ast.Module, brought: set[str], imported: set[str]) -> str | None:
     """Return why the judge cannot run a test, or None if it can.
 
     Args:
         tree: The test.
-        remote: Names in it that the candidate defines.
+        brought: Names in it that the candidate defines.
+        imported: Names of modules, or of what is imported from them.
 
     """
-    nodes = list(ast.walk(tree))
-    if any(isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.Global)) for node in nodes):
-        return "asynchronous, or rebinds globals"
-    if any(_reads_stdout(node) for node in nodes):
-        return "reads what the candidate prints"
-    if not remote:
-        return "no name in it is known to be a function of the candidate"
-    # By convention a capitalized name without an underscore is a class.
-    if classes := {name for name in remote if name[:1].isupper() and "_" not in name}:
-        return f"uses the candidate's class {', '.join(sorted(classes))}"
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    # A stub can be called, or passed on as in `check(f)`. It has no attributes and cannot be compared.
-    uses = {id(call.func) for call in calls} | {id(argument) for call in calls for argument in call.args}
-    if any(isinstance(node, ast.Name) and node.id in remote and id(node) not in uses for node in nodes):
-        return "uses a function of the candidate other than by calling it or passing it as an argument"
-    own_functions = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    # Any parameter may be a function of the candidate, as `c` is in `def check(c)`.
-    maybe_stubs = remote | {node.arg for node in nodes if isinstance(node, ast.arg)}
-    for call in calls:
-        if _is_call_of_name(call, maybe_stubs) and _passes_function(call, own_functions | remote):
-            return "passes a function or a class to the candidate"
-        if isinstance(call.func, ast.Attribute) and _is_call_of_name(call.func.value, maybe_stubs):
-            return "calls a method of a value that the candidate returned"
+    if not brought:
+        return "no name in it is known to be the candidate's"
+    top_level = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
+                return "is asynchronous"
+            case ast.Global(names=names) if not top_level.issuperset(names):
+                return "rebinds globals of the candidate"
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                module = getattr(node, "module", None) or ""
+                words = {word for alias in aliases for word in alias.name.split(".")} | set(module.split("."))
+                # Names of submodules and functions count; `from sys import argv` reads no stream.
+                reason = _reason_for(words)
+            case ast.Attribute(ctx=ast.Store() | ast.Del(), value=ast.Name(id=name)) if name in imported | {
+                "builtins"
+            }:
+                return f"changes the module {name}"
+            case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[ast.Name(id=name), *_]) if (
+                name in imported | {"builtins"}
+            ):
+                return f"changes the module {name}"
+            case ast.Attribute() if ast.unparse(node) in _MAINS:
+                return "runs a test framework"
+            case ast.Attribute(attr=word) | ast.Name(id=word):
+                reason = _reason_for({word} - brought)
+            case ast.ClassDef(bases=bases) if any(isinstance(b, ast.Name) and b.id in brought for b in bases):
+                return "derives from a class of the candidate"
+            case _:
+                continue
+        if reason:
+            return reason
     return None
 
 
-def _reads_stdout(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(attr="redirect_stdout" | "stdout") | ast.Name(id="redirect_stdout"):
-            return True
-    return False
-
-
-def _is_call_of_name(node: ast.expr, names: set[str]) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
-
-
-def _passes_function(call: ast.Call, functions: set[str]) -> bool:
-    """Return whether an argument contains a lambda, or one of these names without calling it."""
-    parts = [part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)]
-    called = {
-        part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
-    }
-    passed = {part.id for part in parts if isinstance(part, ast.Name)} - called
-    return any(isinstance(part, ast.Lambda) for part in parts) or bool(passed & functions)
+def _reason_for(words: set[str]) -> str | None:
+    return next((reason for names, reason in _REASONS if names & words), None)

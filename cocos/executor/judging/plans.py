@@ -143,7 +143,8 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
         brought |= setup.remote
     else:
         return InChild(source, "uses names of a setup that needs the candidate")
-    if reason := why_in_child(tree, brought):
+    test_imports = (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    if reason := why_in_child(tree, brought, bound_names(test_imports) | setup.imported | imports.keys()):
         return InChild(source, reason)
     return Judged(source, "\n".join(lines), tuple(sorted(brought)))
 

@@ -93,8 +93,8 @@ def _is_bounded(node: ast.AST) -> bool:
         case ast.BinOp(op=ast.Mult()):
             parts = list(ast.walk(node))
             numbers = [n.value for n in parts if isinstance(n, ast.Constant) and isinstance(n.value, int)]
-            has_call = any(isinstance(part, (ast.Call, ast.Name)) for part in parts)
-            return _is_numeric(node) or (not has_call and math.prod(map(abs, numbers)) <= _MAX_REPEAT)
+            is_literal = not any(isinstance(n, (ast.Call, ast.Name, ast.Pow, ast.LShift)) for n in parts)
+            return _is_numeric(node) or (is_literal and math.prod(map(abs, numbers)) <= _MAX_REPEAT)
         case ast.Call(func=ast.Name(id="range"), args=arguments):
             return all(_is_number(argument, _MAX_EXPONENT) for argument in arguments)
         case ast.Call(func=ast.Name(id="bytes"), args=arguments):
