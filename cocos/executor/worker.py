@@ -151,7 +151,7 @@ def _encode_job(program: Program, plans: tuple[Plan, ...]) -> tuple[bytes, bytes
                 tests.append(source)
             case Judged(source=source, setup=setup, remote=remote):
                 tests.append(None)
-                judged.append({"number": number, "source": source, "imports": setup, "remote": remote})
+                judged.append({"number": number, "source": source, "setup": setup, "remote": remote})
     functions = "".join(f"({group})," for group in atoms)
     # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
     # from a child is never decoded with marshal, which is unsafe on untrusted data.

@@ -19,7 +19,9 @@ import sys
 import time
 import types
 
-import judge_channel
+import fixed_world
+import judged_calls
+import program_input
 import value_codec
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
@@ -28,34 +30,30 @@ COMMON_MODULES = (
     "array bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator "
     "re statistics string textwrap typing"
 )
-RESERVED_BYTES = 1000  # of the evidence, so that the report that it is too large always fits
+RESERVED_BYTES = 1000  # of the evidence, so that the report of an error in code or setup always fits
+RESERVED_BYTES_PER_TEST = 160  # so that every test can report at least that its values are too large
+MAX_UNDECIDED_ATOMS = 4  # of a test whose values are too large; more reports would not fit
 
-# When `random` is imported and `os.fork` exists, it registers a hook that reseeds it in every forked child.
-# Hide `os.fork`, so that every child starts from the seed below and no verdict depends on chance.
-_fork = os.fork
-del os.fork
-import random  # noqa: E402
-
-os.fork = _fork
+fixed_world.install()  # before the modules below bind the functions that it replaces
 for _name in COMMON_MODULES.split():
     importlib.import_module(_name)
-random.seed(0)
 
 
 def run_candidate(job: bytes, max_bytes: int) -> None:
     """Run one job, write at most `max_bytes` of evidence, and end the process.
 
-    The job is marshalled (code, setup, atoms, tests). `atoms` is the source of a tuple with one tuple of
-    functions per split test, one function per atom. `tests` has one item per test:
+    The job is marshalled (code, setup, atoms, tests, stdin, files). `atoms` is the source of a tuple with one
+    tuple of functions per split test, one function per atom. `tests` has one item per test:
 
         int   split test: index of its tuple of functions; call each and write its value
         str   source of a test that runs in this process
-        None  judged test: answer the judge's calls until it sends "next"
+        None  judged test: answer the judge's requests until it sends "next"
 
     Evidence is JSON lines. The first is "loaded", or ["program", error type, message] if code or setup
     raised. Then follows one line per test: [index, seconds, outcome]. An outcome is one of
 
-        [item, ...]                  split test; per atom ["v", encoded value] or ["e", error type, message]
+        [item, ...]                  split test; per atom ["v", encoded value], ["e", error type, message], or
+                                     ["n", reason] for a value that only the judge can handle
         ["passed"]                   a test that ran in this process
         []                           judged test; the judge's evidence has its outcome
         ["e", error type, message]   the test raised
@@ -70,29 +68,31 @@ def _make_run():
     `builtins` does not replace them.
     """
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
-    execute, make, evaluate, base_exception, loads = exec, compile, eval, BaseException, json.loads
-    encode, decode, enable_gc = value_codec.encode, value_codec.decode, gc.enable
-    receive, send = judge_channel.receive, judge_channel.send
+    execute, make, evaluate, base_exception = exec, compile, eval, BaseException
+    encode, not_plain, enable_gc, serve = value_codec.encode, value_codec.NotPlainValue, gc.enable, judged_calls.serve
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
     type_of, text = type, str
 
-    def run(code: str, setup: str, atoms: str, tests: tuple, max_bytes: int, namespace: dict) -> None:
-        left = max_bytes - RESERVED_BYTES
+    def run(
+        code: str, setup: str, atoms: str, tests: tuple, stdin: str, files: tuple, max_bytes: int, namespace: dict
+    ) -> None:
+        left = max_bytes - RESERVED_BYTES - RESERVED_BYTES_PER_TEST * length(tests)
 
         def report(row) -> None:
             nonlocal left
             data = dumps(row).encode() + b"\n"
-            if length(data) > left:
-                data = (
-                    dumps([row[0], 0.0, ["e", "OutputLimit", "more evidence than output_kb"]]).encode()
-                    + b"\n"
-                )
-            left -= length(data)
+            if length(data) > RESERVED_BYTES_PER_TEST:
+                if length(data) > left:
+                    data = dumps([*row[:2], too_large(row[2])]).encode() + b"\n"
+                else:
+                    left -= length(data)
             while data:
                 data = data[write(EVIDENCE_FD, data) :]
 
         enable_gc()
         try:
+            if stdin or files:
+                program_input.provide(stdin, files)
             execute(make(code, "<code>", "exec", 0, True), namespace)
             if setup:
                 execute(make(setup, "<setup>", "exec", 0, True), namespace)
@@ -106,7 +106,8 @@ def _make_run():
             start = clock()
             try:
                 if test is None:
-                    outcome = serve(namespace)
+                    serve(namespace)
+                    outcome = []
                 elif type_of(test) is text:
                     execute(make(test, "<test>", "exec", 0, True), namespace)
                     outcome = ["passed"]
@@ -120,28 +121,20 @@ def _make_run():
 
     def outcome_of(function) -> list:
         try:
-            return ["v", encode(function())]
+            value = function()
         except base_exception as error:
             return ["e", *describe(error)]
-
-    def serve(namespace: dict) -> list:
-        send('["ready"]')
-        while (request := loads(receive()))[0] != "next":
-            send(dumps(call(namespace, *request[1:])))
-        return []
-
-    def call(namespace: dict, name: str, args: list, kwargs: dict) -> list:
         try:
-            values = [decode(arg) for arg in args]
-            if name not in namespace:
-                raise NameError(f"name {name!r} is not defined")
-            result = encode(namespace[name](*values, **{key: decode(value) for key, value in kwargs.items()}))
-            # Arguments are passed by value. Return those that the call changed, so that the judge can change
-            # its own objects in the same way.
-            after = as_list(map(encode, values))
-            return ["v", result, [[i, new] for i, new in enumerate(after) if args[i] != new]]
+            return ["v", encode(value)]
+        except not_plain as reason:
+            return ["n", text(reason)]
         except base_exception as error:
             return ["e", *describe(error)]
+
+    def too_large(outcome: list) -> list:
+        if outcome[0] == "e" or length(outcome) > MAX_UNDECIDED_ATOMS:
+            return ["e", "OutputLimit", "more evidence than output_kb"]
+        return [["n", "larger than output_kb"]] * length(outcome)
 
     return run
 

@@ -1,93 +1,284 @@
 """Child process that runs the judged tests of a job. The candidate cannot reach it.
 
-In a test, each function of the candidate is replaced by a stub. A call of the stub sends the arguments to the
-candidate's process by value and decodes the result that comes back. So the candidate never receives an
-expected value, and a test compares plain values only. If the candidate changes a list, dict or set argument
-in place, the stub changes the test's object in the same way.
+A test runs here with the setup. The candidate's functions, classes and objects stay in its process; here they
+are proxies (`conversation.py`). So the candidate never receives an expected value, and all that is decided
+here is decided by this process, with two exceptions, of which a verdict tells: where an object of the
+candidate is compared, its class decides, and where a value that should be plain is none, the test ends.
 """
 
 import builtins
 import json
 import os
+import sys
+import threading
 import time
+import types
 from typing import Any, NoReturn
 
-import value_codec
-from judge_channel import receive, send
+import scalars
+from conversation import Conversation
+from remote_classes import (
+    ARITHMETIC,
+    COMPARISONS,
+    DECIDING_OPERATIONS,
+    FORWARDED,
+    ITERATION,
+    Proxy,
+    RemoteObject,
+    RemoteType,
+)
+from shared_objects import plain_base
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
+
+MODULE = "test"  # of the classes that test and setup define
+RECURSION_LIMIT = 5000  # each call from one process to the other takes several frames
+_OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
+_TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
+_ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
+# Modules of the standard library whose objects have no way to a test's code or data but their own content.
+_OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "string", "queue", "_queue"))
 
 
 class CandidateError(Exception):
-    """An exception of the candidate that `_exception` does not rebuild as a builtin exception."""
+    """StopIteration from a call. As itself it would end a loop of the test, as in `zip(map(f, xs), wants)`."""
+
+
+class NotPlainValue(BaseException):
+    """A value that the test compares with a plain value is none."""
+
+
+class Undecided(BaseException):
+    """The test does what proxies do not support."""
 
 
 def run_judge(job: bytes, max_bytes: int) -> None:
     """Run the judged tests in order, write evidence as each ends, and end the process.
 
-    The job is a JSON list of {"number", "source", "imports", "remote"}, one per test; `remote` lists the
-    names that become stubs. Evidence is one JSON line per test: [number, seconds, outcome], where the outcome
-    is ["passed"] or ["e", error type, message].
+    The job is a JSON list of {"number", "source", "setup", "remote"}, one per test: `setup` is source to run
+    first, and `remote` lists the names that only the candidate's process has. Evidence is one JSON line per
+    test: [number, seconds, outcome]. An outcome is one of
 
-    Messages per test, between the candidate's process (C) and the judge (J). The judge may send any number of
-    calls, and the candidate's process answers each of them:
+        ["passed"]
+        ["passed", reason]           passed, but code of the candidate has decided; the reason says which
+        ["e", error type, message]
+        ["undecided", reason]        the test does what can be done in the candidate's process only
+
+    Messages per test, between the candidate's process (C) and the judge (J):
 
         C  ["ready"]
-        J  ["call", name, args, kwargs]
-        C  ["v", result, [[index of a changed argument, its new value], ...]]  or  ["e", error type, message]
+        J  requests, which C answers; while it does so, C may send requests, which J answers
         J  ["next"]
     """
+    sys.setrecursionlimit(RECURSION_LIMIT)
     for test in json.loads(job):
-        if _receive() != ["ready"]:
+        judge = Judge()
+        if judge.receive()[0] != "ready":
             break
         start = time.perf_counter()
-        outcome = _run_test(test)
-        _report([test["number"], time.perf_counter() - start, outcome])
-        _send(["next"])
+        outcome = judge.run(test["source"], test["setup"], test["remote"])
+        row = [test["number"], time.perf_counter() - start, outcome]
+        os.write(EVIDENCE_FD, json.dumps(row).encode() + b"\n")
+        judge.send("next", ())
     os._exit(0)
 
 
-def _run_test(test: dict) -> list:
-    """Run one test and return its outcome."""
-    namespace: dict = {"__name__": "test", **{name: _stub(name) for name in test["remote"]}}
+class Judge(Conversation):
+    """The judge's end of the conversation, and one test."""
+
+    may_sweep = True
+
+    def __init__(self) -> None:
+        super().__init__(first_id=2)
+        self.named: list[type] = []  # the candidate's classes that the test names
+        self.decided_by: dict[str, None] = {}  # what of the candidate has decided; in order, without duplicates
+        self.end: list[str] | None = None  # an outcome that the test cannot change any more
+        self.expects_stop_iteration = False
+
+    def run(self, source: str, setup: str, remote: list[str]) -> list:
+        """Run the test and return its outcome."""
+        self.expects_stop_iteration = "StopIteration" in source
+        namespace = Names(self, remote)
+        error: BaseException | None = None
+        try:
+            exec(compile(setup, "<setup>", "exec", 0, True), namespace)
+            self._share_twins(namespace)
+            exec(compile(source, "<test>", "exec", 0, True), namespace)
+        except BaseException as raised:
+            error = raised
+        if self.end:
+            return self.end
+        if error is not None:
+            return ["e", *_describe(error)]
+        return ["passed", ", ".join(self.decided_by)[:MESSAGE_CHARS]] if self.decided_by else ["passed"]
+
+    def _share_twins(self, namespace: dict) -> None:
+        """Tell the candidate's process which classes of the setup exist here too."""
+        for name, value in namespace.items():
+            if isinstance(value, type) and value.__module__ == MODULE and value.__name__ == name:
+                self.twins[name] = value
+        if self.twins:
+            self.request("twins", None, tuple(self.twins))
+
+    def resolve(self, name: str) -> Any:
+        """Return the candidate's object of this name."""
+        value = self.request("name", None, (name,))
+        if isinstance(value, RemoteType) and name[:1].isupper():
+            self.named.append(value)
+        return value
+
+    # -- operations on the candidate's objects ----------------------------------------------------------------
+
+    def forward(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
+        if operation in DECIDING_OPERATIONS:
+            if operation in ("__eq__", "__ne__") and args[0] is None:
+                return NotImplemented
+            is_class = isinstance(target, RemoteType)
+            if not (any(target is cls for cls in self.named) if is_class else isinstance(target, tuple(self.named))):
+                if not is_class and (base := plain_base(type(target))) is not None:
+                    method = getattr(base, operation, None)
+                    return method(target, *args) if method else NotImplemented
+                are_objects = args and not _is_plain(args[0])
+                if not are_objects and operation != "__hash__":
+                    self._refuse(target)
+            if operation not in ARITHMETIC or _is_plain(args[0]):
+                self._mark(f"{operation} of {(target if is_class else type(target)).__name__}")
+        return self.request(operation, target, args, kwargs)
+
+    def compare_identity(self, proxy: Any, other: Any) -> Any:
+        if other is None or isinstance(other, type) or not _is_plain(other):
+            return NotImplemented
+        self._refuse(proxy)
+
+    def truth_of_length(self, proxy: Any) -> bool:
+        self._mark(f"__len__ of {type(proxy).__name__}")
+        return len(proxy) != 0
+
+    def cannot(self, action: str) -> NoReturn:
+        self.end = self.end or ["undecided", action]
+        raise Undecided(action)
+
+    def returned(self, operation: str, error: Any) -> BaseException:
+        if not isinstance(error, BaseException):
+            _exit_without_candidate()
+        if isinstance(error, StopIteration) and operation not in ITERATION and not self.expects_stop_iteration:
+            return CandidateError(f"StopIteration: {error}")
+        return error
+
+    def _refuse(self, proxy: Any) -> NoReturn:
+        message = f"returned {type(proxy).__name__}, which is not a plain value"
+        self.end = self.end or ["e", "NotPlainValue", message]
+        raise NotPlainValue(message)
+
+    def _mark(self, reason: str) -> None:
+        self.decided_by[f"decided by {reason} of the program"] = None
+
+    # -- what the candidate may do with objects of the test ---------------------------------------------------
+
+    def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
+        if isinstance(target, (RemoteObject, RemoteType)) or not all(isinstance(name, str) for name in kwargs):
+            _exit_without_candidate()
+        if not _permits(operation, target, args):
+            raise AttributeError(f"{type(target).__name__!r} object: {operation} is not available here")
+        return super().perform(operation, target, args, kwargs)
+
+    def name_of(self, value: Any) -> tuple[str, str] | None:
+        return scalars.global_name(value)
+
+    def find(self, module: str, name: str) -> Any:
+        if module in scalars.VALUE_CLASSES:
+            __import__(module)
+        value = scalars.by_name(module, name)
+        if value is None or not scalars.is_harmless(module, name, value):
+            raise ValueError(f"{module}.{name} may not be used")
+        return value
+
+    def describe_exception(self, error: BaseException) -> tuple[tuple, dict[str, Any]]:
+        if isinstance(error, AssertionError):
+            return (), {}  # its message may contain an expected value
+        return super().describe_exception(error)
+
+    # -- messages ---------------------------------------------------------------------------------------------
+
+    def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            self.end = self.end or ["undecided", "calls the program in a thread"]
+        try:
+            super().send(kind, values, names)
+        except BaseException:
+            _exit_without_candidate()
+
+    def receive(self) -> tuple[str, list, list]:
+        try:
+            kind, values, names = super().receive()
+        except BaseException:
+            _exit_without_candidate()
+        if kind not in ("ready", "v", "e", "q") or len(values) < (2 if kind == "q" else kind in "ve"):
+            _exit_without_candidate()
+        return kind, values, names
+
+
+class Names(dict):
+    """The namespace of a test. A name that only the candidate has is looked up in its process.
+
+    Functions and classes are looked up once, other values each time: the program may assign new ones.
+    """
+
+    def __init__(self, judge: Judge, remote: list[str]) -> None:
+        super().__init__(__name__=MODULE, __builtins__=builtins)
+        self._judge, self._remote = judge, frozenset(remote)
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self._remote:
+            raise KeyError(name)
+        value = self._judge.resolve(name)
+        if isinstance(value, RemoteType) or callable(value):
+            self[name] = value
+        return value
+
+
+def _permits(operation: str, target: Any, args: tuple) -> bool:
+    """Return whether the candidate may do this with an object of the test.
+
+    A way from it to the test's code must not exist: no name with a leading underscore, and nothing of
+    functions, frames and modules but the call.
+    """
+    kind = type(target)
+    is_open = kind.__module__ == MODULE or kind.__module__ in _OPEN_MODULES or kind is types.SimpleNamespace
+    if operation in ("copy", "deepcopy"):
+        return False
+    if operation in ("getattr", "setattr", "delattr"):
+        name = args[0] if args else None
+        if not isinstance(name, str):
+            return False
+        if operation == "getattr" and name in _OPEN_ATTRIBUTES:
+            return callable(target)
+        if name.startswith("_"):
+            return isinstance(target, tuple) and is_open and name in _TUPLE_ATTRIBUTES
+        return is_open or (isinstance(target, type) and target.__module__ == MODULE)
+    if operation not in FORWARDED | _ITERATOR_OPERATIONS or not hasattr(kind, operation):
+        return False
+    if is_open or (isinstance(target, type) and target.__module__ == MODULE):
+        return True
+    if operation in _ITERATOR_OPERATIONS:
+        return hasattr(kind, "__next__")
+    return operation == "__call__"
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or plain_base(type(value)) is not None or (
+        scalars.encode(value) is not None
+    )
+
+
+def _describe(error: BaseException) -> tuple[str, str]:
+    name = type(error).__name__
+    if isinstance(error, CandidateError):
+        name = "StopIteration"
     try:
-        exec(test["imports"], namespace)
-        exec(compile(test["source"], "<test>", "exec", 0, True), namespace)
-    except BaseException as error:
-        name = error.args[0] if isinstance(error, CandidateError) else type(error).__name__
-        return ["e", name, str(error.args[-1] if error.args else "")[:MESSAGE_CHARS]]
-    return ["passed"]
-
-
-def _stub(name: str):
-    """Return a function that calls the candidate's function of this name in its own process."""
-
-    def call(*args: object, **kwargs: object) -> object:
-        encoded_kwargs = {key: value_codec.encode(value) for key, value in kwargs.items()}
-        _send(["call", name, [value_codec.encode(value) for value in args], encoded_kwargs])
-        kind, *rest = _receive()
-        if kind != "v":
-            raise _exception(*map(str, rest))
-        result, changes = rest
-        for index, encoded in changes:
-            _change_in_place(args[index], value_codec.decode(encoded))
-        return value_codec.decode(result)
-
-    call.__name__ = name
-    return call
-
-
-def _send(message: list) -> None:
-    try:
-        send(json.dumps(message))
-    except OSError:
-        _exit_without_candidate()
-
-
-def _receive() -> list:
-    try:
-        return json.loads(receive())
-    except (OSError, EOFError, ValueError, RecursionError):
-        _exit_without_candidate()
+        text = str(error)[:MESSAGE_CHARS]
+    except BaseException as worse:
+        text = f"<{type(worse).__name__} in __str__>"
+    return name, text
 
 
 def _exit_without_candidate() -> NoReturn:
@@ -97,31 +288,3 @@ def _exit_without_candidate() -> NoReturn:
     cannot pass.
     """
     os._exit(0)
-
-
-def _exception(type_name: str, message: str) -> Exception:
-    """Return the builtin exception of this name, or a CandidateError."""
-    kind = getattr(builtins, type_name, None)
-    if (
-        isinstance(kind, type)
-        and issubclass(kind, Exception)
-        # Most subclasses of UnicodeError cannot be built from a message alone. OSError and EOFError become a
-        # CandidateError too, so `except OSError` in a test does not catch them.
-        and not issubclass(kind, (OSError, EOFError, UnicodeError))
-    ):
-        return kind(message)
-    return CandidateError(type_name, message)
-
-
-def _change_in_place(old: Any, new: Any) -> None:
-    if type(old) is not type(new):
-        return
-    if isinstance(old, list):
-        old[:] = new
-    elif isinstance(old, (dict, set)):
-        old.clear()
-        old.update(new)
-
-
-def _report(row: list) -> None:
-    os.write(EVIDENCE_FD, json.dumps(row).encode() + b"\n")
