@@ -1,7 +1,7 @@
 """Third-party packages that programs may import. The zygote imports them, and its children inherit them."""
 
 import contextlib
-import importlib
+import importlib.util
 import os
 import sys
 
@@ -31,12 +31,24 @@ def import_packages(folder: str, modules: list[str], version: list[int]) -> int:
     sys.path.append(folder)
     for name in modules:
         try:
-            importlib.import_module(name)
+            _import_with_submodules(name)
         except BaseException as error:  # package code can raise anything, SystemExit included
             raise ImportError(f"cannot import {name}: {type(error).__name__}: {error}") from None
         if len(os.listdir("/proc/self/task")) > 1:
             raise ImportError(f"importing {name} starts threads, which programs would lose at the fork")
     return _address_space() - before
+
+
+def _import_with_submodules(name: str) -> None:
+    """Import a module and the submodules that its `__all__` names.
+
+    Some packages, scipy for one, load those when they are first used. This would take every program a second.
+    """
+    module = importlib.import_module(name)
+    for part in getattr(module, "__all__", ()):
+        with contextlib.suppress(Exception):  # a submodule may need a package that is optional
+            if importlib.util.find_spec(f"{name}.{part}"):
+                importlib.import_module(f"{name}.{part}")
 
 
 def remove_links(folder: str) -> None:
