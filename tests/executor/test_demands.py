@@ -77,7 +77,7 @@ DEMANDS: list[tuple[str, str, str]] = [
     ("assert f(3)['k']", "def f(n): return {'k': 5}", ""),
     ("assert f(3).issubset({1, 2, 3}) and len(f(3)) == 2", "def f(n): return {1, 2}", ""),
     ("assert re.fullmatch('a+', f(3))", "def f(n): return 'a' * n", "import re"),
-    ("assert operator.eq(f(3), 9)", "def f(n): return n * n", ""),
+    ("assert operator.eq(f(3), 9)", "def f(n): return n * n", "import operator"),
     ("assert cmath.isclose(f(3), 9)", "def f(n): return n * n", "import cmath"),
     ("assert hasattr(f(3), 'append') and f(3) == [3]", "def f(n): return [n]", ""),
     ("assert callable(f(3))", "def f(n): return len", ""),
@@ -306,14 +306,15 @@ def test_a_right_program_meets_every_demand(executor):
 def test_no_liar_meets_a_demand_that_plain_python_refuses_it(executor):
     liars = {name: textwrap.dedent(code) for name, code in LIARS.items()}
     cases = [(name, code, setup, test) for name, code in liars.items() for test, _, setup in DEMANDS]
-    accepted = accepted_by_plain_python([(code, setup, test) for _, code, setup, test in cases])
-    assert 0 < sum(accepted) < len(cases) / 2
     results = executor.run([Program(code, (test,), setup) for _, code, setup, test in cases])
-    wrong = [
-        (name, test)
-        for (name, _, _, test), is_accepted, result in zip(cases, accepted, results, strict=True)
-        if result.is_infra_failure or (result.all_passed and not result.verdicts[0].in_child and not is_accepted)
+    assert not any(result.is_infra_failure for result in results)
+    met = [
+        case
+        for case, result in zip(cases, results, strict=True)
+        if result.all_passed and not result.verdicts[0].in_child
     ]
+    accepted = accepted_by_plain_python([(code, setup, test) for _, code, setup, test in met])
+    wrong = [(name, test) for (name, _, _, test), is_weak in zip(met, accepted, strict=True) if not is_weak]
     assert wrong == []
 
 
