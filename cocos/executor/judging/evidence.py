@@ -71,10 +71,8 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     if loaded != "loaded":
         if isinstance(loaded, list) and len(loaded) == 3 and loaded[0] == "program":
             cause = error_verdict(loaded[1:], 0.0)
-        result = ExecutionResult(
-            (cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message
-        )
-        return Reading(result, {})
+        failed = ((cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message)
+        return Reading(ExecutionResult(*failed, answer.cpu_s), {})
     judge_rows = {row[0]: row for row in _parsed_lines(answer.judge) if _is_row(row)}
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
@@ -95,7 +93,8 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         except Undecided as error:
             undecided[number] = str(error)
             verdicts.append(error_verdict(["NotPlainValue", str(error)], 0.0))
-    return Reading(ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s), undecided)
+    result = ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s, cpu_s=answer.cpu_s)
+    return Reading(result, undecided)
 
 
 def _parsed_lines(evidence: bytes) -> Iterator[Any]:
