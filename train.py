@@ -76,7 +76,13 @@ def main() -> None:
         sha256 = checksums(files, problems_file)
         card = ModelCard(
             stage="CoCoS",
-            record=run_record(args, data_sha256=sha256, isolation=executor.isolation, feedback="none"),
+            record=run_record(
+                args,
+                data_sha256=sha256,
+                isolation=executor.isolation,
+                packages=list(executor.packages),
+                feedback="none",
+            ),
             num_rows={args.train_data: len(data.problems), args.dev_data: len(data.dev_problems)},
             first_message=data.protocol.first_turn(data.problems[0]),
             later_message=data.protocol.later_turn(),

@@ -201,6 +201,17 @@ def _add_check_options(parser: _Parser) -> None:
         default = getattr(PreparationOptions, flag)
         group.add_argument(f"--{flag}", type=type_, default=default, metavar=metavar, help=help_)
     group.add_argument(
+        "--program_packages",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="installed packages that programs may import, such as numpy, with all that they require "
+        "(default: none)",
+    )
+    group.add_argument(
+        "--program_python", metavar="PATH", help="Python that has these packages (default: this one)"
+    )
+    group.add_argument(
         "--sandbox",
         choices=SANDBOXES,
         default=PreparationOptions.sandbox,

@@ -33,8 +33,7 @@ class ExecutorOptions:
     )
     program_memory_mb: int = option(
         default=Limits.memory_mb,
-        help="Memory limit of each process of a program, in MiB of address space. Packages such as numpy "
-        "need more than plain Python.",
+        help="Memory limit of each process of a program, in MiB of address space.",
     )
     program_processes: int = option(
         default=Limits.processes,
@@ -43,13 +42,13 @@ class ExecutorOptions:
     )
     program_packages: list[str] = option(
         default_factory=list,
-        help="Installed packages that programs may import besides the standard library, such as numpy. By "
-        "default none, so that a verdict does not depend on what is installed.",
+        help="Installed packages that programs may import besides the standard library, such as numpy, with "
+        "all that they require. By default none, so that no verdict depends on what is installed.",
     )
     program_python: str | None = option(
         default=None,
-        help="Python interpreter that runs the programs, for packages that are not installed beside this "
-        "one, such as /opt/programs/bin/python. By default the interpreter of this command.",
+        help="Path of the Python interpreter that runs the programs and has --program_packages, such as "
+        "/opt/programs/bin/python. By default the interpreter of this command.",
     )
     executor_workers: int | None = option(
         default=None,
@@ -157,6 +156,8 @@ def open_executor(
         sandbox or options.sandbox,
         options.min_isolation,
         max_wait_s=max_wait_s,
+        packages=tuple(options.program_packages),
+        python=options.program_python,
     )
 
 

@@ -73,6 +73,7 @@ def save_card(
         "dropped": dict(sorted(report.dropped.items())),
         "findings": dict(sorted(report.findings.items())),
         "isolation": report.isolation,
+        "packages": list(report.packages),
         "options": _recorded_options(options),
         "python": sys.version.split()[0],
     }
@@ -87,6 +88,7 @@ def _describe_file(path: Path) -> dict[str, object]:
 def _recorded_options(options: PreparationOptions) -> dict[str, object]:
     recorded = asdict(options) | {"against": [Path(name).name for name in options.against]}
     del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
+    del recorded["program_python"]  # a path
     return dict(sorted(recorded.items()))
 
 
@@ -114,9 +116,10 @@ def _card(report: PreparationReport, source: Source, options: PreparationOptions
 def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:
     if not options.checks:
         return "No checks were run."
+    isolation = ", ".join([str(report.isolation), *report.packages])
     against = ", ".join(Path(name).name for name in options.against)
     descriptions = {
-        "references": f"references executed {options.num_seeds} times (isolation: {report.isolation})",
+        "references": f"references executed {options.num_seeds} times (isolation: {isolation})",
         "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
     }
     return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."

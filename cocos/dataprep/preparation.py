@@ -71,6 +71,7 @@ class PreparationReport:
         dropped: Kind -> dropped rows.
         findings: Kind -> findings.
         isolation: Isolation level at which references were executed; None if they were not.
+        packages: Third-party packages that references could import, with their versions.
         first_error: What was wrong with the first malformed row, or "".
 
     """
@@ -81,6 +82,7 @@ class PreparationReport:
     dropped: Counter[str] = field(default_factory=Counter)
     findings: Counter[str] = field(default_factory=Counter)
     isolation: str | None = None
+    packages: tuple[str, ...] = ()
     first_error: str = ""
 
     def add_dropped(self, kind: str, **row: str) -> None:
@@ -145,9 +147,14 @@ def run_check(
             yield from find_duplicates(bar, read_benchmarks(options.against), options.similarity)
             return
         with Executor(
-            options.executor_workers, options.program_limits, options.sandbox, options.min_isolation
+            options.executor_workers,
+            options.program_limits,
+            options.sandbox,
+            options.min_isolation,
+            packages=options.program_packages,
+            python=options.program_python,
         ) as executor:
-            report.isolation = executor.isolation
+            report.isolation, report.packages = executor.isolation, executor.packages
             yield from check_references(bar, executor, options.num_seeds, options.slow_s)
 
 

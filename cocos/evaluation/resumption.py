@@ -59,6 +59,7 @@ def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
             problems_file,
         ),
         isolation=executor.isolation,
+        packages=list(executor.packages),
         changes=[],
         **args.conditions,
     )

@@ -25,16 +25,23 @@ def check(path: str, executor: Executor) -> int:
     if not problems:
         raise DataError(f"{path}: no row has a reference solution (field 'code'); there is nothing to check")
     started_s = time.perf_counter()
-    programs = [Program(p.code, p.test_list + p.challenge_test_list, p.setup) for p in problems]
+    programs = [_reference(problem) for problem in problems]
     failures: list[tuple[Problem, ExecutionResult]] = []
+    marked: list[tuple[Problem, ExecutionResult]] = []
     # disable=None: no progress bar where stderr is not a terminal
     with tqdm(executor.stream(programs), total=len(programs), unit=" programs", disable=None) as progress:
         for index, result in progress:
             if not result.all_passed:
                 failures.append((problems[index], result))
                 progress.set_postfix(failed=len(failures))
+            if any(verdict.in_child for verdict in result.verdicts):
+                marked.append((problems[index], result))
     for problem, result in failures:
         print(f"{problem.task_id}: {_describe_failure(result)}")
+    for problem, result in marked:
+        for number, verdict in enumerate(result.verdicts, start=1):
+            if verdict.in_child:
+                print(f"{problem.task_id}: test {number} in_child: {verdict.in_child_reason}")
     spent_s = time.perf_counter() - started_s
     stats = executor.stats
     print(
@@ -43,6 +50,18 @@ def check(path: str, executor: Executor) -> int:
         f"{executor.num_workers} workers, {spent_s:.1f} s)"
     )
     return 1 if failures else 0
+
+
+def _reference(problem: Problem) -> Program:
+    """Return the program that runs a reference solution against all tests of its problem."""
+    return Program(
+        problem.code,
+        problem.scored_tests + problem.challenge_test_list,
+        problem.setup,
+        entry_point=problem.entry_point,
+        stdin=problem.stdin,
+        files=problem.files,
+    )
 
 
 def doctor() -> int:
@@ -83,11 +102,21 @@ def main(argv: list[str] | None = None) -> int:
     checker = commands.add_parser("check", help="run the reference solutions of a data set")
     checker.add_argument("file", help="MBPP-format JSON or JSON lines")
     checker.add_argument(
-        "--num_workers", type=int, help="programs that run at the same time (default: one per processor)"
+        "--executor_workers", type=int, help="programs that run at the same time (default: one per processor)"
     )
     checker.add_argument(
-        "--wall_s", type=float, default=Limits().wall_s, help="time limit of one program, seconds"
+        "--program_timeout_s", type=float, default=Limits.wall_s, help="time limit of one program, seconds"
     )
+    checker.add_argument(
+        "--program_memory_mb",
+        type=int,
+        default=Limits.memory_mb,
+        help="memory limit of each process of a program, MiB",
+    )
+    checker.add_argument(
+        "--program_packages", nargs="+", default=(), help="installed packages that programs may import"
+    )
+    checker.add_argument("--program_python", help="interpreter that has these packages")
     checker.add_argument("--sandbox", choices=("auto", *NAMES), default="auto", help="isolation level")
     checker.add_argument("--min_isolation", choices=NAMES, help="lowest isolation level to accept")
     commands.add_parser("doctor", help="list the isolation levels that work on this machine")
@@ -95,8 +124,19 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command == "doctor":
         return doctor()
     try:
-        limits = Limits(wall_s=arguments.wall_s, cpu_s=max(1, round(arguments.wall_s)))
-        with Executor(arguments.num_workers, limits, arguments.sandbox, arguments.min_isolation) as executor:
+        limits = Limits(
+            wall_s=arguments.program_timeout_s,
+            cpu_s=max(1, round(arguments.program_timeout_s)),
+            memory_mb=arguments.program_memory_mb,
+        )
+        with Executor(
+            arguments.executor_workers,
+            limits,
+            arguments.sandbox,
+            arguments.min_isolation,
+            packages=tuple(arguments.program_packages),
+            python=arguments.program_python,
+        ) as executor:
             return check(arguments.file, executor)
     except (ValueError, ExecutorError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow.parquet
@@ -21,6 +22,7 @@ import cocos.dataprep
 from cocos.problems import load_problems
 from tests.support.commands import free_port
 from tests.support.data import contents, lines
+from tests.support.executor import offered
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts/prepare_data.py"
@@ -100,6 +102,31 @@ def test_the_manifest_accounts_for_every_row_and_byte(prepare, tmp_path):
     card = (tmp_path / "out/dataset_card.md").read_text()
     assert "Rows read: 6; in these files: 1; dropped: 5 (listed in dropped.jsonl)." in card
     assert str(tmp_path) not in card + json.dumps(manifest) + json.dumps(dropped)
+
+
+def test_rows_with_in_child_tests_are_named_counted_and_dropped_and_packages_recorded(prepare, tmp_path):
+    awaited = "import asyncio\nassert asyncio.run(g(1)) == 2"
+    marked = {"code": "async def g(x):\n    return 2 * x", "text": "Await.", "test_list": [awaited]}
+    summed = {"code": "import numpy\ndef h(x):\n    return int(numpy.sum(x))", "text": "Sum."}
+    data = written(
+        tmp_path / "mine.jsonl",
+        ROW,
+        ROW | marked | {"task_id": 2},
+        ROW | summed | {"task_id": 3, "test_list": ["assert h([1, 2]) == 3", "assert h([5]) == 5"]},
+    )
+    level = offered("namespaces", "seccomp", "rlimits")  # an image of docker may have another Python
+    options = ("--program_packages", "numpy", "--program_memory_mb", 2048, "--sandbox", level)
+    output = ("--output_dir", tmp_path / "out", "--splits", 1, 0, 0)
+    assert prepare("jsonl", "--input", data, *output, *options, "--drop", "in_child") == 0
+    assert [row["task_id"] for row in lines(tmp_path / "out/train.jsonl")] == ["1", "3"]
+    [dropped] = lines(tmp_path / "out/dropped.jsonl")
+    assert dropped["kind"] == "in_child" and dropped["detail"].startswith("1 of 1 tests; test 1: ")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["findings"] == manifest["dropped"] == {"in_child": 1}
+    numpy = f"numpy {version('numpy')}"
+    assert manifest["packages"] == [numpy] and manifest["options"]["program_packages"] == ["numpy"]
+    card = (tmp_path / "out/dataset_card.md").read_text()
+    assert "- 1 in_child: only the program's own process" in card and f"(isolation: {level}, {numpy})" in card
 
 
 BAD = [

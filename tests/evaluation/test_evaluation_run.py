@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
@@ -16,10 +17,11 @@ from cocos.executor import ExecutorError
 from cocos.files.durable import save_json
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
-from cocos.problems import load_problems, save_problems
+from cocos.problems import Problem, load_problems, save_problems
 from cocos.report.finished_runs import load_runs
 from tests.support.commands import free_port, succeed
 from tests.support.evaluation import Drawing, adding, evaluated, rows
+from tests.support.executor import offered
 from tests.support.paths import ROOT, TOY
 
 pytestmark = pytest.mark.processes  # every evaluation starts an executor of its own
@@ -171,6 +173,23 @@ def test_a_run_is_not_resumed_with_other_options_unless_they_are_accepted(proble
     assert rows(tmp_path) == made  # nothing was missing
     run = json.loads((tmp_path / "run.json").read_text())
     assert len(run["changes"]) == len(changed)
+
+
+def test_programs_can_import_the_packages_that_run_json_records(tmp_path):
+    data, code = tmp_path / "sums.jsonl", "import numpy\ndef f(xs):\n    return int(numpy.sum(xs))"
+    save_problems([Problem("1", "Add.", ("assert f([1, 2]) == 3",), code)], data)
+    level = offered("namespaces", "seccomp", "rlimits")  # an image of docker may have another Python
+    given = {"test_data": str(data), "answers": ["references"], "num_turns": 1, "sandbox": level}
+    without = evaluated(**given, output_dir=str(tmp_path / "without"))
+    assert without["errors"] == [{"ModuleNotFoundError": 1}]
+    given |= {"program_packages": ["numpy"], "program_memory_mb": 2048, "output_dir": str(tmp_path / "with")}
+    assert evaluated(**given)["metrics"]["acc_t1"]["value"] == 1.0
+    record = json.loads((tmp_path / "with/run.json").read_text())
+    assert record["packages"] == [f"numpy {version('numpy')}"]
+    record["packages"] = ["numpy 1.0"]
+    save_json(record, tmp_path / "with/run.json")
+    with pytest.raises(ValueError, match=r"packages was \['numpy 1.0'\], is \['numpy "):
+        evaluated(**given, resume=True)
 
 
 def without_last_row(folder):

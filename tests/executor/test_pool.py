@@ -392,10 +392,19 @@ def test_the_command_line_reports_what_fails(tmp_path):
         and "1/2 references pass" in run.stdout
         and "2: failed AssertionError" in run.stdout
     )
+    marked = {"text": "t", "code": "async def f(): return 1"}
+    marked |= {"test_list": ["import asyncio\nassert asyncio.run(f()) == 1"]}
+    file.write_text(json.dumps(marked))
+    run = subprocess.run(
+        [sys.executable, "-m", "cocos.executor", "check", "--sandbox", LEVEL, str(file)],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0 and "1: test 1 in_child: " in run.stdout, run.stderr
 
 
 def test_a_user_error_of_the_command_line_is_one_line_and_exit_status_2(capsys):
-    for arguments in (["no-such-file.jsonl", "--sandbox", "rlimits"], ["x.jsonl", "--wall_s", "0"]):
+    for arguments in (["no-such-file.jsonl", "--sandbox", "rlimits"], ["x.jsonl", "--program_timeout_s", "0"]):
         assert command_line.main(["check", *arguments]) == 2
         output = capsys.readouterr()
         assert output.out == "" and output.err.startswith("error: ") and output.err.count("\n") == 1
