@@ -46,7 +46,10 @@ def main() -> None:
 
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
-    with open_run_executor(args) as executor, start_or_resume(args, trajectories, executor) as evaluation:
+    with (
+        open_run_executor(args, trajectories) as executor,
+        start_or_resume(args, trajectories, executor) as evaluation,
+    ):
         evaluation.state.print(start_line(evaluation, protocol))
         if evaluation.missing:
             evaluate(evaluation, open_generator(args, evaluation.state.print), protocol)

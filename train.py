@@ -60,7 +60,7 @@ def main() -> None:
         return
     check_checkpoint(args.model_name_or_path, args.model_revision)
     connect_deepspeed(args.deepspeed, args.use_cpu)
-    with open_executor(args, args.max_executor_wait_s) as executor:
+    with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
             model=args.model_name_or_path,
             args=args,

@@ -60,7 +60,7 @@ def main() -> None:
     made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
     made_with |= {"protocol": args.protocol_name, "train_data": sha256(problems_file(args.train_data))}
     log = AttemptLog(log_path, made_with)
-    with open_executor(args) as executor:
+    with open_executor(args, problems) as executor:
         sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
         verified = verified_references(problems, executor) if args.corrections != "own" else set()
     attempts = [attempt for batch in log.batches for attempt in batch]

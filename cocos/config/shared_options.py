@@ -1,6 +1,7 @@
 """Options that training, evaluation and Boost data share: prompts and executor."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,9 +10,11 @@ from cocos.config.prompt_file import load_prompt_file, prompt_file_name
 from cocos.dataprep.public_sets import problems_file
 from cocos.distributed import num_processors
 from cocos.executor import Executor, Limits
+from cocos.executor.calibration import calibrate
 from cocos.executor.limits import LEAST_MEMORY_MB
-from cocos.problems import load_problems
+from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, protocol
+from cocos.trajectories import as_program
 
 
 @dataclass
@@ -30,6 +33,12 @@ class ExecutorOptions:
     )
     program_timeout_s: float = option(
         default=10.0, help="Wall-clock limit of one program with all its tests, in seconds."
+    )
+    program_timeout_factor: float | None = option(
+        default=None,
+        help="Time limit of a program as a multiple of the processor time of its problem's reference, which "
+        "runs once at the start; at least 1 second and at most --program_timeout_s. A problem without a "
+        "reference that passes has --program_timeout_s, as all problems have by default.",
     )
     program_memory_mb: int = option(
         default=Limits.memory_mb,
@@ -65,6 +74,10 @@ class ExecutorOptions:
             require_positive(self, "executor_workers")
         if not self.program_timeout_s > 0:
             raise ValueError(f"--program_timeout_s is {self.program_timeout_s}; give seconds above 0")
+        if self.program_timeout_factor is not None and not self.program_timeout_factor > 0:
+            raise ValueError(
+                f"--program_timeout_factor is {self.program_timeout_factor}; give a number above 0"
+            )
         require_share(self, "max_infra_share")
         for name, least in (("program_memory_mb", LEAST_MEMORY_MB), ("program_processes", 0)):
             if getattr(self, name) < least:
@@ -140,17 +153,21 @@ def require_share(options: object, *names: str) -> None:
 
 
 def open_executor(
-    options: ExecutorOptions, max_wait_s: float | None = None, sandbox: str | None = None
+    options: ExecutorOptions,
+    problems: Iterable[Problem] = (),
+    max_wait_s: float | None = None,
+    sandbox: str | None = None,
 ) -> Executor:
     """Start the executor that the options describe; the caller closes it.
 
     Args:
         options: Isolation level, number of workers, limits and packages.
+        problems: Problems whose references set the time limits with `--program_timeout_factor`.
         max_wait_s: Longest time that a program may wait for a worker, in seconds; None: no limit.
         sandbox: Isolation level instead of `options.sandbox`; None for that.
 
     """
-    return Executor(
+    executor = Executor(
         options.executor_workers or num_processors(),
         options.program_limits,
         sandbox or options.sandbox,
@@ -159,6 +176,15 @@ def open_executor(
         packages=tuple(options.program_packages),
         python=options.program_python,
     )
+    if options.program_timeout_factor is not None:
+        references = [as_program(problem, problem.code) for problem in problems if problem.code.strip()]
+        try:
+            limits = calibrate(executor, references, options.program_timeout_factor)
+        except BaseException:
+            executor.close()
+            raise
+        executor.set_limits(references, limits)
+    return executor
 
 
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:

@@ -1,6 +1,7 @@
 """The record of a run, its comparison with the options of a resumption, and the isolation level of both."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose
 from cocos.files.json_lines import DataError
 from cocos.files.run_record import checksums, run_record
+from cocos.trajectories import Trajectory
 
 # Results do not depend on these options, so a resumed run may change them.
 OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
@@ -22,7 +24,7 @@ OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
 )
 
 
-def open_run_executor(args: EvalConfig) -> Executor:
+def open_run_executor(args: EvalConfig, trajectories: Iterable[Trajectory]) -> Executor:
     """Start the executor of a run; the caller closes it.
 
     A resumed run keeps its isolation level even if `--sandbox auto` would choose another one now: all its
@@ -32,12 +34,13 @@ def open_run_executor(args: EvalConfig) -> Executor:
         ExecutorError: The level is not offered any more, or no level works.
 
     """
+    problems = dict.fromkeys(trajectory.problem for trajectory in trajectories)
     folder = Path(args.output_dir)
     if not args.resume or args.sandbox != "auto" or not sample_paths(folder):
-        return open_executor(args)
+        return open_executor(args, problems)
     level = _read_record(folder)["isolation"]
     try:
-        executor = open_executor(args, sandbox=level)
+        executor = open_executor(args, problems, sandbox=level)
     except (ExecutorError, ValueError) as error:
         raise ExecutorError(
             f"the run in {folder} has isolation level {level}: {error}; to continue it at another level, "

@@ -93,6 +93,7 @@ class Executor:
     ) -> None:
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
         self.limits = limits.clamped()
+        self._limits_by_tests: dict[Program, Limits] = {}  # programs without their code
         self.stats = Stats()
         self._interpreter = find_interpreter(packages, python)
         self._level = choose(sandbox, min_isolation)
@@ -129,6 +130,19 @@ class Executor:
     def worker_pids(self) -> list[int]:
         """Process ids of the running workers, for monitoring."""
         return [worker.sandbox.process.pid for worker in list(self._workers.values())]
+
+    def set_limits(self, references: Sequence[Program], limits: Sequence[Limits]) -> None:
+        """Set the limits of the programs that have the same tests as a reference; see `calibration.py`.
+
+        If several references have the same tests, the longest limit counts.
+        """
+        for reference, limit in sorted(zip(references, limits, strict=True), key=lambda pair: pair[1].wall_s):
+            self._limits_by_tests[replace(reference, code="")] = limit
+
+    def _limits_for(self, program: Program) -> Limits:
+        if not self._limits_by_tests:
+            return self.limits
+        return self._limits_by_tests.get(replace(program, code=""), self.limits)
 
     def submit(self, program: Program) -> "Future[ExecutionResult]":
         """Queue one program and return the future of its result.
@@ -219,7 +233,7 @@ class Executor:
         A test that the evidence does not decide gets its next plan, and the whole program runs again.
         """
         try:
-            limits = program.limits.clamped() if program.limits else self.limits
+            limits = program.limits.clamped() if program.limits else self._limits_for(program)
             setting = (program.setup, program.entry_point)
             plans = tuple(plan_test(test, *setting) for test in program.test_list)
             for runs_left in range(MAX_RUNS - 1, -1, -1):

@@ -51,7 +51,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     shape = model_shape(config, get_peft_config(args), args.trust_remote_code)
     layout = run_layout(args, config, has_reference=args.beta > 0)
     generator = FixedAnswerGenerator(tokenizer, problems[0].code or PLACEHOLDER)
-    with open_executor(args) as executor:
+    with open_executor(args, problems[:1]) as executor:
         [trajectory] = rollout(begin(problems[:1]), generator, executor, protocol, args.num_turns)
         num_workers, isolation = executor.num_workers, executor.isolation
     lengths = measure_lengths(problems + dev_problems, generator, protocol)

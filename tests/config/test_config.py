@@ -190,6 +190,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--learning_rate", "0"], ["--learning_rate is 0.0; give a number above 0"]),
         (CoCoSConfig, ["--max_infra_share", "2"], ["--max_infra_share is 2.0; it must lie in [0, 1]"]),
         (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give seconds above 0"]),
+        (EvalConfig, ["--program_timeout_factor", "0"], ["--program_timeout_factor is 0.0; give a number"]),
         (EvalConfig, ["--program_memory_mb", "8"], ["--program_memory_mb is 8; give 64 or more"]),
         (EvalConfig, ["--program_processes", "-1"], ["--program_processes is -1; give 0 or more"]),
         (EvalConfig, ["--executor_workers", "0"], ["--executor_workers is 0; give 1 or more"]),

@@ -50,7 +50,10 @@ def evaluated(answering=None, /, **options) -> dict:
     args = EvalConfig(**{"executor_workers": 1, **options})
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)
-    with open_run_executor(args) as executor, start_or_resume(args, trajectories, executor) as run:
+    with (
+        open_run_executor(args, trajectories) as executor,
+        start_or_resume(args, trajectories, executor) as run,
+    ):
         evaluate(run, answering or open_generator(args), protocol)
         return merge_and_summarize(run)
 
