@@ -10,8 +10,8 @@ The operation is a special method, as in "__call__", or "getattr", "setattr", ..
 the rest of a message.
 """
 
+import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import copy
-import threading
 from typing import Any
 
 import judge_channel
@@ -32,7 +32,7 @@ class Conversation(SharedObjects):
 
     def __init__(self, first_id: int) -> None:
         super().__init__(first_id)
-        self._turn = threading.RLock()  # held from a request to its answer: the program may have threads
+        self._turn = _thread.RLock()  # held from a request to its answer: the program may have threads
         connect(self)
 
     # -- the two ends differ in these ------------------------------------------------------------------------

@@ -6,11 +6,11 @@ here is decided by this process, with two exceptions, of which a verdict tells: 
 candidate is compared, its class decides, and where a value that should be plain is none, the test ends.
 """
 
+import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import builtins
 import json
 import os
 import sys
-import threading
 import time
 import types
 from typing import Any, NoReturn
@@ -37,6 +37,7 @@ _TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
 _ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
 # Modules of the standard library whose objects have no way to a test's code or data but their own content.
 _OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "string", "queue", "_queue"))
+MAIN_THREAD = _thread.get_ident()  # the fork keeps it
 
 
 class CandidateError(Exception):
@@ -200,7 +201,7 @@ class Judge(Conversation):
     # -- messages ---------------------------------------------------------------------------------------------
 
     def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
-        if threading.current_thread() is not threading.main_thread():
+        if _thread.get_ident() != MAIN_THREAD:
             self.end = self.end or ["undecided", "calls the program in a thread"]
         try:
             super().send(kind, values, names)
