@@ -5,9 +5,7 @@ test is judged (`judging/`), or how code is confined (`sandboxes/`, `inside/`).
 """
 
 import os
-import subprocess
 import threading
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
@@ -274,11 +272,7 @@ class Executor:
 
     def _drop_worker(self, number: int) -> None:
         if worker := self._workers.pop(number, None):
-            try:
-                worker.kill()
-            # The engine of containers may hang, for example. Whatever happened, the result is not affected.
-            except (OSError, subprocess.SubprocessError) as error:
-                warnings.warn(f"a worker of the executor could not be ended: {error}", stacklevel=1)
+            worker.kill()
 
     def _infra_failure(self, reason: str) -> ExecutionResult:
         return ExecutionResult((), reason, self.isolation)

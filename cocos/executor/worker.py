@@ -8,7 +8,9 @@ import json
 import marshal
 import os
 import select
+import subprocess
 import time
+import warnings
 from collections.abc import Callable
 
 from cocos.executor.inside import wire_format
@@ -98,7 +100,11 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the worker and everything below it, and reap it."""
-        self.sandbox.kill()
+        try:
+            self.sandbox.kill()
+        # The engine of containers hangs, for example. The results are not affected.
+        except (OSError, subprocess.SubprocessError) as error:
+            warnings.warn(f"a worker of the executor left something behind: {error}", stacklevel=2)
 
     def _write(self, data: bytes) -> bool:
         """Send a job; return False if the worker ended before it had read everything."""

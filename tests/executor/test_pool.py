@@ -6,16 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, pool
 from cocos.executor import __main__ as command_line
-from cocos.executor.judging.plans import InChild, plan_test
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
-from cocos.executor.sandboxes.interpreter import INSIDE
+from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
+from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.problems import load_problems
 from tests.support.executor import (
     GOOD,
@@ -79,6 +80,28 @@ def test_setup_runs_after_the_code_and_before_the_tests(executor):
 def test_no_tests_is_an_error_and_never_a_pass():
     with pytest.raises(ValueError, match="one test or more"):
         Program("x = 1", ())
+
+
+class Text(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"code": Text("x = 1")},
+        {"setup": Text("")},
+        {"test_list": (Text("assert x"),)},
+        {"test_list": ["assert x"]},
+        {"entry_point": None},
+        {"stdin": b""},
+        {"files": {"a": "b"}},
+        {"files": (("a", b"b"),)},
+    ],
+)
+def test_a_part_of_a_program_that_is_not_text_is_refused(parts):
+    with pytest.raises(ValueError, match=r"must be|give a tuple"):
+        Program(**{"code": "x = 1", "test_list": ("assert x",), **parts})
 
 
 def test_a_loop_is_killed_at_the_wall_limit(executor):
@@ -202,41 +225,94 @@ def test_a_program_that_waits_too_long_for_a_worker_is_an_infrastructure_failure
         assert executor.run(slow[:1])[0].all_passed
 
 
-def test_two_dead_workers_are_an_infrastructure_failure_and_no_score():
-    with Executor(num_workers=1, sandbox=LEVEL) as executor:
-        future = executor.submit(Program("import time\ntime.sleep(3)", ("assert 1 == 1",)))
-        killed: set[int] = set()
-        while len(killed) < 2:
-            time.sleep(0.3)
-            for worker in set(executor.worker_pids) - killed:
-                os.kill(worker, 9)
-                killed.add(worker)
-        result = future.result()
-        assert result.is_infra_failure and result.num_passed is None
-        assert not result.all_passed and result.verdicts == ()
-        assert executor.run([GOOD])[0].all_passed
+def test_a_program_that_ends_its_worker_fails_and_cannot_stop_the_run():
+    # Level rlimits lets a program kill the zygote.
+    killers = [
+        Program(f"import os\nn = {n}\nos.kill(os.getppid(), 9)", ("assert 1 == 1", "assert n == n"))
+        for n in range(4)
+    ]
+    with Executor(num_workers=2, sandbox="rlimits", max_infra_failures=0) as executor:
+        *results, good = executor.run([*killers, GOOD])
+        assert good.all_passed and executor.stats.infra_failures == 0
+        for result in results:
+            assert result.num_passed == 0 and statuses(result) == [Status.ERROR] * 2
+            assert result.verdicts[0].error_type == "WorkerKilled"
+        assert executor.stats.worker_restarts == 2 * len(killers)
 
 
-def test_too_many_infrastructure_failures_stop_the_run(monkeypatch):
-    is_broken = threading.Event()
+@pytest.fixture
+def breakable(monkeypatch):
+    """The executor's level; after `breakable(start)` a new worker is what `start` returns."""
     [level] = [level for level in levels.LEVELS if level.name == LEVEL]
+    replacements = []
 
     def launch(limits, interpreter):
-        if is_broken.is_set():
-            raise OSError("no more processes")
-        return level.launch(limits, interpreter)
+        return replacements[-1]() if replacements else level.launch(limits, interpreter)
 
     monkeypatch.setattr(levels, "LEVELS", (replace(level, launch=launch),))
     monkeypatch.setattr(levels, "NAMES", (LEVEL,))
+    return replacements.append
+
+
+def raising(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+def kill_workers(executor):
+    pids = [pid for worker in executor.worker_pids for pid in processes_below(worker)]
+    for worker in executor.worker_pids:
+        os.kill(worker, 9)
+    while any(not is_zombie(pid) for pid in pids):
+        time.sleep(0.01)
+
+
+# What bubblewrap and the docker client raise where they fail.
+START_ERRORS = [
+    OSError("no more processes"),
+    json.JSONDecodeError("no PID", "", 0),
+    subprocess.TimeoutExpired("docker", 30),
+]
+
+
+@pytest.mark.parametrize("error", START_ERRORS, ids=lambda error: type(error).__name__)
+def test_a_worker_that_cannot_be_started_is_an_infrastructure_failure_and_no_score(breakable, error):
+    with Executor(num_workers=1, sandbox=LEVEL, min_isolation=LEVEL) as executor:
+        breakable(raising(error))
+        kill_workers(executor)
+        [result] = executor.run([GOOD])
+        assert result.is_infra_failure and result.num_passed is None and not result.all_passed
+        assert result.verdicts == () and str(error) in result.infra_error
+
+
+def test_too_many_infrastructure_failures_stop_the_run(breakable):
     executor = Executor(num_workers=2, sandbox=LEVEL, min_isolation=LEVEL, max_infra_failures=3)
-    is_broken.set()
-    for pid in executor.worker_pids:
-        os.kill(pid, 9)
+    breakable(raising(START_ERRORS[0]))
+    kill_workers(executor)
     with pytest.raises(ExecutorError, match="stopped: more than 3 of the last 200"):
         executor.run([Program(GOOD.code + f"\nn = {n}", GOOD.test_list) for n in range(50)])
     with pytest.raises(ExecutorError, match="no more processes"):
         executor.submit(GOOD)
     executor.close()
+
+
+def test_the_last_words_of_a_worker_are_in_the_reason(breakable):
+    with Executor(num_workers=1, sandbox=LEVEL, min_isolation=LEVEL) as executor:
+        breakable(lambda: Sandbox([sys.executable, "-c", "import sys; sys.exit('no space left')"], {}))
+        kill_workers(executor)
+        assert "no space left" in executor.run([GOOD])[0].infra_error
+
+
+def test_a_worker_that_cannot_be_cleaned_up_costs_no_verdict(breakable, recwarn):
+    with Executor(num_workers=1, sandbox=LEVEL, min_isolation=LEVEL) as executor:
+        clean_up = raising(subprocess.TimeoutExpired("docker rm", 30))
+        command = [INTERPRETER, *FLAGS, str(INSIDE), json.dumps({"scratch": "/nowhere"})]
+        breakable(lambda: Sandbox(command, {}, clean_up=clean_up))
+        kill_workers(executor)
+        assert "/nowhere" in executor.run([GOOD])[0].infra_error
+    assert "docker rm" in str(recwarn.pop(UserWarning).message)
 
 
 def test_an_executor_whose_self_test_fails_refuses_to_start(monkeypatch):
@@ -259,19 +335,40 @@ def test_below_the_minimum_isolation_it_refuses_and_names_the_remedy(monkeypatch
         Executor(sandbox="jail")
 
 
+@contextmanager
+def starved(executor):
+    """Make the executor's workers share one processor with busy processes."""
+    cpus = os.sched_getaffinity(0)
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(16)]
+    workers = [pid for worker in executor.worker_pids for pid in processes_below(worker)]
+    try:
+        for pid in [*workers, *(hog.pid for hog in hogs)]:
+            os.sched_setaffinity(pid, {min(cpus)})
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+        for pid in workers:
+            os.sched_setaffinity(pid, cpus)
+
+
 def test_a_starved_timeout_gets_a_second_attempt_that_runs_alone(tmp_path):
-    # Level rlimits lets programs write here: each one logs its start and its end. The first attempt never ends.
+    # Level rlimits lets programs write here: each one logs its start and its end.
     log = tmp_path / "log"
-    note = f"import time\ndef note(text): open({str(log)!r}, 'a').write(text + '\\n')\n"
-    attempts = f"open({str(log)!r}).read().count('starved starts')"
-    starved = f"{note}note('starved starts')\nif {attempts} == 1: time.sleep(60)\nnote('starved ends')"
-    busy = [f"{note}note('{n} starts')\ntime.sleep(0.5)\nnote('{n} ends')" for n in range(5)]
-    programs = [Program(code, ("assert 1 == 1",), limits=Limits(wall_s=60)) for code in busy]
-    programs.insert(0, Program(starved, ("assert 1 == 1",), limits=Limits(wall_s=2)))
+    note = f"import resource, time\ndef note(text): open({str(log)!r}, 'a').write(text + '\\n')\n"
+    busy = "while resource.getrusage(resource.RUSAGE_SELF).ru_utime < 0.5: pass"
+    hungry = f"{note}note('starved starts')\n{busy}\nnote('starved ends')"
+    others = [f"{note}note('{n} starts')\ntime.sleep(1.5)\nnote('{n} ends')" for n in range(4)]
+    programs = [Program(code, ("assert 1 == 1",), limits=Limits(wall_s=60)) for code in others]
+    programs.insert(0, Program(hungry, ("assert 1 == 1",), limits=Limits(wall_s=3)))
     with Executor(num_workers=2, sandbox="rlimits") as executor:
-        results = executor.run(programs)
-        assert all(result.all_passed for result in results) and executor.stats.retried_timeouts == 1
-        assert executor.stats.timeouts == 0
+        with starved(executor):
+            futures = [executor.submit(program) for program in programs]
+            while not executor.stats.retried_timeouts and not futures[0].done():
+                time.sleep(0.01)
+        assert all(future.result().all_passed for future in futures)
+        assert executor.stats.retried_timeouts == 1 and executor.stats.timeouts == 0
     lines = log.read_text().splitlines()
     second_start = len(lines) - 1 - lines[::-1].index("starved starts")
     assert lines[second_start + 1] == "starved ends" and lines.count("starved starts") == 2
@@ -281,10 +378,21 @@ def test_a_starved_timeout_gets_a_second_attempt_that_runs_alone(tmp_path):
 
 
 def test_a_second_starved_timeout_counts():
-    with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=1)) as executor:
-        [result] = executor.run([Program("import time\ntime.sleep(60)", ("assert 1 == 1",))])
+    with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=1)) as executor, starved(executor):
+        [result] = executor.run([Program("while True: pass", ("assert 1 == 1",))])
         assert statuses(result) == [Status.TIMEOUT]
         assert executor.stats.retried_timeouts == 1 and executor.stats.timeouts == 1
+
+
+def test_a_program_that_sleeps_is_not_starved():
+    with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=0.5)) as executor:
+        waiting = (
+            "import time\ntime.sleep(60)",
+            "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()",
+        )
+        results = executor.run([Program(code, ("assert 1 == 1",)) for code in waiting])
+        assert [statuses(result) for result in results] == [[Status.TIMEOUT]] * 2
+        assert executor.stats.retried_timeouts == 0 and executor.stats.timeouts == 2
 
 
 def test_a_timeout_that_had_the_processor_counts_at_once():
@@ -301,7 +409,13 @@ def test_limits_above_the_containers_own_are_clamped(executor):
 
 
 def test_a_limit_that_makes_no_sense_is_refused():
-    for field, value in {"wall_s": 0, "memory_mb": 1, "cpu_s": -1, "open_files": float("nan")}.items():
+    for field, value in {
+        "wall_s": 0,
+        "memory_mb": 1,
+        "cpu_s": 2.5,
+        "open_files": float("nan"),
+        "processes": -1,
+    }.items():
         with pytest.raises(ValueError, match=field):
             Limits(**{field: value})
 
@@ -346,19 +460,49 @@ def test_a_closed_executor_refuses_and_leaves_no_process():
 def test_a_scratch_folder_that_holds_files_of_others_is_never_emptied(tmp_path):
     (tmp_path / "precious").write_text("x")
     inside = str(INSIDE)
-    command = [sys.executable, "-P", "-s", inside, json.dumps({"scratch": [str(tmp_path)]})]
+    command = [sys.executable, "-P", "-s", inside, json.dumps({"scratch": str(tmp_path)})]
     run = subprocess.run(command, input=b"", capture_output=True)
-    assert run.returncode != 0 and b"contain files that would be deleted" in run.stderr
+    assert run.returncode != 0 and b"contains files that would be deleted" in run.stderr
     assert (tmp_path / "precious").exists()
 
 
-def test_a_test_that_cannot_be_judged_outside_is_marked_in_child(executor):
-    program = Program(
-        "class Stack:\n    def __init__(self): self.items = [1]", ("s = Stack()\nassert s.items == [1]",)
-    )
-    assert isinstance(plan_test(program.test_list[0]), InChild)
-    [result] = executor.run([program])
+def test_a_test_that_can_only_run_beside_the_program_is_marked_with_the_reason(executor):
+    test = "import io, sys\nsys.stdout = io.StringIO()\nf()\nassert sys.stdout.getvalue() == 'hi\\n'"
+    [result] = executor.run([Program("def f(): print('hi')", (test,))])
     assert result.all_passed and result.verdicts[0].in_child
+    assert result.verdicts[0].in_child_reason == "changes the module sys"
+
+
+def test_a_value_that_is_not_plain_is_left_to_the_judge(executor):
+    code = "from fractions import Fraction\ndef f(n): return range(n) if n > 9 else Fraction(n, 4)"
+    tests = ("assert f(2) == 0.5", "assert f(10**12)[5] == 5", "assert f(10**12)[5] == 6", "assert f(4) == 1")
+    before = executor.stats.reruns
+    [result] = executor.run([Program(code, tests)])
+    assert statuses(result) == [Status.PASSED, Status.PASSED, Status.FAILED, Status.PASSED]
+    assert not any(verdict.in_child for verdict in result.verdicts)
+    assert executor.stats.reruns == before + 1
+
+
+TOO_DEEP = [
+    f"assert f(1) == {text}"
+    for text in (
+        *("+".join("1" * 260), "-" * 7000 + "1", "not " * 300 + "1", "f(" * 190 + "1" + ")" * 190, "[" * 199 + "]" * 199),
+        *("1" + ".real" * 300, "[" * 5000, "(" * 150 + ")" * 150, "\n + ".join(["'a'"] * 400), "\0", "\ud800", "1 if " * 900),
+    )
+]  # fmt: skip
+
+
+def test_no_test_makes_the_executor_fail(executor):
+    results = executor.run([Program("def f(x): return 5", (test,)) for test in TOO_DEEP])
+    assert not any(result.is_infra_failure for result in results)
+    assert [test for test, result in zip(TOO_DEEP, results, strict=True) if result.all_passed] == [
+        TOO_DEEP[3]
+    ]
+
+
+def test_an_executor_error_in_planning_is_an_infrastructure_failure(executor, monkeypatch):
+    monkeypatch.setattr(pool, "plan_test", raising(KeyError("surprise")))
+    assert "surprise" in executor.run([Program("n = 1", ("assert n == 3",))])[0].infra_error
 
 
 def test_a_failed_assert_shows_what_was_expected_and_what_came(executor):
@@ -404,7 +548,10 @@ def test_the_command_line_reports_what_fails(tmp_path):
 
 
 def test_a_user_error_of_the_command_line_is_one_line_and_exit_status_2(capsys):
-    for arguments in (["no-such-file.jsonl", "--sandbox", "rlimits"], ["x.jsonl", "--program_timeout_s", "0"]):
+    for arguments in (
+        ["no-such-file.jsonl", "--sandbox", "rlimits"],
+        ["x.jsonl", "--program_timeout_s", "0"],
+    ):
         assert command_line.main(["check", *arguments]) == 2
         output = capsys.readouterr()
         assert output.out == "" and output.err.startswith("error: ") and output.err.count("\n") == 1
