@@ -58,6 +58,15 @@ def _attribute(name: str) -> property:
 _FORWARDERS = {name: _forwarder(name) for name in FORWARDED | _GENERATOR_METHODS}
 
 
+def _refuse_array_protocol(name: str) -> None:
+    """Refuse the attributes with which an object tells numpy what to do, or at which address to read.
+
+    `__array__` remains, which returns an array.
+    """
+    if name.startswith("__array_") and name != "__array__":
+        raise AttributeError(name)
+
+
 class RemoteType(type):
     """Metaclass of the proxies' classes. A call of such a class makes an object in the other process."""
 
@@ -78,6 +87,7 @@ class RemoteType(type):
         return _conversation.compare_identity(cls, other)
 
     def __getattr__(cls, name):
+        _refuse_array_protocol(name)
         return _conversation.forward("getattr", cls, (name,), {})
 
     def __setattr__(cls, name, value):
@@ -93,6 +103,7 @@ class RemoteObject:
     __slots__ = ()
 
     def __getattr__(self, name):
+        _refuse_array_protocol(name)
         return _conversation.forward("getattr", self, (name,), {})
 
     def __setattr__(self, name, value):

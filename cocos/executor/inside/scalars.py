@@ -6,6 +6,7 @@ the functions and classes of the standard library that both processes have. They
 
 import builtins
 import cmath
+import datetime
 import decimal
 import fractions
 import itertools
@@ -16,27 +17,39 @@ import sys
 import types
 from typing import Any
 
+import arrays
 import value_codec
 from value_codec import CodecError
 
 _SHORT = 1 << 63
-_CHEAP = frozenset([bytes, complex, *value_codec.DATES.values(), type(...), type])
+# Top-level modules whose functions and classes have one name in both processes. `__main__` adds packages.
+shared_modules = set(sys.stdlib_module_names)
+_CHEAP = frozenset([bytes, complex, *value_codec.DATES.values(), datetime.timedelta, type(...), type])
 _PATHS = {kind.__name__: kind for kind in (pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath)}
 _CONSTANTS = {"NotImplemented": NotImplemented}
 # Classes whose instances cross by value. So a class that is one of them must cross by name.
-VALUE_CLASSES = ("collections", "decimal", "fractions", "datetime", "pathlib", "uuid", "array", "types.SimpleNamespace")
+VALUE_CLASSES = (
+    *("collections", "decimal", "fractions", "datetime", "pathlib", "uuid", "array"),
+    "types.SimpleNamespace",
+)
 # Builtin functions that the judge may call itself when the candidate's program returns one of them. Not those
 # that run code, open files or show the judge's own names.
 _SAFE_BUILTINS = frozenset(
     (
-        *("abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "format", "hash", "hex", "isinstance"),
-        *("issubclass", "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr", "round", "sorted", "sum"),
+        *("abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "format", "hash", "hex"),
+        *("isinstance", "issubclass", "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr"),
+        *("round", "sorted", "sum"),
     )
 )
 _SAFE_MODULES = {"math": math, "cmath": cmath, "_operator": operator, "itertools": itertools}
 # The types of the standard library that have no global name.
 _NAMELESS = {value: name for name, value in vars(types).items() if isinstance(value, type)}
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 
 
 def encode(value: Any) -> list | None:
@@ -58,6 +71,8 @@ def encode(value: Any) -> list | None:
         return ["mv", value.tobytes().hex()]
     if kind.__name__ == "UUID" and kind.__module__ == "uuid":
         return ["U", hex(value.int)]
+    if kind.__module__ == "numpy":
+        return arrays.encode_scalar(value)
     return ["c1", "NotImplemented"] if value is NotImplemented else None
 
 
@@ -86,6 +101,8 @@ def decode(node: list) -> Any:
             import uuid  # rarely used, and slow to import
 
             return uuid.UUID(int=int(digits, 16))
+        case "np", [str(dtype), str(data)]:
+            return arrays.decode_scalar(dtype, data)
         case "c1", [str(name)]:
             return _CONSTANTS[name]
     if not isinstance(tag, str):
@@ -94,7 +111,7 @@ def decode(node: list) -> Any:
 
 
 def global_name(value: Any) -> tuple[str, str] | None:
-    """Return module and qualified name of a function or class of the standard library, None for all others."""
+    """Return module and qualified name of a function or class of a shared module, None for all others."""
     if isinstance(value, type):
         if value in _NAMELESS:
             return "types", _NAMELESS[value]
@@ -107,18 +124,18 @@ def global_name(value: Any) -> tuple[str, str] | None:
     name = getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         return None
-    if module.split(".")[0] not in sys.stdlib_module_names:
+    if module.split(".")[0] not in shared_modules:
         return None
     return (module, name) if _find(module, name) is value else None
 
 
 def by_name(module: str, name: str) -> Any:
     """Return the function or class of this name, or None; imports nothing."""
-    return _find(module, name) if module.split(".")[0] in sys.stdlib_module_names else None
+    return _find(module, name) if module.split(".")[0] in shared_modules else None
 
 
 def is_harmless(module: str, name: str, value: Any) -> bool:
-    """Return whether the judge may use its own function or class where the candidate's program sent this one."""
+    """Return whether the judge may use its own function or class where the candidate sent this one."""
     if isinstance(value, type):
         return (
             issubclass(value, BaseException)

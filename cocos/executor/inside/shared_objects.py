@@ -22,6 +22,7 @@ import types
 from operator import is_
 from typing import Any
 
+import arrays
 import exceptions
 import remote_classes
 import scalars
@@ -37,7 +38,7 @@ _TAGS: dict[type, str] = {
     **{collections.UserList: "n", collections.UserString: "n", _KEYS: "k", _VALUES: "k", _ITEMS: "m"},
     **dict.fromkeys((int, float, str, bytes, complex, decimal.Decimal), "v"),
 }
-_MUTABLE = frozenset("lsdBaCOfqn")
+_MUTABLE = frozenset("lsdBaCOfqnN")
 _MAPPINGS = frozenset("dCOf")
 _ATOMS = frozenset((type(None), bool, float, str))
 _DEFAULT_FACTORY: Any = vars(collections.defaultdict)["default_factory"]
@@ -112,7 +113,9 @@ class SharedObjects:
         """Encode a member of an Enum that both processes have."""
         cls = type(value)
         name = cls.__name__
-        if self.twins.get(name) is cls and isinstance(getattr(cls, "__members__", None), types.MappingProxyType):
+        if self.twins.get(name) is cls and isinstance(
+            getattr(cls, "__members__", None), types.MappingProxyType
+        ):
             return ["E", name, value.name]
         return None
 
@@ -133,6 +136,9 @@ class SharedObjects:
 
     def _describe(self, number: int, value: Any) -> list:
         cls = type(value)
+        if arrays.is_array(value):
+            self._contents[number] = content = arrays.content(value)
+            return [number, "N", None, value.dtype.str, self._encode_all(content)]
         base = cls if cls in _TAGS else plain_base(cls)
         node = None if base is cls else self._class_node(cls)
         if node is not None:
@@ -198,15 +204,14 @@ class SharedObjects:
         changes = []
         for number, known in list(self._contents.items()):
             value = self.objects[number]
-            content = _content(_TAGS[self._base_of(value)], value)
+            tag = _tag_of(value)
+            content = _content(tag, value)
+            if tag == "N" and content == known:  # its bytes are another object each time
+                continue
             if len(content) != len(known) or not all(map(is_, content, known)):
                 self._contents[number] = content
                 changes.append([number, self._encode_all(content)])
         return changes
-
-    def _base_of(self, value: Any) -> type:
-        cls = type(value)
-        return cls if cls in _TAGS else plain_base(cls)  # type: ignore[return-value]
 
     def encode_message(self, kind: str, values: tuple, names: tuple = ()) -> list:
         """Return a message with values, names, and all that is needed to decode the values."""
@@ -238,7 +243,7 @@ class SharedObjects:
         self._add_objects(objects)
         for number, nodes in changes:
             value = self.objects[number]
-            tag = _TAGS[self._base_of(value)]
+            tag = _tag_of(value)
             if tag not in _MUTABLE:
                 raise CodecError("a change of an immutable value")
             self._fill(number, tag, value, self._decode_all(nodes))
@@ -281,7 +286,11 @@ class SharedObjects:
                 twin = self.twins.get(real[1])
             elif real is not None:
                 original = scalars.by_name(*real)
-                if not isinstance(original, type) or plain_base(original) or issubclass(original, BaseException):
+                if (
+                    not isinstance(original, type)
+                    or plain_base(original)
+                    or issubclass(original, BaseException)
+                ):
                     original = None
             cls = remote_classes.make_class(name[:80], bases, names, meta_names, original, twin)
             self._register(number, cls)
@@ -315,6 +324,8 @@ class SharedObjects:
 
     def _new_object(self, tag: str, cls: type | None, extra: Any, nodes: list) -> Any:
         base = _BASES.get(tag) if tag != "n" and tag != "v" else None
+        if tag == "N":
+            return arrays.new(extra)
         if tag == "o" and cls is not None and issubclass(cls, remote_classes.RemoteObject):
             return object.__new__(cls)
         if tag == "e" and cls is not None and issubclass(cls, BaseException):
@@ -375,6 +386,8 @@ class SharedObjects:
             collections.deque.extend(value, items)
         elif tag == "B":
             bytearray.__setitem__(value, slice(None), bytes(items))
+        elif tag == "N":
+            arrays.fill(value, items[0], items[1:])
         elif tag == "a":
             value[:] = array.array(value.typecode, items)
         else:
@@ -402,11 +415,7 @@ class SharedObjects:
         dropped = []
         for number in list(self.objects):
             value = self.objects[number]
-            if (
-                sys.getrefcount(value) <= _ALONE
-                and number not in self._lent
-                and not isinstance(value, type)
-            ):
+            if sys.getrefcount(value) <= _ALONE and number not in self._lent and not isinstance(value, type):
                 dropped.append(number)
                 del self.ids[id(value)], self.objects[number]
                 self._contents.pop(number, None)
@@ -428,6 +437,14 @@ def plain_base(cls: type) -> type | None:
     return next((base for base in cls.__mro__ if base in _TAGS), None)
 
 
+def _tag_of(value: Any) -> str:
+    cls = type(value)
+    if cls in _TAGS:
+        return _TAGS[cls]
+    base = plain_base(cls)
+    return _TAGS[base] if base else "N" if arrays.is_array(value) else ""
+
+
 def _content(tag: str, value: Any) -> tuple:
     """Return the parts of a container, flat; for a mapping first all keys."""
     if tag == "l":
@@ -440,6 +457,8 @@ def _content(tag: str, value: Any) -> tuple:
         return (*base.keys(value), *base.values(value))
     if tag == "s":
         return tuple(set.__iter__(value))
+    if tag == "N":
+        return arrays.content(value)
     if tag == "n":
         return (*vars(value).keys(), *vars(value).values())
     if tag == "m":
