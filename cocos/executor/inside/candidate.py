@@ -69,12 +69,24 @@ def _make_run():
     """
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception = exec, compile, eval, BaseException
-    encode, not_plain, enable_gc, serve = value_codec.encode, value_codec.NotPlainValue, gc.enable, judged_calls.serve
+    encode, not_plain, enable_gc, serve = (
+        value_codec.encode,
+        value_codec.NotPlainValue,
+        gc.enable,
+        judged_calls.serve,
+    )
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
     type_of, text = type, str
 
     def run(
-        code: str, setup: str, atoms: str, tests: tuple, stdin: str, files: tuple, max_bytes: int, namespace: dict
+        code: str,
+        setup: str,
+        atoms: str,
+        tests: tuple,
+        stdin: str,
+        files: tuple,
+        max_bytes: int,
+        namespace: dict,
     ) -> None:
         left = max_bytes - RESERVED_BYTES - RESERVED_BYTES_PER_TEST * length(tests)
 

@@ -95,7 +95,7 @@ class Conversation(SharedObjects):
         try:
             judge_channel.send(message)
         except judge_channel.MessageTooLarge:
-            self.forget(list(range(first, self._next_id, 2)))  # the other process has not seen them
+            self.retract(first)
             raise
 
     def receive(self) -> tuple[str, list, list]:

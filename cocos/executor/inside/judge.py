@@ -91,7 +91,9 @@ class Judge(Conversation):
     def __init__(self) -> None:
         super().__init__(first_id=2)
         self.named: list[type] = []  # the candidate's classes that the test names
-        self.decided_by: dict[str, None] = {}  # what of the candidate has decided; in order, without duplicates
+        self.decided_by: dict[
+            str, None
+        ] = {}  # what of the candidate has decided; in order, without duplicates
         self.end: list[str] | None = None  # an outcome that the test cannot change any more
         self.expects_stop_iteration = False
 
@@ -134,7 +136,11 @@ class Judge(Conversation):
             if operation in ("__eq__", "__ne__") and args[0] is None:
                 return NotImplemented
             is_class = isinstance(target, RemoteType)
-            if not (any(target is cls for cls in self.named) if is_class else isinstance(target, tuple(self.named))):
+            if not (
+                any(target is cls for cls in self.named)
+                if is_class
+                else isinstance(target, tuple(self.named))
+            ):
                 if not is_class and (base := plain_base(type(target))) is not None:
                     method = getattr(base, operation, None)
                     return method(target, *args) if method else NotImplemented
@@ -161,7 +167,11 @@ class Judge(Conversation):
     def returned(self, operation: str, error: Any) -> BaseException:
         if not isinstance(error, BaseException):
             _exit_without_candidate()
-        if isinstance(error, StopIteration) and operation not in ITERATION and not self.expects_stop_iteration:
+        if (
+            isinstance(error, StopIteration)
+            and operation not in ITERATION
+            and not self.expects_stop_iteration
+        ):
             return CandidateError(f"StopIteration: {error}")
         return error
 
@@ -176,8 +186,12 @@ class Judge(Conversation):
     # -- what the candidate may do with objects of the test ---------------------------------------------------
 
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        if isinstance(target, (RemoteObject, RemoteType)) or not all(isinstance(name, str) for name in kwargs):
+        if isinstance(target, (RemoteObject, RemoteType)) or not all(
+            isinstance(name, str) for name in kwargs
+        ):
             _exit_without_candidate()
+        if operation == "parameters" and isinstance(target, (types.FunctionType, types.MethodType)):
+            return _parameters(target)
         if not _permits(operation, target, args):
             raise AttributeError(f"{type(target).__name__!r} object: {operation} is not available here")
         return super().perform(operation, target, args, kwargs)
@@ -265,9 +279,20 @@ def _permits(operation: str, target: Any, args: tuple) -> bool:
     return operation == "__call__"
 
 
+def _parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:
+    """Return name, kind and whether there is a default of each parameter, for programs that curry."""
+    import inspect  # slow to import
+
+    parameters = inspect.signature(function).parameters.values()
+    return [(p.name, int(p.kind), p.default is not inspect.Parameter.empty) for p in parameters]
+
+
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool) or plain_base(type(value)) is not None or (
-        scalars.encode(value) is not None
+    return (
+        value is None
+        or isinstance(value, bool)
+        or plain_base(type(value)) is not None
+        or (scalars.encode(value) is not None)
     )
 
 

@@ -7,6 +7,7 @@ Nothing here is trusted.
 import builtins
 import importlib
 import sys
+import types
 from typing import Any
 
 from conversation import Conversation
@@ -45,6 +46,12 @@ class Candidate(Conversation):
         finally:
             sys.setrecursionlimit(limit)
 
+    def forward(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
+        if operation == "getattr" and args[0] in ("__signature__", "__code__"):
+            parameters = self.request("parameters", target)
+            return _signature(parameters) if args[0] == "__signature__" else _code(parameters)
+        return super().forward(operation, target, args, kwargs)
+
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
         if operation == "name":
             [name] = args
@@ -75,6 +82,27 @@ class Candidate(Conversation):
                 if kind == "q":
                     raise
                 super().send("e", (type(error)("while a value was encoded"),))
+
+
+def _signature(parameters: list[tuple]) -> Any:
+    """Return the signature of a function of the test; the values of its defaults stay unknown."""
+    import inspect  # slow to import
+
+    no_default = inspect.Parameter.empty
+    return inspect.Signature(
+        [
+            inspect.Parameter(name, inspect._ParameterKind(kind), default=... if has_default else no_default)
+            for name, kind, has_default in parameters
+        ]
+    )
+
+
+def _code(parameters: list[tuple]) -> types.SimpleNamespace:
+    """Return what programs read of the code object of a function."""
+    positional = [name for name, kind, _ in parameters if kind < 2]
+    return types.SimpleNamespace(
+        co_argcount=len(positional), co_varnames=tuple(name for name, *_ in parameters)
+    )
 
 
 def serve(namespace: dict) -> None:

@@ -7,6 +7,8 @@ proxy does is a request to the other process (`conversation.py`); which requests
 decided there and in `judge.py`.
 """
 
+import abc
+import functools
 import types
 from typing import Any
 
@@ -55,6 +57,18 @@ def _attribute(name: str) -> property:
     return property(lambda self: _conversation.forward("getattr", self, (name,), {}))
 
 
+def _copy(self):
+    return _conversation.forward("copy", self, (), {})
+
+
+def _deepcopy(self, memo):
+    return _conversation.forward("deepcopy", self, (), {})
+
+
+def _class_getitem(cls, item):
+    return _conversation.forward("getattr", cls, ("__class_getitem__",), {})(item)
+
+
 _FORWARDERS = {name: _forwarder(name) for name in FORWARDED | _GENERATOR_METHODS}
 
 
@@ -91,7 +105,10 @@ class RemoteType(type):
         return _conversation.forward("getattr", cls, (name,), {})
 
     def __setattr__(cls, name, value):
-        _conversation.forward("setattr", cls, (name, value), {})
+        if name in ("_abc_impl", "__abstractmethods__"):  # ABCMeta sets them
+            super().__setattr__(name, value)
+        else:
+            _conversation.forward("setattr", cls, (name, value), {})
 
     def __delattr__(cls, name):
         _conversation.forward("delattr", cls, (name,), {})
@@ -112,18 +129,11 @@ class RemoteObject:
     def __delattr__(self, name):
         _conversation.forward("delattr", self, (name,), {})
 
-    def __copy__(self):
-        return _conversation.forward("copy", self, (), {})
-
-    def __deepcopy__(self, memo):
-        return _conversation.forward("deepcopy", self, (), {})
-
 
 class Proxy(RemoteObject):
     """Base class of objects that are only in the other process; not of lists, say, which are in both."""
 
     __slots__ = ()
-    __doc__ = _attribute("__doc__")  # type: ignore[assignment]
     __hash__ = object.__hash__
 
     def __eq__(self, other):
@@ -197,8 +207,10 @@ def make_class(
 
     """
     is_local = any(not issubclass(base, Proxy) and base is not object for base in bases)  # content, exception
-    metaclass = _metaclass(tuple(meta_names))
+    metaclass = _metaclass(tuple(meta_names), abc.ABCMeta in map(type, (*bases, twin)))
     namespace: dict[str, Any] = {"__slots__": (), "__module__": __name__}
+    if "__next__" not in names:  # itertools.tee would copy an iterator
+        namespace |= {"__copy__": _copy, "__deepcopy__": _deepcopy}
     if twin is not None:
         keeps_content = is_local or issubclass(twin, BaseException)
         own = {"__class__": property(lambda self: twin)}  # dataclasses compare `other.__class__`
@@ -208,13 +220,15 @@ def make_class(
             return metaclass(name, (_Twin, twin), {**namespace, **own}, made_here=True)
         except TypeError:  # the twin's metaclass or layout does not combine with ours
             pass
+    if not is_local:
+        namespace["__doc__"] = _attribute("__doc__")
     for operation in names:
         if operation.startswith("-"):
             namespace[operation[1:]] = None
         elif operation in _FORWARDERS:
             namespace[operation] = _FORWARDERS[operation]
         elif operation == "__class_getitem__":
-            namespace[operation] = classmethod(lambda cls, item: cls.__getattr__("__class_getitem__")(item))
+            namespace[operation] = classmethod(_class_getitem)
         else:
             namespace[operation] = _attribute(operation)
     if "__len__" in namespace and "__bool__" not in namespace and not is_local:
@@ -233,14 +247,11 @@ def make_class(
     raise TypeError(f"no class can be made for {name}")
 
 
-_METACLASSES: dict[tuple[str, ...], type] = {(): RemoteType}
-
-
-def _metaclass(names: tuple[str, ...]) -> Any:
-    if names not in _METACLASSES:
-        namespace = {name: _FORWARDERS[name] for name in names}
-        _METACLASSES[names] = type("RemoteType", (RemoteType,), namespace)
-    return _METACLASSES[names]
+@functools.cache
+def _metaclass(names: tuple[str, ...], is_abstract: bool) -> Any:
+    """Return the metaclass of proxies whose original's metaclass defines these operations."""
+    bases = (RemoteType, abc.ABCMeta) if is_abstract else (RemoteType,)
+    return type("RemoteType", bases, {name: _FORWARDERS[name] for name in names})
 
 
 def static_base(cls: type) -> type:

@@ -66,6 +66,7 @@ class SharedObjects:
         self._next_id = first_id
         self._new: list[int] = []  # mentioned, but not yet described
         self._new_classes: list[list] = []  # their descriptions, bases first
+        self._proxied: dict[type, int] = {}  # classes of own objects for which the other process has proxies
         self._lent: set[int] = set()  # own objects for which the other process has a proxy
         self._swept_size = 0
 
@@ -184,7 +185,13 @@ class SharedObjects:
         return [self.encode(value) for value in values]
 
     def _add_class(self, cls: type) -> int:
-        number = self._add(cls)
+        number = self._next_id
+        self._next_id += 2
+        self.objects[number] = cls
+        if (
+            self.name_of(cls) is None
+        ):  # a class that crosses by name is one thing, that of its proxies another
+            self.ids[id(cls)] = number
         base = plain_base(cls)
         names, meta_names = remote_classes.describe(cls, base)
         bases = [self._class_node(parent) for parent in cls.__bases__]
@@ -196,8 +203,13 @@ class SharedObjects:
         """Return the node of an object's class. A class that the judge may not use becomes one of proxies."""
         if (number := self.ids.get(id(cls))) is not None:
             return [number]
-        name = scalars.global_name(cls)
-        return ["n", *name] if name and scalars.is_harmless(*name, cls) else [self._add_class(cls)]
+        if cls in _TAGS or cls is object or issubclass(cls, BaseException):
+            name = scalars.global_name(cls)
+            if name and scalars.is_harmless(*name, cls):
+                return ["n", *name]
+        if cls not in self._proxied:
+            self._proxied[cls] = self._add_class(cls)
+        return [self._proxied[cls]]
 
     def _changes(self) -> list[list]:
         """Return the number and the content of each shared container that has changed since the last message."""
@@ -215,17 +227,16 @@ class SharedObjects:
 
     def encode_message(self, kind: str, values: tuple, names: tuple = ()) -> list:
         """Return a message with values, names, and all that is needed to decode the values."""
-        dropped = self.sweep() if self.may_sweep else []
         first = self._next_id
         try:
             nodes = [self.encode(value) for value in values]
             changes = self._changes()
             objects = self._describe_new()
         except BaseException:
-            self.forget(list(range(first, self._next_id, 2)))
-            self._new, self._new_classes = [], []
+            self.retract(first)
             raise
         classes, self._new_classes = self._new_classes, []
+        dropped = self.sweep(first) if self.may_sweep else []
         return [kind, nodes, names, classes, objects, changes, dropped]
 
     # -- decoding ---------------------------------------------------------------------------------------------
@@ -238,7 +249,6 @@ class SharedObjects:
 
         """
         kind, nodes_of_values, names, classes, objects, changes, dropped = message
-        self.forget(dropped)
         self._add_classes(classes)
         self._add_objects(objects)
         for number, nodes in changes:
@@ -247,7 +257,9 @@ class SharedObjects:
             if tag not in _MUTABLE:
                 raise CodecError("a change of an immutable value")
             self._fill(number, tag, value, self._decode_all(nodes))
-        return kind, [self.decode(node) for node in nodes_of_values], names
+        values = [self.decode(node) for node in nodes_of_values]
+        self.forget(dropped)
+        return kind, values, names
 
     def decode(self, node: Any) -> Any:
         """Return the value of a node."""
@@ -408,20 +420,37 @@ class SharedObjects:
 
     # -- release ----------------------------------------------------------------------------------------------
 
-    def sweep(self) -> list[int]:
-        """Remove the objects that only the table refers to, and return their numbers."""
+    def sweep(self, first_new: int) -> list[int]:
+        """Remove the objects that only the table refers to, and return their numbers.
+
+        Args:
+            first_new: First number of those that the other process does not know yet; they stay.
+
+        """
         if _SMALL_TABLE < len(self.objects) < 2 * self._swept_size:
             return []
         dropped = []
         for number in list(self.objects):
             value = self.objects[number]
-            if sys.getrefcount(value) <= _ALONE and number not in self._lent and not isinstance(value, type):
+            is_new = number >= first_new and number % 2 == self._parity
+            if (
+                sys.getrefcount(value) <= _ALONE
+                and not is_new
+                and number not in self._lent
+                and not isinstance(value, type)
+            ):
                 dropped.append(number)
                 del self.ids[id(value)], self.objects[number]
                 self._contents.pop(number, None)
             del value
         self._swept_size = len(self.objects)
         return dropped
+
+    def retract(self, first: int) -> None:
+        """Remove all own objects from this number on, because the other process has not seen them."""
+        self.forget(list(range(first, self._next_id, 2)))
+        self._proxied = {cls: number for cls, number in self._proxied.items() if number < first}
+        self._new, self._new_classes = [], []
 
     def forget(self, numbers: list[int]) -> None:
         """Remove these objects from the table."""

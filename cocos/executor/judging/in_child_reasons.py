@@ -30,6 +30,7 @@ _STATE = {
         "signal",
     ),
     *("set_int_max_str_digits", "getcontext", "setcontext", "localcontext", "catch_warnings", "simplefilter"),
+    *("assertLogs", "assertNoLogs", "assertWarns", "getLogger"),
 }
 _NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "__import__", "import_module", "modules"}
 _SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
@@ -63,7 +64,7 @@ def why_in_child(tree: ast.Module, brought: set[str], imported: set[str]) -> str
         match node:
             case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
                 return "is asynchronous"
-            case ast.Global(names=names) if not top_level.issuperset(names):
+            case ast.Global(names=names) if node in tree.body or not top_level.issuperset(names):
                 return "rebinds globals of the candidate"
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
