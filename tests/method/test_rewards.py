@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.executor import ExecutionResult, Program, Status, Verdict
 from cocos.rewards import (
     Objective,
     Score,
@@ -83,6 +83,14 @@ def test_a_test_whose_verdict_the_program_could_have_forged_counts_as_failed_unl
     assert turn_reward(right, "binary", reward_in_child=True) == 1.0
     failed = ExecutionResult((Verdict(Status.FAILED, in_child_reason="the test awaits"),))
     assert turn_reward(failed, reward_in_child=True) == 0.0
+
+
+def test_a_program_that_forges_its_verdict_earns_nothing(executor):
+    forger = "class Any:\n    __eq__ = lambda *_: True\nasync def f():\n    return Any()"
+    [result] = executor.run([Program(forger, ("import asyncio\nassert asyncio.run(f()) == 1",))])
+    assert (
+        result.all_passed and turn_reward(result) == 0.0 and turn_reward(result, reward_in_child=True) == 1.0
+    )
 
 
 @pytest.mark.parametrize("kind", ["fraction", "binary", "count"])

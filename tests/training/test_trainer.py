@@ -9,7 +9,8 @@ import torch
 from peft import LoraConfig
 from transformers import set_seed
 
-from cocos.executor import ExecutionResult
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.metrics import correction_metrics
@@ -17,7 +18,7 @@ from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from cocos.rewards import Score
 from cocos.rollout import rollout
-from cocos.trajectories import begin
+from cocos.trajectories import Trajectory, Turn, begin
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
 
@@ -200,6 +201,22 @@ def test_an_executor_failure_has_no_reward_and_leaves_its_siblings_baseline(make
     assert [a[1] for a in advantages[1:]] == pytest.approx([0.75, -0.75, 0.0])
     # turn 1: 1.5, 0, 0.75
     assert [a[0] for a in advantages[1:]] == pytest.approx([1.5 - 0.375, 0 - 1.125, 0.75 - 0.75])
+
+
+@pytest.mark.parametrize(("is_rewarded", "rewards"), [(False, [0.0, 0.0]), (True, [1.0, 1.0])])
+def test_an_in_child_verdict_earns_nothing_and_is_warned_about_unless_it_is_rewarded(
+    make_trainer, caplog, is_rewarded, rewards
+):
+    trainer = make_trainer(reward_in_child=is_rewarded, num_turns=2)
+    marked = ExecutionResult((Verdict(Status.PASSED, in_child_reason="the test awaits"),))
+    turn = Turn((1,), Completion((2,), "x"), "x", marked)
+    trajectory = Trajectory(trainer.problems[0], turns=(turn, turn))
+    assert trainer.rewards(trajectory) == rewards
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            trainer._log_batch([trajectory], [Score(rewards, [0.0, 0.0])], [[0.0, 0.0]])
+    assert caplog.text.count("earn nothing") == (not is_rewarded)
+    assert trainer._metrics["train"]["in_child"] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("peft_config", [None, LoraConfig(r=4, target_modules=["q_proj", "v_proj"])])
