@@ -14,8 +14,8 @@ import time
 from tqdm import tqdm
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program
-from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.levels import LEVELS, NAMES, choose
+from cocos.executor.doctor import doctor
+from cocos.executor.sandboxes.levels import NAMES
 from cocos.problems import DataError, Problem, load_problems
 
 
@@ -64,26 +64,6 @@ def _reference(problem: Problem) -> Program:
     )
 
 
-def doctor() -> int:
-    """Print the isolation levels, best first, and the one that `auto` picks; return the exit status."""
-    for level in LEVELS:
-        print(f"{level.name:<11} {_yes_or_no(level.missing_reason())}")
-    filter_works = _yes_or_no(syscall_filter.missing_reason())
-    print(f"filter      {filter_works} (system-call filter, for every level but rlimits)")
-    try:
-        level = choose()
-        with Executor(num_workers=1, sandbox=level.name):
-            print(f"auto        {level.name}; its self-test passes")
-    except ExecutorError as error:
-        print(f"auto        {error}")
-        return 1
-    return 0
-
-
-def _yes_or_no(missing_reason: str | None) -> str:
-    return "yes" if missing_reason is None else f"no: {missing_reason}"
-
-
 def _describe_failure(result: ExecutionResult) -> str:
     if result.infra_error:
         return f"the executor failed: {result.infra_error}"
@@ -124,11 +104,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command == "doctor":
         return doctor()
     try:
-        limits = Limits(
-            wall_s=arguments.program_timeout_s,
-            cpu_s=max(1, round(arguments.program_timeout_s)),
-            memory_mb=arguments.program_memory_mb,
-        )
+        limits = Limits.with_timeout(arguments.program_timeout_s, memory_mb=arguments.program_memory_mb)
         with Executor(
             arguments.executor_workers,
             limits,
