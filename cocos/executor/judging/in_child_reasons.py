@@ -34,7 +34,7 @@ _STATE = {
 }
 _NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "__import__", "import_module", "modules"}
 _SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
-_MAINS = {"unittest.main", "pytest.main", "doctest.testmod"}
+_MAINS = {"main", "testmod", "TextTestRunner"}
 _REASONS = (
     (_STREAMS, "reads or replaces the standard streams"),
     (_PATCHES, "patches what the candidate uses"),
@@ -46,51 +46,47 @@ _REASONS = (
 )
 
 
-def why_in_child(tree: ast.Module, brought: set[str], imported: set[str]) -> str | None:
+_WORDS = {word: reason for words, reason in _REASONS for word in words}
+
+
+def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) -> str | None:
     """Return why the judge cannot run a test, or None if it can.
 
     Args:
-        tree: The test.
+        nodes: Every node of the test's tree.
         brought: Names in it that the candidate defines.
         imported: Names of modules, or of what is imported from them.
 
     """
     if not brought:
         return "no name in it is known to be the candidate's"
-    top_level = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    for node in ast.walk(tree):
+    modules = imported | {"builtins"}
+    assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        reason = None
         match node:
+            case ast.Constant() | ast.expr_context() | ast.operator() | ast.cmpop():
+                continue  # most nodes of a long test
             case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
-                return "is asynchronous"
-            case ast.Global(names=names) if node in tree.body or not top_level.issuperset(names):
-                return "rebinds globals of the candidate"
+                reason = "is asynchronous"
+            case ast.Global(names=names) if not assigned.issuperset(names):
+                reason = "rebinds globals of the candidate"
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
-                words = {word for alias in aliases for word in alias.name.split(".")} | set(module.split("."))
-                # Names of submodules and functions count; `from sys import argv` reads no stream.
-                reason = _reason_for(words)
-            case ast.Attribute(ctx=ast.Store() | ast.Del(), value=ast.Name(id=name)) if name in imported | {
-                "builtins"
-            }:
-                return f"changes the module {name}"
+                words = [*module.split("."), *(word for alias in aliases for word in alias.name.split("."))]
+                reason = next((_WORDS[word] for word in words if word in _WORDS), None)
+            case ast.Attribute(ctx=ast.Store() | ast.Del(), value=ast.Name(id=name)) if name in modules:
+                reason = f"changes the module {name}"
             case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[ast.Name(id=name), *_]) if (
-                name in imported | {"builtins"}
+                name in modules
             ):
-                return f"changes the module {name}"
-            case ast.Attribute() if ast.unparse(node) in _MAINS:
-                return "runs a test framework"
-            case ast.Attribute(attr=word) | ast.Name(id=word):
-                reason = _reason_for({word} - brought)
+                reason = f"changes the module {name}"
+            case ast.Attribute(attr=word) | ast.Name(id=word) if word in _WORDS and word not in brought:
+                reason = _WORDS[word]
+            case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
+                reason = "runs a test framework"
             case ast.ClassDef(bases=bases) if any(isinstance(b, ast.Name) and b.id in brought for b in bases):
-                return "derives from a class of the candidate"
-            case _:
-                continue
+                reason = "derives from a class of the candidate"
         if reason:
             return reason
     return None
-
-
-def _reason_for(words: set[str]) -> str | None:
-    return next((reason for names, reason in _REASONS if names & words), None)

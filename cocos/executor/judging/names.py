@@ -71,7 +71,7 @@ def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
     return names_read(table) - bound
 
 
-def standard_imports(tree: ast.Module, free: set[str]) -> dict[str, str]:
+def standard_imports(nodes: Iterable[ast.AST], free: set[str]) -> dict[str, str]:
     """Return the free names that are standard modules or classes, with a statement that imports each.
 
     A module is a name of which the source reads an attribute, as in `math.pi`. A class may be what the
@@ -79,7 +79,7 @@ def standard_imports(tree: ast.Module, free: set[str]) -> dict[str, str]:
     """
     with_attributes = {
         node.value.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
     imports = {name: STANDARD_MODULES[name] for name in free & with_attributes & STANDARD_MODULES.keys()}

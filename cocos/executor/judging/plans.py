@@ -127,14 +127,15 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
 def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_split: bool) -> Plan:
     free = free_names(symtable.symtable(test, "<test>", "exec"))
     elsewhere = BUILTINS | setup.imported | setup.bound
-    imports = standard_imports(tree, free - elsewhere - {entry_point})
+    nodes = list(ast.walk(tree))
+    imports = standard_imports(nodes, free - elsewhere - {entry_point})
     brought = (free - elsewhere - imports.keys()) | (free & {entry_point})
     match tree.body:
         case [ast.Assert(test=condition)]:
             brought = brought or _first_called_builtin(condition, free - setup.imported - setup.bound)
             if may_split and (plan := split_assert(condition, brought, set(setup.shadowed))):
                 return plan
-    source = add_assert_messages(test, tree)
+    source = add_assert_messages(test, nodes)
     lines = [imports[name] for name in sorted(imports)]
     if not free & (setup.bound - {entry_point}):
         lines += setup.imports
@@ -143,8 +144,8 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
         brought |= setup.remote
     else:
         return InChild(source, "uses names of a setup that needs the candidate")
-    test_imports = (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
-    if reason := why_in_child(tree, brought, bound_names(test_imports) | setup.imported | imports.keys()):
+    test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
+    if reason := why_in_child(nodes, brought, bound_names(test_imports) | setup.imported | imports.keys()):
         return InChild(source, reason)
     return Judged(source, "\n".join(lines), tuple(sorted(brought)))
 
@@ -172,7 +173,7 @@ def _read_setup(source: str) -> _Setup:
     )
     bound = bound_names(nodes) - imported
     symbols = symtable.symtable(source, "<setup>", "exec")
-    known = BUILTINS | standard_imports(tree, free_names(symbols)).keys()
+    known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
     at_once, ever = free_names(symbols, only_top=True) - known, free_names(symbols) - known
     return _Setup(
         source=source,
