@@ -1,6 +1,5 @@
 """Options that training, evaluation and Boost data share: prompts and executor."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -86,11 +85,8 @@ class ExecutorOptions:
     @property
     def program_limits(self) -> Limits:
         """Limits of one program with all its tests."""
-        return Limits(
-            wall_s=self.program_timeout_s,
-            cpu_s=max(1, math.ceil(self.program_timeout_s)),
-            memory_mb=self.program_memory_mb,
-            processes=self.program_processes,
+        return Limits.with_timeout(
+            self.program_timeout_s, memory_mb=self.program_memory_mb, processes=self.program_processes
         )
 
 

@@ -4,7 +4,6 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -52,11 +51,8 @@ class PreparationOptions:
     @property
     def program_limits(self) -> Limits:
         """Limits of one program with all its tests."""
-        return Limits(
-            wall_s=self.program_timeout_s,
-            cpu_s=max(1, math.ceil(self.program_timeout_s)),
-            memory_mb=self.program_memory_mb,
-            processes=self.program_processes,
+        return Limits.with_timeout(
+            self.program_timeout_s, memory_mb=self.program_memory_mb, processes=self.program_processes
         )
 
 

@@ -4,6 +4,7 @@ Knows units, defaults and how much memory the container has. Does not know how a
 `inside/confinement.py` and, for the wall limit, `inside/zygote.py`.
 """
 
+import math
 import os
 import resource
 from contextlib import suppress
@@ -64,6 +65,11 @@ class Limits:
                 raise ValueError(
                     f"limit {name} is {getattr(self, name)!r}; no program can run with less than {least}"
                 )
+
+    @classmethod
+    def with_timeout(cls, wall_s: float, **others: int) -> "Limits":
+        """Return limits with this wall limit, and a processor limit that suits it."""
+        return cls(wall_s=wall_s, cpu_s=max(1, math.ceil(wall_s)), **others)
 
     def clamped(self) -> "Limits":
         """Return these limits, lowered to what this container or machine itself has."""

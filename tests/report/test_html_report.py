@@ -31,7 +31,9 @@ WRONG = ExecutionResult(
         Verdict(Status.FAILED, "AssertionError", "expected 4, got 3", expected="4", actual="3"),
     )
 )
-ATTACKED = ExecutionResult((Verdict(Status.ERROR, ATTACK, ATTACK, expected=ATTACK, actual=ATTACK),) * 2)
+ATTACKED = ExecutionResult(
+    (Verdict(Status.ERROR, ATTACK, ATTACK, expected=ATTACK, actual=ATTACK, in_child_reason=ATTACK),) * 2
+)
 TESTS = ("assert f(0) == 0", "assert f(2) == 4")
 HALF = "def f(x):\n    # twice\n    return x + 1"
 WHOLE = "def f(x):\n    # twice\n    return x * 2"
@@ -243,6 +245,8 @@ def test_the_list_is_filtered_by_mark_and_by_error(opened):
     assert listed(opened) == ["cut"]
     choose(opened, "mark", "infrastructure failure")
     assert listed(opened) == ["failed"]
+    choose(opened, "mark", "in_child verdict")
+    assert listed(opened) == [("attack" + ATTACK).split()[0]]
     choose(opened, "mark", "same program again")
     assert opened.find_element("id", "status").text == "1 to 25 of 26 trajectories"  # kept and wrong
     choose(opened, "mark", "any")
@@ -280,6 +284,7 @@ def test_model_output_is_shown_as_text_and_runs_nothing(opened):
     wait_for(opened, ".turn")
     assert ATTACK in opened.find_element("css selector", ".turn pre").text
     assert opened.find_element("css selector", ".task").text == ATTACK
+    assert f"in_child: {ATTACK}" in opened.find_element("css selector", ".tests li").text
     assert elements(opened, "img") == [] and opened.title != "owned"
     assert console(opened) == []
 
