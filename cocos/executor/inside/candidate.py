@@ -69,14 +69,10 @@ def _make_run():
     """
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception = exec, compile, eval, BaseException
-    encode, not_plain, enable_gc, serve = (
-        value_codec.encode,
-        value_codec.NotPlainValue,
-        gc.enable,
-        judged_calls.serve,
-    )
+    encode, not_plain, enable_gc = value_codec.encode, value_codec.NotPlainValue, gc.enable
+    serve = judged_calls.serve
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text = type, str
+    type_of, text, undecided_limit = type, str, MAX_UNDECIDED_ATOMS
 
     def run(
         code: str,
@@ -114,6 +110,7 @@ def _make_run():
             exit_process(0)
         functions = evaluate(make(atoms, "<test>", "eval", 0, True), namespace)
         report("loaded")
+        outcome: list
         for index, test in enumerate(tests):
             start = clock()
             try:
@@ -144,7 +141,7 @@ def _make_run():
             return ["e", *describe(error)]
 
     def too_large(outcome: list) -> list:
-        if outcome[0] == "e" or length(outcome) > MAX_UNDECIDED_ATOMS:
+        if outcome[0] == "e" or length(outcome) > undecided_limit:
             return ["e", "OutputLimit", "more evidence than output_kb"]
         return [["n", "larger than output_kb"]] * length(outcome)
 

@@ -6,8 +6,8 @@ which calls a function of the test. A request names an operation and an object o
     ["q", [operation, object, argument, ...], [names of the keyword arguments], ...]
     ["v", [result], [], ...]  or  ["e", [exception], [], ...]                          the answer
 
-The operation is a special method, as in "__call__", or "getattr", "setattr", ... `shared_objects.py` describes
-the rest of a message.
+The operation is a special method, as in "__call__", or "getattr", "setattr", ... The rest of a message is
+described in `shared_objects.py`.
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
@@ -18,7 +18,7 @@ import judge_channel
 from remote_classes import connect
 from shared_objects import SharedObjects
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Any] = {
     "getattr": getattr,
     "setattr": setattr,
     "delattr": delattr,
@@ -35,7 +35,7 @@ class Conversation(SharedObjects):
         self._turn = _thread.RLock()  # held from a request to its answer: the program may have threads
         connect(self)
 
-    # -- the two ends differ in these ------------------------------------------------------------------------
+    # The two ends differ in the methods down to `perform`.
 
     def forward(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
         """Answer an operation on a proxy."""
@@ -63,8 +63,6 @@ class Conversation(SharedObjects):
             return function(target, *args)
         return getattr(type(target), operation)(target, *args, **kwargs)
 
-    # ---------------------------------------------------------------------------------------------------------
-
     def request(self, operation: str, target: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Have the other process do something and return the result, or raise the exception."""
         with self._turn:
@@ -83,7 +81,9 @@ class Conversation(SharedObjects):
         operation, target, *args = values
         split = len(args) - len(names)
         try:
-            result = self.perform(operation, target, tuple(args[:split]), dict(zip(names, args[split:])))
+            result = self.perform(
+                operation, target, tuple(args[:split]), dict(zip(names, args[split:], strict=True))
+            )
         except BaseException as error:
             self.send("e", (error,))
         else:

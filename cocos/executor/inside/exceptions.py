@@ -28,7 +28,7 @@ def describe(error: BaseException) -> tuple[tuple, dict[str, Any]]:
     cause = BaseException.__dict__["__cause__"].__get__(error)
     if cause is not None:
         attributes["__cause__"] = cause
-    return BaseException.args.__get__(error), attributes
+    return BaseException.__dict__["args"].__get__(error), attributes
 
 
 def new(cls: type) -> BaseException:

@@ -8,6 +8,7 @@ candidate is compared, its class decides, and where a value that should be plain
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import builtins
+import importlib
 import json
 import os
 import sys
@@ -16,18 +17,16 @@ import types
 from typing import Any, NoReturn
 
 import scalars
+from containers import plain_base
 from conversation import Conversation
 from remote_classes import (
     ARITHMETIC,
-    COMPARISONS,
     DECIDING_OPERATIONS,
     FORWARDED,
     ITERATION,
-    Proxy,
     RemoteObject,
     RemoteType,
 )
-from shared_objects import plain_base
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
 MODULE = "test"  # of the classes that test and setup define
@@ -41,7 +40,7 @@ MAIN_THREAD = _thread.get_ident()  # the fork keeps it
 
 
 class CandidateError(Exception):
-    """StopIteration from a call. As itself it would end a loop of the test, as in `zip(map(f, xs), wants)`."""
+    """StopIteration from a call. As itself it would end a loop of the test: `zip(map(f, xs), wants)`."""
 
 
 class NotPlainValue(BaseException):
@@ -129,8 +128,6 @@ class Judge(Conversation):
             self.named.append(value)
         return value
 
-    # -- operations on the candidate's objects ----------------------------------------------------------------
-
     def forward(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
         if operation in DECIDING_OPERATIONS:
             if operation in ("__eq__", "__ne__") and args[0] is None:
@@ -183,8 +180,6 @@ class Judge(Conversation):
     def _mark(self, reason: str) -> None:
         self.decided_by[f"decided by {reason} of the program"] = None
 
-    # -- what the candidate may do with objects of the test ---------------------------------------------------
-
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
         if isinstance(target, (RemoteObject, RemoteType)) or not all(
             isinstance(name, str) for name in kwargs
@@ -200,8 +195,8 @@ class Judge(Conversation):
         return scalars.global_name(value)
 
     def find(self, module: str, name: str) -> Any:
-        if module in scalars.VALUE_CLASSES:
-            __import__(module)
+        if module.split(".")[0] in sys.stdlib_module_names:
+            importlib.import_module(module)
         value = scalars.by_name(module, name)
         if value is None or not scalars.is_harmless(module, name, value):
             raise ValueError(f"{module}.{name} may not be used")
@@ -211,8 +206,6 @@ class Judge(Conversation):
         if isinstance(error, AssertionError):
             return (), {}  # its message may contain an expected value
         return super().describe_exception(error)
-
-    # -- messages ---------------------------------------------------------------------------------------------
 
     def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
         if _thread.get_ident() != MAIN_THREAD:

@@ -84,7 +84,7 @@ def _refuse_array_protocol(name: str) -> None:
 class RemoteType(type):
     """Metaclass of the proxies' classes. A call of such a class makes an object in the other process."""
 
-    __doc__ = _attribute("__doc__")  # type: ignore[assignment]
+    __doc__ = _attribute("__doc__")
 
     def __new__(cls, name, bases, namespace, made_here=False):
         if not made_here:
@@ -183,8 +183,8 @@ def describe(cls: type, plain_base: type | None) -> tuple[list[str], list[str]]:
         names += _GENERATOR_METHODS
     if "__class_getitem__" in vars(cls):
         names.append("__class_getitem__")
-    meta = [name for kind in type(cls).__mro__ if kind not in (type, object) for name in vars(kind)]
-    return names, sorted((FORWARDED - {"__call__"}).intersection(meta))
+    meta = [name for kind in type.mro(type(cls)) if kind not in (type, object) for name in vars(kind)]
+    return names, sorted((FORWARDED - CONVERSIONS - {"__call__"}).intersection(meta))
 
 
 def make_class(

@@ -138,7 +138,8 @@ def is_harmless(module: str, name: str, value: Any) -> bool:
     """Return whether the judge may use its own function or class where the candidate sent this one."""
     if isinstance(value, type):
         return (
-            issubclass(value, BaseException)
+            # A group cannot be made empty and filled later.
+            (issubclass(value, BaseException) and not issubclass(value, BaseExceptionGroup))
             or (module == "builtins" and vars(builtins).get(name) is value)
             or module in VALUE_CLASSES
             or f"{module}.{name}" in VALUE_CLASSES

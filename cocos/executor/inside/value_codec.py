@@ -21,6 +21,7 @@ from typing import Any
 
 MAX_DEPTH = 100
 MAX_INT_BITS = 1 << 16
+MAX_EQUAL_HASHES = 256
 _MAX_HEX_DIGITS = MAX_INT_BITS // 4 + len("-0x")
 _SHORT = 1 << 63  # larger integers are encoded in hexadecimal: Python limits decimal ones to 4,300 digits
 
@@ -201,11 +202,14 @@ def _only(parts: list, kind: type) -> Any:
 
 
 def _hashable(items: list) -> list:
-    """Return `items`, or raise CodecError if fewer than one in eight of many hashes are distinct.
+    """Return `items`, or raise CodecError if more than MAX_EQUAL_HASHES of them have the same hash.
 
     A candidate can choose integers with equal hashes. A set of n of them takes about n**2 comparisons to
     build, and the trusted process has no time limit.
     """
-    if len(items) > 256 and len({hash(item) for item in items}) * 8 < len(items):
+    if (
+        len(items) > MAX_EQUAL_HASHES
+        and max(collections.Counter(map(hash, items)).values()) > MAX_EQUAL_HASHES
+    ):
         raise CodecError("too many equal hashes")
     return items

@@ -61,6 +61,7 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
     if not brought:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
+    top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
     assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for node in nodes:
         reason = None
@@ -69,7 +70,7 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
                 continue  # most nodes of a long test
             case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
                 reason = "is asynchronous"
-            case ast.Global(names=names) if not assigned.issuperset(names):
+            case ast.Global(names=names) if node in top_level or not assigned.issuperset(names):
                 reason = "rebinds globals of the candidate"
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
