@@ -32,7 +32,7 @@ _STATE = {
     *("set_int_max_str_digits", "getcontext", "setcontext", "localcontext", "catch_warnings", "simplefilter"),
     *("assertLogs", "assertNoLogs", "assertWarns", "getLogger"),
 }
-_NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "__import__", "import_module", "modules"}
+NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "__import__", "import_module", "modules"}
 _SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
 _MAINS = {"main", "testmod", "TextTestRunner"}
 _REASONS = (
@@ -41,7 +41,7 @@ _REASONS = (
     (_ASYNC, "is asynchronous"),
     (_THREADS, "starts threads or processes"),
     (_STATE, "reads or changes the state of the process"),
-    (_NAMES_AT_RUN_TIME, "looks up names at run time"),
+    (NAMES_AT_RUN_TIME, "looks up names at run time"),
     (_SOURCES, "reads the candidate's source or signatures"),
 )
 
@@ -61,8 +61,9 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
     if not brought:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
+    # A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
+    own = brought - _STREAMS - _ASYNC - _THREADS
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
-    assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for node in nodes:
         reason = None
         match node:
@@ -70,7 +71,9 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
                 continue  # most nodes of a long test
             case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
                 reason = "is asynchronous"
-            case ast.Global(names=names) if node in top_level or not assigned.issuperset(names):
+            case ast.Global(names=names) if node in top_level or not _bound_at_top(nodes[0]).issuperset(
+                names
+            ):
                 reason = "rebinds globals of the candidate"
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 module = getattr(node, "module", None) or ""
@@ -82,7 +85,7 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
                 name in modules
             ):
                 reason = f"changes the module {name}"
-            case ast.Attribute(attr=word) | ast.Name(id=word) if word in _WORDS and word not in brought:
+            case ast.Attribute(attr=word) | ast.Name(id=word) if word in _WORDS and word not in own:
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
@@ -91,3 +94,18 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
         if reason:
             return reason
     return None
+
+
+def _bound_at_top(module: ast.AST) -> set[str]:
+    """Return the names that a test itself binds outside of functions and classes."""
+    names: set[str] = set()
+    todo = [module]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif not isinstance(node, ast.Lambda):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            todo += ast.iter_child_nodes(node)
+    return names

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from cocos.executor.judging.assert_messages import add_assert_messages
 from cocos.executor.judging.assert_split import Split, split_assert
-from cocos.executor.judging.in_child_reasons import why_in_child
+from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
 from cocos.python_parser import parse
 
@@ -132,7 +132,8 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     brought = (free - elsewhere - imports.keys()) | (free & {entry_point})
     match tree.body:
         case [ast.Assert(test=condition)]:
-            brought = brought or _first_called_builtin(condition, free - setup.imported - setup.bound)
+            names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME
+            brought = brought or _first_called_builtin(condition, names)
             if may_split and (plan := split_assert(condition, brought, set(setup.shadowed))):
                 return plan
     source = add_assert_messages(test, nodes)
