@@ -32,7 +32,7 @@ _STATE = {
     *("set_int_max_str_digits", "getcontext", "setcontext", "localcontext", "catch_warnings", "simplefilter"),
     *("assertLogs", "assertNoLogs", "assertWarns", "getLogger"),
 }
-NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "__import__", "import_module", "modules"}
+NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "modules"}
 _SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
 _MAINS = {"main", "testmod", "TextTestRunner"}
 _REASONS = (

@@ -132,7 +132,7 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     brought = (free - elsewhere - imports.keys()) | (free & {entry_point})
     match tree.body:
         case [ast.Assert(test=condition)]:
-            names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME
+            names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME - {"__import__"}
             brought = brought or _first_called_builtin(condition, names)
             if may_split and (plan := split_assert(condition, brought, set(setup.shadowed))):
                 return plan
