@@ -1,10 +1,10 @@
 #!/bin/sh
 # Prepare the executor's isolation levels "namespaces" and "docker" for a test run; run it as root on Debian.
-# Installs bubblewrap. If no docker engine answers, installs docker.io and debootstrap, starts the daemon and builds the
+# Installs bubblewrap and libseccomp. If no docker engine answers, installs docker.io and debootstrap, starts the daemon and builds the
 # image. Prints for each level whether the tests will run at it. Always exits with status 0: the tests skip what is missing.
 set -u
 here=$(dirname "$0")
-docker=${DOCKER_BIN:-docker}
+docker=${DOCKER_BIN:-docker} # unquoted below: it may be several words, such as "sudo docker"
 image=${SANDBOX_DOCKER_IMAGE:-cocos-sandbox}
 log=${CI_SANDBOXES_LOG:-/var/log/cocos-ci-sandboxes.log}
 
@@ -12,11 +12,11 @@ give_up() {
     echo "DOCKER LEVEL NOT EXERCISED: $1 (log: $log)"
     exit 0
 }
-answers() { "$docker" version --format '{{.Server.Version}}' >/dev/null 2>&1; }
+answers() { $docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 : >"$log" 2>/dev/null || log=$(mktemp)
-if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq bubblewrap; } >>"$log" 2>&1
+if { ! command -v bwrap || ! ldconfig -p | grep -q libseccomp.so; } >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq bubblewrap libseccomp2; } >>"$log" 2>&1
 fi
 if command -v bwrap >/dev/null; then
     echo "namespaces level: $(bwrap --version)"
@@ -40,10 +40,10 @@ if ! answers; then
         sleep 1
     done
 fi
-if ! "$docker" image inspect "$image" >/dev/null 2>&1; then
+if ! $docker image inspect "$image" >/dev/null 2>&1; then
     if ! command -v debootstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         { apt-get update -qq && apt-get install -y -qq debootstrap; } >>"$log" 2>&1
     fi
     sh "$here/sandbox_image.sh" >>"$log" 2>&1 || give_up "the image could not be built"
 fi
-echo "docker level: engine $("$docker" version --format '{{.Server.Version}}'), image $image"
+echo "docker level: engine $($docker version --format '{{.Server.Version}}'), image $image"

@@ -1,10 +1,11 @@
 """Command line of the executor.
 
     python -m cocos.executor check FILE.jsonl     run the reference solutions of a data set
-    python -m cocos.executor doctor               list the isolation levels that work on this machine
+    python -m cocos.executor doctor               try what each isolation level promises on this machine
 
 `check` exits with status 0 if every reference solution passes every test, 1 if one does not, and 2 if the
-command cannot run. `doctor` exits with status 0 if `--sandbox auto` finds a level that works, otherwise 1.
+command cannot run. `doctor` exits with status 0 if `--sandbox auto` finds a level that works and keeps its
+promises, otherwise 1.
 """
 
 import argparse
@@ -99,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
     checker.add_argument("--program_python", help="interpreter that has these packages")
     checker.add_argument("--sandbox", choices=("auto", *NAMES), default="auto", help="isolation level")
     checker.add_argument("--min_isolation", choices=NAMES, help="lowest isolation level to accept")
-    commands.add_parser("doctor", help="list the isolation levels that work on this machine")
+    commands.add_parser("doctor", help="try what each isolation level promises on this machine")
     arguments = parser.parse_args(argv)
     if arguments.command == "doctor":
         return doctor()

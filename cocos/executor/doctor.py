@@ -86,7 +86,7 @@ def doctor() -> int:
     for name, reason in reasons.items():
         print(f"{name:<11} {_yes_or_no(reason)}")
     print(
-        f"filter      {_yes_or_no(syscall_filter.missing_reason())} (system calls, at every level but rlimits)"
+        f"filter      {_yes_or_no(syscall_filter.missing_reason())} (system calls, at all levels but rlimits)"
     )
     print(f"Landlock    version {landlock_version()}; up to {LANDLOCK_NEWEST_VERSION} are used (seccomp)")
     print(f"kernel      {platform.release()}\n")

@@ -82,7 +82,8 @@ def look():
     return state.st_mode, state.st_uid, state.st_size, state.st_mtime_ns
 before = look()
 for name, call, *args in (
-    ("append", open, path, "a"), ("create", open, folder + "/new", "w"), ("folder", os.mkdir, folder + "/sub"),
+    ("append", open, path, "a"), ("create", open, folder + "/new", "w"),
+    ("folder", os.mkdir, folder + "/sub"),
     ("truncate", os.truncate, path, 0), ("truncating open", os.open, path, os.O_RDONLY | os.O_TRUNC),
     ("open for ioctl", os.open, path, os.O_TRUNC | 3), ("chown", os.chown, path, os.getuid(), os.getgid()),
     ("setxattr", os.setxattr, path, "user.mark", b"x"), ("link", os.link, path, folder + "/link"),
@@ -120,7 +121,8 @@ attempt("priority", os.setpriority, os.PRIO_PROCESS, pid, 19)
 attempt("affinity", lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0)))
 attempt("scheduler", lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)))
 attempt("owner of signals", lambda: fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, pid))
-attempt("owner of signals of a socket", lambda: fcntl.ioctl(socket.socketpair()[0], 0x8901, pid.to_bytes(4, "little")))
+pair = socket.socketpair()
+attempt("owner of its signals", lambda: fcntl.ioctl(pair[0], 0x8901, pid.to_bytes(4, "little")))
 """,
         ),
     ),
@@ -133,7 +135,8 @@ attempt("segment", libc.shmat, VICTIM["segment"], None, 0o10000)
 attempt("new segment", libc.shmget, 0, 4096, 0o1600)
 attempt("semaphores", libc.semget, 0, 1, 0o1600)
 attempt("messages", libc.msgget, 0, 0o1600)
-attempt("key", libc.syscall, 248, b"user", b"cocos", b"x", 1, -2)
+if os.uname().machine == "x86_64":
+    attempt("key", libc.syscall, 248, b"user", b"cocos", b"x", 1, -2)
 attempt("inotify", libc.inotify_init1, 0)
 """,
         ),
@@ -170,7 +173,8 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             """
 for name, flag in (("user", 0x10000000), ("mount", 0x20000), ("network", 0x40000000)):
     attempt("unshare " + name, libc.unshare, flag)
-    attempt("clone " + name, libc.syscall, 56, flag | signal.SIGCHLD, 0, 0, 0, 0) if os.uname().machine == "x86_64" else None
+    if os.uname().machine == "x86_64":
+        attempt("clone " + name, libc.syscall, 56, flag | signal.SIGCHLD, 0, 0, 0, 0)
 """,
         ),
     ),

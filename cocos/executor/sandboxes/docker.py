@@ -44,8 +44,8 @@ def missing_reason() -> str | None:
     if reason := syscall_filter.missing_reason():
         return reason
     try:
-        if _call("version", "--format", "{{.Server.Version}}"):
-            return "no docker engine answers (start the daemon, or join the docker group)"
+        if error := _call("version", "--format", "{{.Server.Version}}"):
+            return f"no docker engine answers (start the daemon, or join the docker group): {error}"
         if _call("image", "inspect", image()):
             return f"no image {image()!r} (scripts/sandbox_image.sh builds it, SANDBOX_DOCKER_IMAGE names it)"
     except subprocess.TimeoutExpired:
@@ -70,10 +70,18 @@ def _remove(name: str) -> None:
         _call("rm", "--force", name)
 
 
-def _call(*arguments: str) -> int:
-    """Call the client with its output hidden; return its exit status."""
-    command = [*client(), *arguments]
-    return subprocess.run(command, capture_output=True, timeout=CLIENT_TIMEOUT_S, check=False).returncode
+def _call(*arguments: str) -> str | None:
+    """Call the client with its output hidden; return the last line of its error, or None if it succeeds."""
+    result = subprocess.run(
+        [*client(), *arguments],
+        stdin=subprocess.DEVNULL,  # sudo must not ask for a password
+        capture_output=True,
+        timeout=CLIENT_TIMEOUT_S,
+        check=False,
+    )
+    if result.returncode == 0:
+        return None
+    return (result.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1][:300]
 
 
 def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:

@@ -19,7 +19,7 @@ class Sandbox:
         command: Command line of the process.
         environment: Its whole environment; nothing is inherited.
         pass_fds: File descriptors that it inherits.
-        clean_up: Called once, after the process is dead.
+        clean_up: Called after the process is dead, and before if it cannot be killed.
 
     """
 
@@ -56,12 +56,16 @@ class Sandbox:
     def kill(self) -> None:
         """Kill the process group, reap the process and close its pipes. Safe to call twice."""
         if self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
             for file in (self.process.stdin, self.process.stdout, self._stderr):
                 with suppress(BrokenPipeError):
                     file.close()  # type: ignore[union-attr]
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            except PermissionError:  # `sudo docker` belongs to root, and ends when its container is removed
+                self._clean_up()
+            self.process.wait()
             self._clean_up()
 
 
