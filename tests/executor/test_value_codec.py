@@ -82,12 +82,10 @@ def test_an_instance_of_a_subclass_becomes_a_plain_value():
     assert type(roundtrip(Liar(7))) is int and roundtrip(Liar(7)) == 7
 
 
-@pytest.mark.parametrize(
-    "value", [range(10**12), Decimal("1e1000000"), Fraction(1, 3), 1 << 70000, iter([1]), object(), len]
-)
-def test_costly_values_and_objects_are_left_to_the_judge(value):
-    with pytest.raises(value_codec.NotPlainValue):
-        value_codec.encode([value])
+def test_costly_values_and_objects_are_left_to_the_judge():
+    for value in (range(10**12), Decimal("1e1000000"), Fraction(1, 3), 1 << 70000, iter([1]), object(), len):
+        with pytest.raises(value_codec.NotPlainValue):
+            value_codec.encode([value])
 
 
 def test_integers_beyond_the_limit_are_refused_on_both_sides():

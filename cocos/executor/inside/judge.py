@@ -34,6 +34,7 @@ RECURSION_LIMIT = 5000  # each call from one process to the other takes several 
 _OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
 _TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
 _ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
+_METHODS = (types.BuiltinMethodType, types.MethodType, types.MethodWrapperType)
 # Modules of the standard library whose objects have no way to a test's code or data but their own content.
 _OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "string", "queue", "_queue"))
 MAIN_THREAD = _thread.get_ident()  # the fork keeps it
@@ -188,6 +189,8 @@ class Judge(Conversation):
         if operation == "parameters" and isinstance(target, (types.FunctionType, types.MethodType)):
             return _parameters(target)
         if not _permits(operation, target, args):
+            if operation in ("__repr__", "__str__", "__format__"):
+                return f"<{type(target).__name__} object>"
             raise AttributeError(f"{type(target).__name__!r} object: {operation} is not available here")
         return super().perform(operation, target, args, kwargs)
 
@@ -269,7 +272,7 @@ def _permits(operation: str, target: Any, args: tuple) -> bool:
         return True
     if operation in _ITERATOR_OPERATIONS:
         return hasattr(kind, "__next__")
-    return operation == "__call__"
+    return operation == "__call__" or (operation in ("__eq__", "__ne__", "__hash__") and kind in _METHODS)
 
 
 def _parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:
