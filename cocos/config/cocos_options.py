@@ -23,9 +23,7 @@ class RewardOptions:
     )
     reward_in_child: bool = option(
         default=False,
-        help="Count a test as passed even if its verdict comes from the program's own process, which could "
-        "have forged it. By default such a test earns nothing. `prepare_data.py check` lists the problems "
-        "with such tests as `in_child`.",
+        help="Reward a test even if the program could forge the verdict (`in_child`).",
     )
     credit: Credit = option(
         default="trajectory",

@@ -24,43 +24,35 @@ class ExecutorOptions:
 
     sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = option(
         default="auto",
-        help="Isolation level of the programs; `auto` selects the strongest that works on this machine.",
+        help="Isolation level; `auto`: the strongest that works here.",
     )
     min_isolation: Literal["docker", "namespaces", "seccomp", "rlimits"] | None = option(
         default=None,
-        help="Weakest isolation level to accept. By default `seccomp` if --sandbox is `auto`, otherwise any.",
+        help="Weakest level to accept. By default seccomp with `auto`, otherwise any.",
     )
     program_timeout_s: float = option(
-        default=10.0, help="Wall-clock limit of one program with all its tests, in seconds."
+        default=10.0, help="Time limit of a program with all its tests, in seconds."
     )
     program_timeout_factor: float | None = option(
         default=None,
-        help="Time limit of a program as a multiple of the processor time of its problem's reference, which "
-        "runs once at the start; at least 1 second and at most --program_timeout_s. A problem without a "
-        "reference that passes has --program_timeout_s, as all problems have by default.",
+        help="Limit each program to this multiple of the processor time of its problem's reference, but to "
+        "no less than 1 s and no more than --program_timeout_s.",
     )
     program_memory_mb: int = option(
-        default=Limits.memory_mb,
-        help="Memory limit of each process of a program, in MiB of address space.",
+        default=Limits.memory_mb, help="Memory limit of each process of a program, in MiB."
     )
     program_processes: int = option(
-        default=Limits.processes,
-        help="Further processes and threads that a program may start; 0 for none. --sandbox docker applies "
-        "it to all programs of a worker, seccomp and rlimits only if you are not root.",
+        default=Limits.processes, help="Further processes and threads of a program; 0: none."
     )
     program_packages: list[str] = option(
-        default_factory=list,
-        help="Installed packages that programs may import besides the standard library, such as numpy, with "
-        "all that they require. By default none, so that no verdict depends on what is installed.",
+        default_factory=list, help="Installed packages that programs may import, such as numpy."
     )
     program_python: str | None = option(
-        default=None,
-        help="Path of the Python interpreter that runs the programs and has --program_packages, such as "
-        "/opt/programs/bin/python. By default the interpreter of this command.",
+        default=None, help="Interpreter that has --program_packages. By default the one in use."
     )
     executor_workers: int | None = option(
         default=None,
-        help="Programs that each process runs at the same time. By default one per processor.",
+        help="Programs that run at once. By default one per processor.",
     )
     max_infra_share: float = option(
         default=0.05,

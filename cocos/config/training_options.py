@@ -38,18 +38,18 @@ class RunOptions:
         default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."
     )
     logging_steps: float = option(
-        default=10, help="Updates between log entries; a number below 1 is a share of all updates."
+        default=10, help="Updates between log entries; below 1: a share of all updates."
     )
     eval_steps: float | None = option(
-        default=0.1, help="Updates between evaluations; a number below 1 is a share of all updates."
+        default=0.1, help="Updates between evaluations; below 1: a share of all updates."
     )
     save_steps: float = option(
-        default=0.1, help="Updates between checkpoints; a number below 1 is a share of all updates."
+        default=0.1, help="Updates between checkpoints; below 1: a share of all updates."
     )
     save_total_limit: int | None = option(
         default=2, help="Number of checkpoints to keep. The best one is always kept."
     )
-    seed: int = option(default=42, help="Seed of the order of the data, of sampling and of initialisation.")
+    seed: int = option(default=42, help="Seed of the data's order, sampling and initialisation.")
 
 
 @dataclass
