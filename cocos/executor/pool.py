@@ -212,7 +212,7 @@ class Executor:
                 case result, is_starved:
                     # A program that has already cost a worker gets no second attempt for a timeout.
                     return result, is_starved and not errors
-        reason = "; then ".join(map(str, errors))
+        reason = "; then ".join(dict.fromkeys(map(str, errors)))
         if all(isinstance(error, WorkerDied) for error in errors) and self._works(number):
             verdict = Verdict(Status.ERROR, "WorkerKilled", f"the program ended its sandbox: {reason}"[:300])
             return ExecutionResult((verdict,) * len(job.program.test_list), None, self.isolation), False

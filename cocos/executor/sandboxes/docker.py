@@ -23,6 +23,7 @@ NOBODY_UID = 65534
 TMP_MB, TMP_FILES = 64, 4096
 # Zygote and judge run in the container too, so its limits are those of one program plus these.
 SPARE_MEMORY_MB = 256
+PACKAGES_MEMORY_MB = 512  # third-party packages in the zygote
 SPARE_PROCESSES = 8
 CLIENT_TIMEOUT_S = 30.0  # for calls of the client that normally return at once
 
@@ -85,7 +86,8 @@ def _call(*arguments: str) -> str | None:
 
 
 def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
-    memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{limits.memory_mb + SPARE_MEMORY_MB}m")
+    memory_mb = limits.memory_mb + SPARE_MEMORY_MB + (PACKAGES_MEMORY_MB if interpreter.packages else 0)
+    memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{memory_mb}m")
     settings = {
         "name": name,
         "network": "none",
