@@ -13,6 +13,7 @@ from cocos.executor.judging.safe_expressions import SAFE_NAMES
 from cocos.executor.verdicts import Status, Verdict
 
 TEXT_CHARS = 200  # of error types, messages and reprs in a verdict
+_NAMES = {"__builtins__": {}, **SAFE_NAMES}  # a condition assigns nothing, so all of them can share it
 _STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 
 
@@ -59,10 +60,9 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
     """
     if len(outcomes) != len(plan.atoms):
         return error_verdict([], duration_s)
-    names = {"__builtins__": {}, **SAFE_NAMES}
     atoms = _Atoms(outcomes)
     try:
-        if eval(plan.condition, names, atoms):
+        if eval(plan.condition, _NAMES, atoms):
             return Verdict(Status.PASSED, duration_s=duration_s)
     except _CandidateRaised as error:
         return error_verdict(list(error.args), duration_s)
@@ -73,7 +73,7 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
     # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
     except Exception as error:
         return error_verdict([type(error).__name__, str(error)], duration_s)
-    expected, actual = (_text_of_side(side, names, atoms) for side in (plan.expected, plan.actual))
+    expected, actual = (_text_of_side(side, atoms) for side in (plan.expected, plan.actual))
     message = f"expected {expected}, got {actual}" if plan.expected else "the assertion is false"
     return Verdict(Status.FAILED, "AssertionError", message, expected, actual, duration_s)
 
@@ -87,9 +87,9 @@ def error_verdict(description: list, duration_s: float, in_child_reason: str | N
     return Verdict(status, error_type, message, duration_s=duration_s, in_child_reason=in_child_reason)
 
 
-def _text_of_side(side: CodeType | None, names: dict, atoms: _Atoms) -> str | None:
+def _text_of_side(side: CodeType | None, atoms: _Atoms) -> str | None:
     try:
-        return _text(eval(side, names, atoms))[:TEXT_CHARS] if side else None
+        return _text(eval(side, _NAMES, atoms))[:TEXT_CHARS] if side else None
     except ValueError:  # an integer with more digits than Python converts to text
         return "<too long to show>"
 
