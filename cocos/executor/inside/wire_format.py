@@ -28,7 +28,7 @@ SPENT = b"S"
 # File descriptors in every child. 0 to 2 are /dev/null. No open file of a child is shared with the zygote or
 # with a later child: flags, locks and attributes that a program sets on one end with the program.
 EVIDENCE_FD = 3  # the memory file that takes this child's evidence
-PEER_FD = 4  # a socket between the candidate's process and the judge's; closed where there is no judge
+PEER_FD = 4  # a socket between the candidate's process and the judge's; /dev/null without a judge
 FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; children close them
 
 JOB_HEADER = struct.Struct("!IIdIIIIII")  # the fields of JobHeader

@@ -147,7 +147,7 @@ class Zygote:
             if evidence != EVIDENCE_FD:
                 os.dup2(evidence, EVIDENCE_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
-            for fd in (0, 1, 2):
+            for fd in (0, 1, 2, PEER_FD) if peer is None else (0, 1, 2):
                 os.dup2(devnull, fd)
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
             self.confinement.enter()
@@ -155,7 +155,7 @@ class Zygote:
             os.write(self.started_w, b".")
             # Among others the job pipe, the answer pipe and the other child's evidence. Not earlier, because
             # `enter` needs the descriptor of the Landlock ruleset.
-            os.closerange(PEER_FD if peer is None else FIRST_OWN_FD, ALL_FDS)
+            os.closerange(FIRST_OWN_FD, ALL_FDS)
         except BaseException:
             os.dup2(self.errors, 2)
             sys.excepthook(*sys.exc_info())
