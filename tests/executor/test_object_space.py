@@ -97,7 +97,7 @@ MESSAGES = [
     message("v", [0], changes=[[2, [1]]]),
     message("v", [0], changes=[[1, [1]], ["x", []], [None, None]]),
     message("v", [0], dropped=["x", {}, []]),
-    *(message("v", ONE, classes=[[1, "A", bases, names, meta, real]]) for bases in ([], [["y", "bool"]], [["y", "int"], ["y", "list"]], [5]) for names in ([], ["__eq__", "-__hash__", "__class__"], [3]) for meta in ([], ["__instancecheck__", "__eq__"]) for real in (None, ["builtins", "int"], ["", "f"], [5, 5], []) if (bases, names) != ([], [])),
+    *(message("v", ONE, classes=[[1, "A", bases, names, meta, real]]) for bases in ([], [["y", "bool"]], [["y", "int"], ["y", "list"]], [5]) for names in (["__eq__", "-__hash__", "__class__"], [3]) for meta, real in (([], None), (["__instancecheck__", "__eq__"], ["builtins", "int"]), ([], ["", "f"]), ([], [5, 5]), ([5], []))),
     *(message("q", [operation, [2], name]) for operation in ("getattr", "__getattribute__", "eval", "copy", "name", "perform", 5, None) for name in ("__globals__", "__class__", 5)),
     *(message("q", ["__call__", target, 1]) for target in ([1], [2], [3], ["n", "builtins", "len"], 5, None)),
     message("q", ["__call__", [2], 1], names=["x", "y", "z"]),
@@ -168,8 +168,8 @@ def test_no_forged_message_passes_a_test(executor):
 )
 def test_a_candidate_that_floods_or_blocks_the_judge_ends_at_a_limit(executor, code):
     test = "def back(x):\n    return x() if callable(x) else x\nr = f(back, 1)\nassert r == 'heliotrope'"
-    [result] = executor.run([Program(code, (test,), limits=Limits(wall_s=3, cpu_s=2, memory_mb=256))])
-    assert result.num_passed == 0 and result.duration_s < 5
+    [result] = executor.run([Program(code, (test,), limits=Limits(wall_s=1.5, cpu_s=1, memory_mb=256))])
+    assert result.num_passed == 0 and not result.is_infra_failure
 
 
 def test_calls_back_and_forth_end_in_a_recursion_error(executor):

@@ -12,6 +12,8 @@ from wire_format import PEER_FD
 MAX_BYTES = 32 << 20  # of a message
 
 _to_json = json.JSONEncoder(check_circular=False).encode
+_from_json = json.JSONDecoder().decode
+_received = b""  # but not yet taken
 
 
 class MessageTooLarge(Exception):
@@ -42,18 +44,22 @@ def receive() -> Any:
         ValueError, RecursionError: The message is too large or not JSON.
 
     """
-    size = int.from_bytes(_read(4), "big")
+    size = int.from_bytes(_take(4), "big")
     if size > MAX_BYTES:
         raise ValueError("a message that is too large")
-    return json.loads(_read(size))
+    return _from_json(_take(size).decode())
 
 
-def _read(size: int) -> bytes:
-    parts = []
-    while size:
-        part = os.read(PEER_FD, min(size, 1 << 16))
-        if not part:
-            raise EOFError("the other process has closed the socket")
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _take(size: int) -> bytes:
+    """Return the next `size` bytes. Reads what has come, usually a whole message."""
+    global _received
+    if len(_received) < size:
+        parts, missing = [_received], size - len(_received)
+        while missing > 0:
+            parts.append(os.read(PEER_FD, 1 << 16))
+            if not parts[-1]:
+                raise EOFError("the other process has closed the socket")
+            missing -= len(parts[-1])
+        _received = b"".join(parts)
+    data, _received = _received[:size], _received[size:]
+    return data
