@@ -14,6 +14,7 @@ from trl import RLOOConfig, RLOOTrainer
 
 from cocos.config.trl_configs import UNTRUNCATED, WITHOUT_EFFECT
 from cocos.training.resumable_trainer import ResumableTrainer
+from cocos.training.shared_prefixes import SharedPrefixes
 from cocos.training.trainer import CoCoSTrainer
 from tests.support.paths import ROOT
 
@@ -87,11 +88,20 @@ def test_our_overrides_have_the_parameters_of_trls_methods(name):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("name", ["_prepare_inputs", "_compute_loss", "_get_per_token_logps_and_entropies"])
+def test_the_forward_passes_have_the_parameters_of_trls_methods(name):
+    ours, theirs = (inspect.signature(getattr(c, name)).parameters for c in (SharedPrefixes, RLOOTrainer))
+    taken = (
+        list(inspect.signature(SharedPrefixes._compute_logps).parameters) if "args" in ours else list(ours)
+    )
+    assert list(theirs)[: len(taken) - ("multimodal" in taken)] == [n for n in taken if n != "multimodal"]
+
+
 def test_every_inherited_attribute_that_our_trainer_uses_exists():
     used = {node.attr for node in self_attributes(CoCoSTrainer) if isinstance(node.ctx, ast.Load)}
-    own = set(vars(CoCoSTrainer)) | assigned(CoCoSTrainer)
+    own = set(vars(CoCoSTrainer)) | assigned(CoCoSTrainer) | set(vars(SharedPrefixes))
     inherited = used - own
-    assert {"_metrics", "_get_per_token_logps_and_entropies", "accelerator", "ref_model"} <= inherited
+    assert {"_metrics", "accelerator", "ref_model"} <= inherited
     theirs = {name for parent in RLOOTrainer.__mro__[:-1] for name in vars(parent)} | assigned(RLOOTrainer)
     assert inherited - theirs == set()
 
