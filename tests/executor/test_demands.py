@@ -324,3 +324,17 @@ def test_a_function_with_the_name_of_a_builtin_is_the_one_that_is_tested(executo
     results = executor.run([*right, *wrong])
     passed = [result.all_passed for result in results]
     assert passed == [True] * len(right) + [False] * len(wrong)
+
+
+def test_what_the_setup_expects_is_out_of_reach(executor):
+    # Plain Python accepts these: there, the program can change what the setup has defined.
+    rewrites = "def f(n):\n    global EXPECTED, square\n    EXPECTED, square = 7, lambda n: 7\n    return 7"
+    setup = "EXPECTED = 25\ndef square(n): return n * n"
+    tests = (
+        "assert f(5) == EXPECTED",
+        "assert f(5) == square(5)",
+        "x = f(5)\nassert x == EXPECTED == square(5)",
+    )
+    assert all(accepted_by_plain_python([(rewrites, setup, test) for test in tests]))
+    [result] = executor.run([Program(rewrites, tests, setup)])
+    assert result.num_passed == 0

@@ -435,13 +435,6 @@ def test_a_programs_own_limits_win_over_the_executors(executor):
     assert small.verdicts[0].status is Status.MEMORY and large.all_passed
 
 
-def test_the_doctor_names_every_level_and_what_auto_picks():
-    run = subprocess.run([sys.executable, "-m", "cocos.executor", "doctor"], capture_output=True, text=True)
-    lines = {line.split()[0]: line for line in run.stdout.splitlines()}
-    assert lines.keys() >= {*levels.NAMES, "filter", "auto"}
-    assert all(" yes" in line or " no: " in line for name, line in lines.items() if name != "auto")
-
-
 def test_a_stream_yields_results_as_they_finish(executor):
     slow = Program("import time\ntime.sleep(1)", ("assert 1 == 1",))
     assert [index for index, _ in executor.stream([slow, GOOD, GOOD])] == [1, 2, 0]

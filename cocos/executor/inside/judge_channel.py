@@ -9,7 +9,7 @@ from typing import Any
 
 from wire_format import PEER_FD
 
-MAX_BYTES = 32 << 20  # of a message
+MAX_BYTES = 8 << 20  # of a message
 
 _to_json = json.JSONEncoder(check_circular=False).encode
 _from_json = json.JSONDecoder().decode

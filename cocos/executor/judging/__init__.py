@@ -10,6 +10,11 @@ is the program under test. `plans.plan_test` decides which process evaluates whi
 2. `worker` sends the source of the atom, `(lambda: sorted(f([2, 1]))),`, but not the condition.
 3. The candidate's process evaluates the atom and writes the evidence `[0, 1.2e-05, [["v", ["l", 1, 2]]]]`.
    It says that test 0 took 12 microseconds and that its only atom has the value [1, 2].
-4. `evidence` decodes the value, evaluates the condition on it, and returns the verdict. A candidate that
-   controls its whole process can choose the value that it sends, but it never receives the condition.
+4. `conditions` decodes the value and evaluates the condition on it, and `evidence` returns the verdict. A
+   candidate that controls its whole process can choose the value that it sends, but it never receives the
+   condition.
+
+A test that cannot be split is judged in a process of its own (`inside/judge.py`), and only the few tests of
+`in_child_reasons` run beside the candidate. If the value of a split test is not plain, `pool` runs the program
+again with that test judged.
 """
