@@ -8,6 +8,7 @@ candidate is compared, its class decides, and where a value that should be plain
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import builtins
+import functools
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ from containers import plain_base
 from conversation import Conversation
 from remote_classes import (
     ARITHMETIC,
+    COMPARISONS,
     DECIDING_OPERATIONS,
     FORWARDED,
     ITERATION,
@@ -34,7 +36,11 @@ RECURSION_LIMIT = 5000  # each call from one process to the other takes several 
 _OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
 _TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
 _ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
-_METHODS = (types.BuiltinMethodType, types.MethodType, types.MethodWrapperType)
+_IDENTITY = frozenset(("__eq__", "__ne__", "__hash__"))
+_METHODS_OPERATIONS = {
+    **dict.fromkeys((types.BuiltinMethodType, types.MethodType, types.MethodWrapperType), _IDENTITY),
+    type(functools.cmp_to_key(max)): COMPARISONS,  # these call the test's function
+}
 # Modules of the standard library whose objects have no way to a test's code or data but their own content.
 _OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "string", "queue", "_queue"))
 MAIN_THREAD = _thread.get_ident()  # the fork keeps it
@@ -188,6 +194,8 @@ class Judge(Conversation):
             _exit_without_candidate()
         if operation == "parameters" and isinstance(target, (types.FunctionType, types.MethodType)):
             return _parameters(target)
+        if (operation, *args) == ("getattr", "__dict__") and type(target).__module__ == MODULE:
+            return {name: value for name, value in vars(target).items() if name[:1] != "_"}
         if not _permits(operation, target, args):
             if operation in ("__repr__", "__str__", "__format__"):
                 return f"<{type(target).__name__} object>"
@@ -256,7 +264,7 @@ def _permits(operation: str, target: Any, args: tuple) -> bool:
     kind = type(target)
     is_open = kind.__module__ == MODULE or kind.__module__ in _OPEN_MODULES or kind is types.SimpleNamespace
     if operation in ("copy", "deepcopy"):
-        return False
+        return is_open
     if operation in ("getattr", "setattr", "delattr"):
         name = args[0] if args else None
         if not isinstance(name, str):
@@ -272,7 +280,7 @@ def _permits(operation: str, target: Any, args: tuple) -> bool:
         return True
     if operation in _ITERATOR_OPERATIONS:
         return hasattr(kind, "__next__")
-    return operation == "__call__" or (operation in ("__eq__", "__ne__", "__hash__") and kind in _METHODS)
+    return operation == "__call__" or (operation in _METHODS_OPERATIONS.get(kind, ()))
 
 
 def _parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:

@@ -67,6 +67,10 @@ def encode(value: Any) -> list | None:
         return ["r", hex(value.start), hex(value.stop), hex(value.step)]
     if _PATHS.get(kind.__name__) is kind:
         return ["P", kind.__name__, str(value)]
+    if kind is slice:
+        bounds = (value.start, value.stop, value.step)
+        if all(bound is None or type(bound) is int for bound in bounds):
+            return ["sl", *(bound if bound is None else hex(bound) for bound in bounds)]
     if kind is memoryview:
         return ["mv", value.tobytes().hex()]
     if kind.__name__ == "UUID" and kind.__module__ == "uuid":
@@ -93,6 +97,8 @@ def decode(node: list) -> Any:
             return fractions.Fraction(int(numerator, 16), int(denominator, 16))
         case "r", [str(start), str(stop), str(step)]:
             return range(int(start, 16), int(stop, 16), int(step, 16))
+        case "sl", [_, _, _]:
+            return slice(*(None if part is None else int(part, 16) for part in parts))
         case "P", [str(name), str(text)]:
             return _PATHS[name](text)
         case "mv", [str(data)]:
@@ -138,8 +144,7 @@ def is_harmless(module: str, name: str, value: Any) -> bool:
     """Return whether the judge may use its own function or class where the candidate sent this one."""
     if isinstance(value, type):
         return (
-            # A group cannot be made empty and filled later.
-            (issubclass(value, BaseException) and not issubclass(value, BaseExceptionGroup))
+            issubclass(value, BaseException)
             or (module == "builtins" and vars(builtins).get(name) is value)
             or module in VALUE_CLASSES
             or f"{module}.{name}" in VALUE_CLASSES

@@ -145,7 +145,10 @@ class SharedObjects(ObjectTable):
         """Return the node of an object's class. A class that the judge may not use becomes one of proxies."""
         if (number := self.ids.get(id(cls))) is not None:
             return [number]
-        if cls in TAGS or cls is object or issubclass(cls, BaseException):
+        is_exception = issubclass(cls, BaseException)
+        if issubclass(cls, BaseExceptionGroup):  # cannot be made empty and filled later
+            is_exception = False
+        if cls in TAGS or cls is object or is_exception:
             name = scalars.global_name(cls)
             if name and scalars.is_harmless(*name, cls):
                 return ["n", *name]

@@ -106,4 +106,46 @@ PROGRAMS = [
         "class Num:\n    def __init__(self, n): self.n = n\n    def accept(self, v): return v.num(self)\nclass Add:\n    def __init__(self, a, b): self.a, self.b = a, b\n    def accept(self, v): return v.add(self)",
         "class Eval:\n    def num(self, x):\n        return x.n\n    def add(self, x):\n        return x.a.accept(self) + x.b.accept(self)\nassert Add(Num(1), Add(Num(2), Num(3))).accept(Eval()) == 6",
     ),
+    honest(
+        "cmp_to_key of the test",
+        "def order(xs, key): return sorted(xs, key=key)",
+        "from functools import cmp_to_key\nassert order([1, 3, 2], cmp_to_key(lambda a, b: b - a)) == [3, 2, 1]",
+    ),
+    honest(
+        "a graph of the setup is cloned",
+        "import copy\ndef clone(g): return copy.deepcopy(g)\ndef rebuild(n, seen=None):\n    seen = {} if seen is None else seen\n    if n.val not in seen:\n        seen[n.val] = Node(n.val)\n        seen[n.val].neighbors = [rebuild(m, seen) for m in n.neighbors]\n    return seen[n.val]",
+        "a, b = Node(1), Node(2)\na.neighbors, b.neighbors = [b], [a]\nc = rebuild(a)\nassert c is not a and c.val == 1 and c.neighbors[0].val == 2 and c.neighbors[0].neighbors[0] is c",
+        "a = Node(1)\na.neighbors.append(Node(2))\nc = clone(a)\nassert c is not a and c.neighbors[0] is not a.neighbors[0] and c.neighbors[0].val == 2",
+        setup="class Node:\n    def __init__(self, val=0, neighbors=None):\n        self.val = val\n        self.neighbors = neighbors if neighbors is not None else []",
+    ),
+    honest(
+        "vars of a test's object",
+        "def to_dict(o): return dict(vars(o))\ndef name(o): return type(o).__name__ + o.__class__.__name__",
+        "class User:\n    def __init__(self):\n        self.name, self.age = 'ann', 5\nassert to_dict(User()) == {'name': 'ann', 'age': 5} and name(User()) == 'UserUser'",
+    ),
+    honest(
+        "a callable object of the test",
+        "def twice(f, x): return f(f(x))",
+        "class Inc:\n    def __init__(self, k):\n        self.k, self.calls = k, 0\n    def __call__(self, x):\n        self.calls += 1\n        return x + self.k\ni = Inc(3)\nassert twice(i, 0) == 6 and i.calls == 2",
+    ),
+    honest(
+        "handlers are removed again",
+        "class Bus:\n    def __init__(self): self.hs = []\n    def on(self, h): self.hs.append(h)\n    def off(self, h): self.hs.remove(h)\n    def fire(self, *a): return [h(*a) for h in self.hs]",
+        "b = Bus()\nlog = []\ndef h(x):\n    return x\nb.on(h)\nb.on(log.append)\nb.off(h)\nassert b.fire(1) == [None] and log == [1]\nb.off(log.append)\nassert b.fire(2) == [] and log == [1]",
+    ),
+    honest(
+        "a callback that returns objects of the test",
+        "def group(xs, f):\n    out = {}\n    for x in xs: out.setdefault(f(x), []).append(x)\n    return out",
+        "from enum import Enum\nclass Size(Enum):\n    S = 1\n    L = 2\ng = group([1, 20, 3], lambda x: Size.L if x > 9 else Size.S)\nassert g == {Size.S: [1, 3], Size.L: [20]}",
+    ),
+    honest(
+        "the test's exception class with attributes",
+        "def guard(f):\n    try: return f()\n    except Exception as e: return type(e).__name__, str(e), e.code",
+        "class Bad(Exception):\n    def __init__(self, code):\n        super().__init__(f'code {code}')\n        self.code = code\ndef f():\n    raise Bad(7)\nassert guard(f) == ('Bad', 'code 7', 7)",
+    ),
+    honest(
+        "printing and formatting a callback",
+        "def show(f): return [bool(str(f)), bool(repr(f)), callable(f), f'{f}' != '']",
+        "assert show(lambda x: x) == [True] * 4",
+    ),
 ]

@@ -248,4 +248,54 @@ PROGRAMS = [
         "class Account:\n    def __init__(self, owner, balance=0): self.owner, self.balance = owner, balance\n    def deposit(self, n):\n        if n <= 0: raise ValueError('deposit must be positive')\n        self.balance += n\n        return self.balance\n    def __str__(self): return f'{self.owner}: {self.balance}'",
         "a = Account('ann')\nassert a.deposit(5) == 5 and a.balance == 5 and str(a) == 'ann: 5'\ntry:\n    a.deposit(-1)\n    assert False\nexcept ValueError as e:\n    assert 'positive' in str(e)",
     ),
+    honest(
+        "slices of a class",
+        "class Seq:\n    def __init__(self, xs): self.xs = list(xs)\n    def __getitem__(self, i): return Seq(self.xs[i]) if isinstance(i, slice) else self.xs[i]\n    def __setitem__(self, i, v): self.xs[i] = v\n    def __delitem__(self, i): del self.xs[i]\n    def __len__(self): return len(self.xs)\ndef seq(n): return Seq(range(n))",
+        "s = seq(5)\nassert s[1:3].xs == [1, 2] and s[-1] == 4 and list(s[::2]) == [0, 2, 4]\ns[0:2] = [9]\ndel s[-1]\nassert s.xs == [9, 2, 3]",
+    ),
+    honest(
+        "keyword unpacking of a mapping class",
+        "class M:\n    def keys(self): return ['a', 'b']\n    def __getitem__(self, k): return k * 2\ndef m(): return M()",
+        "assert dict(m()) == {'a': 'aa', 'b': 'bb'} and dict(**m()) == {'a': 'aa', 'b': 'bb'}",
+    ),
+    honest(
+        "star unpacking of an object",
+        "class Pair:\n    def __iter__(self): yield from (1, 2, 3)\ndef pair(): return Pair()",
+        "a, *b = pair()\nassert a == 1 and b == [2, 3] and [*pair()] == [1, 2, 3] and max(pair()) == 3",
+    ),
+    honest(
+        "a nested structure of objects",
+        "class N:\n    def __init__(self, v, kids=()): self.v, self.kids = v, list(kids)\ndef tree(): return N(1, [N(2), N(3, [N(4)])])",
+        "t = tree()\nassert [k.v for k in t.kids] == [2, 3] and t.kids[1].kids[0].v == 4\ndef total(n):\n    return n.v + sum(map(total, n.kids))\nassert total(t) == 10\nt.kids.append(t)\nassert t.kids[2] is t",
+    ),
+    honest(
+        "results sorted by an attribute",
+        "class P:\n    def __init__(self, n, a): self.name, self.age = n, a\ndef people(): return [P('b', 2), P('a', 9)]",
+        "ps = sorted(people(), key=lambda p: p.name)\nassert [p.age for p in ps] == [9, 2] and min(people(), key=lambda p: p.age).name == 'b'",
+    ),
+    honest(
+        "a queue of the standard library",
+        "import queue\ndef filled(xs):\n    q = queue.Queue()\n    for x in xs: q.put(x)\n    return q",
+        "q = filled([1, 2])\nassert q.get() == 1 and q.qsize() == 1 and not q.empty()",
+    ),
+    honest(
+        "a metaclass that keeps a registry",
+        "class Meta(type):\n    registry = {}\n    def __new__(m, name, bases, ns):\n        cls = super().__new__(m, name, bases, ns)\n        Meta.registry[name] = cls\n        return cls\nclass A(metaclass=Meta):\n    def hi(self): return 'hi'\nclass B(A): pass",
+        "assert sorted(Meta.registry) == ['A', 'B'] and Meta.registry['B']().hi() == 'hi' and issubclass(B, A)",
+    ),
+    honest(
+        "a singleton by its metaclass",
+        "class One(type):\n    made = {}\n    def __call__(cls, *a):\n        if cls not in One.made: One.made[cls] = super().__call__(*a)\n        return One.made[cls]\nclass Conf(metaclass=One):\n    def __init__(self, n): self.n = n",
+        "assert Conf(1) is Conf(2) and Conf(3).n == 1",
+    ),
+    honest(
+        "a descriptor",
+        "class Positive:\n    def __set_name__(self, o, n): self.n = '_' + n\n    def __get__(self, o, t=None): return getattr(o, self.n)\n    def __set__(self, o, v):\n        if v <= 0: raise ValueError(v)\n        setattr(o, self.n, v)\nclass Item:\n    price = Positive()\n    def __init__(self, p): self.price = p",
+        "i = Item(5)\ni.price = 7\nassert i.price == 7\ntry:\n    i.price = -1\n    assert False\nexcept ValueError as e:\n    assert e.args == (-1,)\nassert i.price == 7",
+    ),
+    honest(
+        "methods passed around",
+        "class C:\n    def __init__(self): self.n = 0\n    def add(self, k=1):\n        self.n += k\n        return self.n",
+        "c = C()\nadd = c.add\nassert [add(), add(5)] == [1, 6] and list(map(c.add, [1, 2])) == [7, 9] and C.add(c) == 10",
+    ),
 ]

@@ -180,4 +180,30 @@ PROGRAMS = [
         "assert [show(1), show([]), show('a')] == ['int', 'list', 'object']",
         "@show.register(str)\ndef _(x):\n    return 'test: ' + x\nassert show('a') == 'test: a'",
     ),
+    honest(
+        "attributes of a function",
+        "def f(): f.calls += 1; return f.calls\nf.calls = 0",
+        "assert f() == 1 and f.calls == 1\nf.calls = 10\nassert f() == 11\nf.note = 'x'\nassert f.note == 'x'",
+    ),
+    honest(
+        "a trampoline",
+        "def trampoline(f):\n    while callable(f): f = f()\n    return f\ndef even(n): return True if n == 0 else lambda: odd(n - 1)\ndef odd(n): return False if n == 0 else lambda: even(n - 1)",
+        "assert trampoline(even(10)) is True",
+        "assert trampoline(lambda: lambda: 5) == 5",
+    ),
+    honest(
+        "church numerals",
+        "def succ(n): return lambda f: lambda x: f(n(f)(x))\ndef zero(f): return lambda x: x",
+        "two = succ(succ(zero))\nassert two(lambda k: k + 1)(0) == 2 and two(lambda s: s + 'a')('') == 'aa'",
+    ),
+    honest(
+        "a pipeline with generators both ways",
+        "def pipe(src, *fs):\n    for f in fs: src = f(src)\n    return src\ndef evens(it): return (x for x in it if x % 2 == 0)",
+        "def double(it):\n    for x in it:\n        yield x * 2\nassert list(pipe(range(5), evens, double)) == [0, 4, 8]",
+    ),
+    honest(
+        "default dict of lists built by callbacks",
+        "from collections import defaultdict\ndef index(xs, key):\n    d = defaultdict(list)\n    for x in xs: d[key(x)].append(x)\n    return d",
+        "d = index(['a', 'bb', 'cc'], len)\nassert d == {1: ['a'], 2: ['bb', 'cc']} and d[9] == [] and type(d).__name__ == 'defaultdict'",
+    ),
 ]

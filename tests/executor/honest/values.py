@@ -218,4 +218,32 @@ PROGRAMS = [
         "assert s() == ('\\ud800', '\\U0001f600', 'é')",
         "a, b, c = s()\nassert len(a) == len(b) == len(c) == 1",
     ),
+    honest(
+        "error classes of other modules",
+        "import struct, binascii, zlib, csv, queue, subprocess\ndef f(n):\n    return [lambda: struct.unpack('i', b'x'), lambda: binascii.unhexlify('zz'), lambda: zlib.decompress(b'x'), lambda: queue.Queue().get_nowait()][n]()",
+        "import struct\ntry:\n    f(0)\n    assert False\nexcept struct.error:\n    pass",
+        "try:\n    f(1)\n    assert False\nexcept ValueError:\n    pass",
+        "import zlib, queue\nfor n, kind in ((2, zlib.error), (3, queue.Empty)):\n    try:\n        f(n)\n    except kind:\n        pass\n    else:\n        assert False",
+    ),
+    honest(
+        "an exception group",
+        "def f(): raise ExceptionGroup('many', [ValueError(1), KeyError('k')])",
+        "try:\n    f()\n    assert False\nexcept Exception as e:\n    assert 'many' in str(e) and len(e.exceptions) == 2 and isinstance(e.exceptions[0], ValueError)",
+    ),
+    honest(
+        "a bounded deque",
+        "from collections import deque\ndef last(xs, n): return deque(xs, maxlen=n)",
+        "d = last(range(5), 2)\nassert list(d) == [3, 4] and d.maxlen == 2\nd.append(5)\nassert list(d) == [4, 5]",
+    ),
+    honest(
+        "slices and bytes of bytes",
+        "def middle(x, s): return x[s]",
+        "assert middle([1, 2, 3], slice(1, None)) == [2, 3] and middle(b'abc', slice(0, 2)) == b'ab'",
+    ),
+    honest(
+        "ChainMap and mapping proxies",
+        "from collections import ChainMap\nfrom types import MappingProxyType\ndef scopes(): return ChainMap({'a': 1}, {'a': 2, 'b': 3})\ndef frozen(d): return MappingProxyType(d)",
+        "c = scopes()\nassert c['a'] == 1 and c['b'] == 3 and dict(c) == {'a': 1, 'b': 3}",
+        "p = frozen({'x': 1})\nassert p['x'] == 1 and dict(p) == {'x': 1}\ntry:\n    p['y'] = 2\n    assert False\nexcept TypeError:\n    pass",
+    ),
 ]
