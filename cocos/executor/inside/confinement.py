@@ -100,6 +100,7 @@ class Confinement:
     _oom_score: "tuple[int, bytes] | None" = field(default=None, init=False)
     _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
     _prepared: list[int] = field(default_factory=list, init=False)
+    _is_dumpable_after_change: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         """Confine the zygote itself. Its children inherit most of these settings."""
@@ -114,6 +115,8 @@ class Confinement:
         if self.uid is not None:
             os.setgroups([])
             keep_capabilities(CAPABILITIES_FOR_OTHER_USER)
+            with open("/proc/sys/fs/suid_dumpable") as file:  # what a change of user resets the flag below to
+                self._is_dumpable_after_change = file.read() != "0\n"
         else:
             keep_capabilities(())
         # Not dumpable: no process of the same user can trace us, read our memory under /proc, or change
@@ -177,8 +180,8 @@ class Confinement:
         if self.uid is not None:
             os.setresgid(self.uid, self.uid, self.uid)  # the group first: the new user may not change it
             os.setresuid(self.uid, self.uid, self.uid)  # gives up every capability
-            # A change of user resets this flag to a value that depends on the machine.
-            _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
+            if self._is_dumpable_after_change:
+                _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
         # when its parent ends. A change of user clears this setting, so set it afterwards.
         if os.getppid() != 1:

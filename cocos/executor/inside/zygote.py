@@ -45,9 +45,9 @@ class Zygote:
         os.set_blocking(self.started, False)
         self.hangup = select.poll()
         self.hangup.register(self.jobs, 0)  # the end of the writer is always reported
-        # A signal with a handler reaches even PID 1. Python has one for SIGINT.
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD])  # see `await_end`
+        # SIGCHLD: see `await_end`. SIGINT: Python has a handler for it, and a signal with a handler reaches
+        # even PID 1. Children unblock both.
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD, _signal.SIGINT])
         # Occupy every low number but that of the evidence, so that a new memory file gets it.
         devnull = _move_up(os.open(os.devnull, os.O_RDWR))
         for fd in (0, 1, 2, PEER_FD):
@@ -149,7 +149,6 @@ class Zygote:
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
             for fd in (0, 1, 2, PEER_FD) if peer is None else (0, 1, 2):
                 os.dup2(devnull, fd)
-            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
             self.confinement.enter()
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
             os.write(self.started_w, b".")
