@@ -1,7 +1,7 @@
 """Pool of worker processes that execute programs: one thread per worker, and one queue for all.
 
-Knows how a program is attempted, retried and counted. Does not know the order of jobs (`job_queue.py`), how a
-test is judged (`judging/`), or how code is confined (`sandboxes/`, `inside/`).
+Knows how results are published and counted. Does not know the order of jobs (`job_queue.py`), how a program
+runs on a worker (`runner.py`), or how code is confined (`sandboxes/`, `inside/`).
 """
 
 import os
@@ -11,28 +11,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 
-from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.job_queue import Job, JobQueue
-from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import Plan, next_plan, plan_test
 from cocos.executor.limits import Limits
+from cocos.executor.runner import Attempt, Runner
 from cocos.executor.sandboxes.interpreter import find_interpreter
 from cocos.executor.sandboxes.levels import choose
-from cocos.executor.self_test import RIGHT, self_test
-from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Verdict
-from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
+from cocos.executor.sandboxes.sandbox import Sandbox
+from cocos.executor.self_test import self_test
+from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
 
-# A worker may fail through no fault of its program, so the program runs again on a new worker. This many
-# failures are an infrastructure failure. But if the worker died each time while the program ran, and a right
-# program then passes, the program is the cause: its status is ERROR.
-MAX_FAILURES = 2
-# Runs of one program while its tests are undecided: split, then judged, then in its own process.
-MAX_RUNS = 3
 RECENT_PROGRAMS = 200  # infrastructure failures are counted over this many programs
-# A program that timed out was starved if its processes waited for a processor for more than this share of the
-# wall limit. Such a timeout may be the machine's fault, so the program gets a second attempt while no other
-# program runs. A program that slept, or waited for itself, is not starved.
-STARVED_SHARE = 0.1
 
 
 @dataclass
@@ -45,7 +33,7 @@ class Stats:
     retried_timeouts: int = 0  # starved programs that got a second attempt
     infra_failures: int = 0
     worker_restarts: int = 0
-    reruns: int = 0  # programs that ran again because a test needed another plan
+    reruns: int = 0  # further runs of programs, because a test was undecided
     in_child_tests: int = 0
     tests: int = 0
     busy_s: float = 0.0  # wall time inside the workers, summed over them
@@ -98,12 +86,14 @@ class Executor:
         self._max_infra_failures = max_infra_failures
         self._max_wait_s = max_wait_s
         self._queue = JobQueue(max_wait_s)
-        self._workers: dict[int, Worker] = {}  # thread number -> worker; a thread uses only its own
+        self._runners = [
+            Runner(self._launch, self._limits_for, self.isolation) for _ in range(self.num_workers)
+        ]
         self._recent_errors: deque[str | None] = deque(maxlen=RECENT_PROGRAMS)  # None: no failure
         self._stats_lock = threading.Lock()  # guards the stats and the recent errors
         self._threads = [
-            threading.Thread(target=self._serve, args=(number,), name=f"executor-{number}", daemon=True)
-            for number in range(self.num_workers)
+            threading.Thread(target=self._serve, args=(runner,), name=f"executor-{number}", daemon=True)
+            for number, runner in enumerate(self._runners)
         ]
         for thread in self._threads:
             thread.start()
@@ -127,7 +117,8 @@ class Executor:
     @property
     def worker_pids(self) -> list[int]:
         """Process ids of the running workers, for monitoring."""
-        return [worker.sandbox.process.pid for worker in list(self._workers.values())]
+        workers = [runner.worker for runner in self._runners]
+        return [worker.sandbox.process.pid for worker in workers if worker]
 
     def set_limits(self, references: Sequence[Program], limits: Sequence[Limits]) -> None:
         """Set the limits of the programs that have the same tests as a reference; see `calibration.py`.
@@ -138,6 +129,8 @@ class Executor:
             self._limits_by_tests[replace(reference, code="")] = limit
 
     def _limits_for(self, program: Program) -> Limits:
+        if program.limits:
+            return program.limits.clamped()
         if not self._limits_by_tests:
             return self.limits
         return self._limits_by_tests.get(replace(program, code=""), self.limits)
@@ -190,100 +183,33 @@ class Executor:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _serve(self, number: int) -> None:
+    def _launch(self) -> Sandbox:
+        return self._level.launch(self.limits, self._interpreter)
+
+    def _serve(self, runner: Runner) -> None:
         """Execute jobs on this thread's worker until the queue is closed."""
         while job := self._queue.take():
-            self._finish(job, *self._execute(number, job))
-        self._drop_worker(number)
-
-    def _execute(self, number: int, job: Job) -> tuple[ExecutionResult, bool]:
-        """Execute a job, on a new worker if one fails; return its result and whether it was starved."""
-        if job.is_overdue:
-            reason = (
-                f"not started within {self._max_wait_s:.0f} s; the programs are too many or too slow "
-                f"for {self.num_workers} workers"
-            )
-            return self._infra_failure(reason), False
-        errors: list[Exception] = []
-        while len(errors) < MAX_FAILURES:
-            match self._attempt(number, job.program):
-                case Exception() as error:
-                    errors.append(error)
-                case result, is_starved:
-                    # A program that has already cost a worker gets no second attempt for a timeout.
-                    return result, is_starved and not errors
-        reason = "; then ".join(dict.fromkeys(map(str, errors)))
-        if all(isinstance(error, WorkerDied) for error in errors) and self._works(number):
-            verdict = Verdict(Status.ERROR, "WorkerKilled", f"the program ended its sandbox: {reason}"[:300])
-            return ExecutionResult((verdict,) * len(job.program.test_list), None, self.isolation), False
-        return self._infra_failure(reason), False
-
-    def _works(self, number: int) -> bool:
-        """Return whether a right program passes on a new worker, so that the machine is not at fault."""
-        match self._attempt(number, RIGHT):
-            case ExecutionResult() as result, _:
-                return result.all_passed
-        return False
-
-    def _attempt(self, number: int, program: Program) -> tuple[ExecutionResult, bool] | Exception:
-        """Execute a program; return its result and whether it was starved, or the executor's own error.
-
-        A test that the evidence does not decide gets its next plan, and the whole program runs again.
-        """
-        try:
-            limits = program.limits.clamped() if program.limits else self._limits_for(program)
-            setting = (program.setup, program.entry_point)
-            plans = tuple(plan_test(test, *setting) for test in program.test_list)
-            for runs_left in range(MAX_RUNS - 1, -1, -1):
-                answer = self._run(number, program, plans, limits)
-                result, undecided = read_result(plans, answer, limits, self.isolation)
-                if not undecided or not runs_left:
-                    break
-                next_plans = tuple(
-                    next_plan(plan, test, *setting, undecided[index]) if index in undecided else plan
-                    for index, (plan, test) in enumerate(zip(plans, program.test_list, strict=True))
+            if job.is_overdue:
+                reason = (
+                    f"not started within {self._max_wait_s:.0f} s; the programs are too many or too slow "
+                    f"for {self.num_workers} workers"
                 )
-                if next_plans == plans:
-                    break
-                plans = next_plans
-                with self._stats_lock:
-                    self.stats.reruns += 1
-                    self.stats.busy_s += result.duration_s
-            return result, answer.end == TIMED_OUT and answer.waited_s > STARVED_SHARE * limits.wall_s
-        # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an
-        # error of ours or of the machine, such as a sandbox that cannot be started.
-        except Exception as error:
-            self._drop_worker(number)
-            with self._stats_lock:
-                self.stats.worker_restarts += 1
-            return error if str(error) else RuntimeError(repr(error))
+                attempt = Attempt(ExecutionResult((), reason, self.isolation))
+            else:
+                attempt = runner.run(job.program)
+            self._finish(job, attempt)
+        runner.close()
 
-    def _run(self, number: int, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
-        while True:
-            is_new = number not in self._workers
-            if is_new:
-                self._workers[number] = Worker(lambda: self._level.launch(self.limits, self._interpreter))
-            try:
-                return self._workers[number].run(program, plans, limits)
-            except WorkerSpent:
-                if is_new:
-                    raise
-                self._drop_worker(number)
-
-    def _drop_worker(self, number: int) -> None:
-        if worker := self._workers.pop(number, None):
-            worker.kill()
-
-    def _infra_failure(self, reason: str) -> ExecutionResult:
-        return ExecutionResult((), reason, self.isolation)
-
-    def _finish(self, job: Job, result: ExecutionResult, retry: bool) -> None:
+    def _finish(self, job: Job, attempt: Attempt) -> None:
         """Requeue the job or publish its result; close the queue after too many infrastructure failures."""
+        result = attempt.result
         with self._stats_lock:
-            self.stats.busy_s += result.duration_s
+            self.stats.busy_s += attempt.busy_s
+            self.stats.reruns += attempt.reruns
+            self.stats.worker_restarts += attempt.failures
             # Inside the lock: otherwise another thread could finish the second attempt, and publish its
             # result, before this thread has counted the first.
-            if self._queue.finish(job, retry):
+            if self._queue.finish(job, retry=attempt.is_starved):
                 self.stats.retried_timeouts += 1
                 return
             self._count(result)

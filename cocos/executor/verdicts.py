@@ -60,6 +60,8 @@ class Program:
             raise ValueError(f"test_list is {type(self.test_list).__name__}; give a tuple of strings")
         if type(self.files) is not tuple or not all(type(f) is tuple and len(f) == 2 for f in self.files):
             raise ValueError("files must be a tuple with a tuple (relative path, text) per file")
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise ValueError(f"limits is {type(self.limits).__name__}; give a Limits, or None")
         texts = (self.code, self.setup, self.entry_point, self.stdin, *self.test_list, *chain(*self.files))
         # Not a subclass of str either: marshal, which encodes the job, refuses it.
         if not all(type(text) is str for text in texts):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, pool
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, runner
 from cocos.executor import __main__ as command_line
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
@@ -96,11 +96,12 @@ class Text(str):
         {"entry_point": None},
         {"stdin": b""},
         {"files": {"a": "b"}},
+        {"limits": 3},
         {"files": (("a", b"b"),)},
     ],
 )
-def test_a_part_of_a_program_that_is_not_text_is_refused(parts):
-    with pytest.raises(ValueError, match=r"must be|give a tuple"):
+def test_a_part_of_a_program_of_the_wrong_type_is_refused(parts):
+    with pytest.raises(ValueError, match=r"must be|give a"):
         Program(**{"code": "x = 1", "test_list": ("assert x",), **parts})
 
 
@@ -494,7 +495,7 @@ def test_no_test_makes_the_executor_fail(executor):
 
 
 def test_an_executor_error_in_planning_is_an_infrastructure_failure(executor, monkeypatch):
-    monkeypatch.setattr(pool, "plan_test", raising(KeyError("surprise")))
+    monkeypatch.setattr(runner, "plan_test", raising(KeyError("surprise")))
     assert "surprise" in executor.run([Program("n = 1", ("assert n == 3",))])[0].infra_error
 
 

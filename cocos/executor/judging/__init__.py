@@ -15,6 +15,6 @@ is the program under test. `plans.plan_test` decides which process evaluates whi
    condition.
 
 A test that cannot be split is judged in a process of its own (`inside/judge.py`), and only the few tests of
-`in_child_reasons` run beside the candidate. If the value of a split test is not plain, `pool` runs the program
-again with that test judged.
+`in_child_reasons` run beside the candidate. If the value of a split test is not plain, the program runs
+again with that test judged (`runner`).
 """

@@ -1,0 +1,137 @@
+"""Execution of one program after the other on a worker: second runs, failures and new workers.
+
+Knows when a program runs again and who is to blame for a failure. Does not know queues or threads
+(`pool.py`), or how a test is judged (`judging/`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from cocos.executor.inside.wire_format import TIMED_OUT
+from cocos.executor.judging.evidence import Answer, read_result
+from cocos.executor.judging.plans import Plan, next_plan, plan_test
+from cocos.executor.limits import Limits
+from cocos.executor.sandboxes.sandbox import Sandbox
+from cocos.executor.self_test import RIGHT
+from cocos.executor.verdicts import ExecutionResult, Program, Status, Verdict
+from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
+
+# A worker may fail through no fault of its program, so the program runs again on a new worker. This many
+# failures are an infrastructure failure. But if the worker died each time while the program ran, and a right
+# program then passes, the program is the cause: its status is ERROR.
+MAX_FAILURES = 2
+# Runs of one program while its tests are undecided: split, then judged, then in its own process.
+MAX_RUNS = 3
+# A program that timed out was starved if its processes waited for a processor for more than this share of the
+# wall limit. A program that slept, or waited for itself, is not starved.
+STARVED_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Outcome of one attempt to execute a program.
+
+    Attributes:
+        result: The result.
+        is_starved: The program timed out, and other processes had the processors. The timeout may be the
+            machine's fault.
+        reruns: Further runs because tests were undecided.
+        failures: Failures of the worker.
+        busy_s: Wall time inside the workers, of all runs.
+
+    """
+
+    result: ExecutionResult
+    is_starved: bool = False
+    reruns: int = 0
+    failures: int = 0
+    busy_s: float = 0.0
+
+
+class Runner:
+    """A worker, replaced when it fails. Not thread-safe: each thread of the pool has its own.
+
+    Args:
+        launch: Starts a sandbox.
+        limits_for: Returns the limits of a program.
+        isolation: Name of the isolation level, for the results.
+
+    """
+
+    def __init__(
+        self, launch: Callable[[], Sandbox], limits_for: Callable[[Program], Limits], isolation: str
+    ) -> None:
+        self.worker: Worker | None = None
+        self._launch = launch
+        self._limits_for = limits_for
+        self._isolation = isolation
+
+    def run(self, program: Program) -> Attempt:
+        """Execute a program, on a new worker if one fails. Raises nothing: a failure is in the result."""
+        errors: list[Exception] = []
+        while len(errors) < MAX_FAILURES:
+            outcome = self._try(program)
+            if isinstance(outcome, Attempt):
+                # A program that has already cost a worker gets no second attempt for a timeout.
+                is_starved = outcome.is_starved and not errors
+                return replace(outcome, is_starved=is_starved, failures=len(errors)) if errors else outcome
+            errors.append(outcome)
+        reason = "; then ".join(dict.fromkeys(str(error) or repr(error) for error in errors))
+        result = ExecutionResult((), reason, self._isolation)
+        if all(isinstance(error, WorkerDied) for error in errors):
+            probe = self._try(RIGHT)
+            if isinstance(probe, Attempt) and probe.result.all_passed:
+                cause = Verdict(
+                    Status.ERROR, "WorkerKilled", f"the program ended its sandbox: {reason}"[:300]
+                )
+                result = ExecutionResult((cause,) * len(program.test_list), None, self._isolation)
+        return Attempt(result, failures=len(errors))
+
+    def close(self) -> None:
+        """End the worker. Safe to call twice; the next program starts a new one."""
+        if self.worker:
+            self.worker.kill()
+            self.worker = None
+
+    def _try(self, program: Program) -> Attempt | Exception:
+        """Execute a program on this worker; return the executor's own error if that fails.
+
+        A test that the evidence does not decide gets its next plan, and the whole program runs again.
+        """
+        try:
+            limits = self._limits_for(program)
+            plans = tuple(plan_test(test, program.setup, program.entry_point) for test in program.test_list)
+            reruns, busy_s = 0, 0.0
+            while True:
+                answer = self._run(program, plans, limits)
+                busy_s += answer.duration_s
+                result, undecided = read_result(plans, answer, limits, self._isolation)
+                if undecided and reruns + 1 < MAX_RUNS:
+                    next_plans = _next_plans(program, plans, undecided)
+                    if next_plans != plans:
+                        plans, reruns = next_plans, reruns + 1
+                        continue
+                is_starved = answer.end == TIMED_OUT and answer.waited_s > STARVED_SHARE * limits.wall_s
+                return Attempt(result, is_starved, reruns, busy_s=busy_s)
+        # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an
+        # error of ours or of the machine, such as a sandbox that cannot be started.
+        except Exception as error:
+            self.close()
+            return error
+
+    def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+        if self.worker:
+            try:
+                return self.worker.run(program, plans, limits)
+            except WorkerSpent:
+                self.close()
+        self.worker = Worker(self._launch)
+        return self.worker.run(program, plans, limits)
+
+
+def _next_plans(program: Program, plans: tuple[Plan, ...], undecided: dict[int, str]) -> tuple[Plan, ...]:
+    new = list(plans)
+    for index, reason in undecided.items():
+        test = program.test_list[index]
+        new[index] = next_plan(plans[index], test, program.setup, program.entry_point, reason)
+    return tuple(new)
