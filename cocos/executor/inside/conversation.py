@@ -7,7 +7,7 @@ which calls a function of the test. A request names an operation and an object o
     ["v", [result], [], ...]  or  ["e", [exception], [], ...]                          the answer
 
 The operation is a special method, as in "__call__", or "getattr", "setattr", ... The rest of a message is
-described in `shared_objects.py`.
+described in `object_encoder.py`.
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
@@ -15,8 +15,9 @@ import copy
 from typing import Any
 
 import judge_channel
+from object_decoder import ObjectDecoder
+from object_encoder import ObjectEncoder
 from remote_classes import connect
-from shared_objects import SharedObjects
 
 _FUNCTIONS: dict[str, Any] = {
     "getattr": getattr,
@@ -27,7 +28,7 @@ _FUNCTIONS: dict[str, Any] = {
 }
 
 
-class Conversation(SharedObjects):
+class Conversation(ObjectEncoder, ObjectDecoder):
     """One end of the conversation. All proxies of this process send their requests through the newest one."""
 
     def __init__(self, first_id: int) -> None:

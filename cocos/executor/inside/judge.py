@@ -1,14 +1,12 @@
 """Child process that runs the judged tests of a job. The candidate cannot reach it.
 
 A test runs here with the setup. The candidate's functions, classes and objects stay in its process; here they
-are proxies (`conversation.py`). So the candidate never receives an expected value, and all that is decided
-here is decided by this process, with two exceptions, of which a verdict tells: where an object of the
-candidate is compared, its class decides, and where a value that should be plain is none, the test ends.
+are proxies (`conversation.py`). So the candidate never receives an expected value, and this process decides.
+With one exception, which the outcome tells: two objects of the candidate are compared by their class. A
+comparison of such an object with a plain value ends the test, because its class could say that it is equal.
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
-import builtins
-import functools
 import importlib
 import json
 import os
@@ -20,30 +18,14 @@ from typing import Any, NoReturn
 import scalars
 from containers import plain_base
 from conversation import Conversation
-from remote_classes import (
-    ARITHMETIC,
-    COMPARISONS,
-    DECIDING_OPERATIONS,
-    FORWARDED,
-    ITERATION,
-    RemoteObject,
-    RemoteType,
-)
+from operations import ARITHMETIC, DECIDING_OPERATIONS, ITERATION
+from permissions import MODULE, is_permitted, parameters
+from remote_classes import RemoteObject, RemoteType
+from remote_names import RemoteNames
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
-MODULE = "test"  # of the classes that test and setup define
-RECURSION_LIMIT = 5000  # each call from one process to the other takes several frames
-_OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
-_TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
-_ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
-_IDENTITY = frozenset(("__eq__", "__ne__", "__hash__"))
-_METHODS_OPERATIONS = {
-    **dict.fromkeys((types.BuiltinMethodType, types.MethodType, types.MethodWrapperType), _IDENTITY),
-    type(functools.cmp_to_key(max)): COMPARISONS,  # these call the test's function
-}
-# Modules of the standard library whose objects have no way to a test's code or data but their own content.
-_OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "string", "queue", "_queue"))
 MAIN_THREAD = _thread.get_ident()  # the fork keeps it
+RECURSION_LIMIT = 5000  # each call from one process to the other takes several frames
 
 
 class CandidateError(Exception):
@@ -97,16 +79,14 @@ class Judge(Conversation):
     def __init__(self) -> None:
         super().__init__(first_id=2)
         self.named: list[type] = []  # the candidate's classes that the test names
-        self.decided_by: dict[
-            str, None
-        ] = {}  # what of the candidate has decided; in order, without duplicates
+        self.decided_by: dict[str, None] = {}  # code of the candidate that has decided, without duplicates
         self.end: list[str] | None = None  # an outcome that the test cannot change any more
         self.expects_stop_iteration = False
 
     def run(self, source: str, setup: str, remote: list[str]) -> list:
         """Run the test and return its outcome."""
         self.expects_stop_iteration = "StopIteration" in source
-        namespace = Names(self, remote)
+        namespace = RemoteNames(remote, self.resolve)
         error: BaseException | None = None
         try:
             exec(compile(setup, "<setup>", "exec", 0, True), namespace)
@@ -139,20 +119,17 @@ class Judge(Conversation):
         if operation in DECIDING_OPERATIONS:
             if operation in ("__eq__", "__ne__") and args[0] is None:
                 return NotImplemented
-            is_class = isinstance(target, RemoteType)
-            if not (
-                any(target is cls for cls in self.named)
-                if is_class
-                else isinstance(target, tuple(self.named))
-            ):
-                if not is_class and (base := plain_base(type(target))) is not None:
+            cls = target if isinstance(target, RemoteType) else type(target)
+            # An object may decide alone if the test names its class. An object that a function has returned
+            # may not: it would pass `assert f(3) == 6`.
+            if not any(base is named for base in cls.__mro__ for named in self.named):
+                if cls is not target and (base := plain_base(cls)) is not None:
                     method = getattr(base, operation, None)
                     return method(target, *args) if method else NotImplemented
-                are_objects = args and not _is_plain(args[0])
-                if not are_objects and operation != "__hash__":
+                if operation != "__hash__" and (not args or _is_plain(args[0])):
                     self._refuse(target)
             if operation not in ARITHMETIC or _is_plain(args[0]):
-                self._mark(f"{operation} of {(target if is_class else type(target)).__name__}")
+                self._mark(f"{operation} of {cls.__name__}")
         return self.request(operation, target, args, kwargs)
 
     def compare_identity(self, proxy: Any, other: Any) -> Any:
@@ -171,11 +148,8 @@ class Judge(Conversation):
     def returned(self, operation: str, error: Any) -> BaseException:
         if not isinstance(error, BaseException):
             _exit_without_candidate()
-        if (
-            isinstance(error, StopIteration)
-            and operation not in ITERATION
-            and not self.expects_stop_iteration
-        ):
+        ends_a_loop = isinstance(error, StopIteration) and operation not in ITERATION
+        if ends_a_loop and not self.expects_stop_iteration:
             return CandidateError(f"StopIteration: {error}")
         return error
 
@@ -188,15 +162,13 @@ class Judge(Conversation):
         self.decided_by[f"decided by {reason} of the program"] = None
 
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        if isinstance(target, (RemoteObject, RemoteType)) or not all(
-            isinstance(name, str) for name in kwargs
-        ):
+        if isinstance(target, (RemoteObject, RemoteType)) or not all(type(name) is str for name in kwargs):
             _exit_without_candidate()
         if operation == "parameters" and isinstance(target, (types.FunctionType, types.MethodType)):
-            return _parameters(target)
+            return parameters(target)
         if (operation, *args) == ("getattr", "__dict__") and type(target).__module__ == MODULE:
             return {name: value for name, value in vars(target).items() if name[:1] != "_"}
-        if not _permits(operation, target, args):
+        if not is_permitted(operation, target, args):
             if operation in ("__repr__", "__str__", "__format__"):
                 return f"<{type(target).__name__} object>"
             raise AttributeError(f"{type(target).__name__!r} object: {operation} is not available here")
@@ -234,61 +206,6 @@ class Judge(Conversation):
         if kind not in ("ready", "v", "e", "q") or len(values) < (2 if kind == "q" else kind in "ve"):
             _exit_without_candidate()
         return kind, values, names
-
-
-class Names(dict):
-    """The namespace of a test. A name that only the candidate has is looked up in its process.
-
-    Functions and classes are looked up once, other values each time: the program may assign new ones.
-    """
-
-    def __init__(self, judge: Judge, remote: list[str]) -> None:
-        super().__init__(__name__=MODULE, __builtins__=builtins)
-        self._judge, self._remote = judge, frozenset(remote)
-
-    def __missing__(self, name: str) -> Any:
-        if name not in self._remote:
-            raise KeyError(name)
-        value = self._judge.resolve(name)
-        if isinstance(value, RemoteType) or callable(value):
-            self[name] = value
-        return value
-
-
-def _permits(operation: str, target: Any, args: tuple) -> bool:
-    """Return whether the candidate may do this with an object of the test.
-
-    A way from it to the test's code must not exist: no name with a leading underscore, and nothing of
-    functions, frames and modules but the call.
-    """
-    kind = type(target)
-    is_open = kind.__module__ == MODULE or kind.__module__ in _OPEN_MODULES or kind is types.SimpleNamespace
-    if operation in ("copy", "deepcopy"):
-        return is_open
-    if operation in ("getattr", "setattr", "delattr"):
-        name = args[0] if args else None
-        if not isinstance(name, str):
-            return False
-        if operation == "getattr" and name in _OPEN_ATTRIBUTES:
-            return callable(target)
-        if name.startswith("_"):
-            return isinstance(target, tuple) and is_open and name in _TUPLE_ATTRIBUTES
-        return is_open or (isinstance(target, type) and target.__module__ == MODULE)
-    if operation not in FORWARDED | _ITERATOR_OPERATIONS or not hasattr(kind, operation):
-        return False
-    if is_open or (isinstance(target, type) and target.__module__ == MODULE):
-        return True
-    if operation in _ITERATOR_OPERATIONS:
-        return hasattr(kind, "__next__")
-    return operation == "__call__" or (operation in _METHODS_OPERATIONS.get(kind, ()))
-
-
-def _parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:
-    """Return name, kind and whether there is a default of each parameter, for programs that curry."""
-    import inspect  # slow to import
-
-    parameters = inspect.signature(function).parameters.values()
-    return [(p.name, int(p.kind), p.default is not inspect.Parameter.empty) for p in parameters]
 
 
 def _is_plain(value: Any) -> bool:

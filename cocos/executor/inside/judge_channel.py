@@ -11,7 +11,7 @@ from wire_format import PEER_FD
 
 MAX_BYTES = 8 << 20  # of a message
 
-_to_json = json.JSONEncoder(check_circular=False).encode
+_to_json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _from_json = json.JSONDecoder().decode
 _received = b""  # but not yet taken
 
@@ -28,7 +28,7 @@ def send(message: list) -> None:
         OSError: The other process has closed the socket.
 
     """
-    data = _to_json(message).encode()
+    data = _to_json(message).encode("utf-8", "surrogatepass")
     if len(data) > MAX_BYTES:
         raise MessageTooLarge(f"more than {MAX_BYTES >> 20} MiB of values")
     view = memoryview(len(data).to_bytes(4, "big") + data)
@@ -47,7 +47,7 @@ def receive() -> Any:
     size = int.from_bytes(_take(4), "big")
     if size > MAX_BYTES:
         raise ValueError("a message that is too large")
-    return _from_json(_take(size).decode())
+    return _from_json(_take(size).decode("utf-8", "surrogatepass"))
 
 
 def _take(size: int) -> bytes:

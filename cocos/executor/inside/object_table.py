@@ -1,7 +1,9 @@
 """Table of the objects that candidate and judge share during one test.
 
 Both processes keep one, with the same numbers. One process numbers its objects 1, 3, 5, ..., the other
-2, 4, 6, ...
+2, 4, 6, ... A list, for example, exists in both processes, with the same content: every message carries the
+new content of each shared container that has changed since the last message. So a change in place, an alias,
+and `is` mean what they mean in one process.
 """
 
 import sys

@@ -12,28 +12,8 @@ import functools
 import types
 from typing import Any
 
-# Special methods that a proxy has if its original has them. Their result is a value, which the caller judges.
-DATA_OPERATIONS = frozenset(
-    (
-        *("__call__", "__getitem__", "__setitem__", "__delitem__", "__missing__", "__iter__", "__next__"),
-        *("__reversed__", "__len__", "__length_hint__", "__enter__", "__exit__", "__str__", "__repr__"),
-        *("__format__", "__bytes__", "__fspath__"),
-    )
-)
-COMPARISONS = frozenset(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"))
-_BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
-ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
-CONVERSIONS = frozenset(
-    (
-        *("__bool__", "__hash__", "__int__", "__float__", "__complex__", "__index__", "__neg__", "__pos__"),
-        *("__abs__", "__invert__", "__round__", "__trunc__", "__floor__", "__ceil__"),
-    )
-)
-# Special methods that decide, or compute, what the caller compares.
-DECIDING_OPERATIONS = COMPARISONS | ARITHMETIC | CONVERSIONS
-ITERATION = frozenset(("__next__", "send", "throw"))  # only these may end an iteration of the caller
-_GENERATOR_METHODS = frozenset(("send", "throw", "close"))
-FORWARDED = DATA_OPERATIONS | DECIDING_OPERATIONS
+from operations import CONVERSIONS, FORWARDED, GENERATOR_METHODS
+
 _HEAP_TYPE = 1 << 9  # in __flags__ of a class that was defined in Python
 
 _conversation: Any = None
@@ -69,7 +49,7 @@ def _class_getitem(cls, item):
     return _conversation.forward("getattr", cls, ("__class_getitem__",), {})(item)
 
 
-_FORWARDERS = {name: _forwarder(name) for name in FORWARDED | _GENERATOR_METHODS}
+_FORWARDERS = {name: _forwarder(name) for name in FORWARDED | GENERATOR_METHODS}
 
 
 def _refuse_array_protocol(name: str) -> None:
@@ -180,7 +160,7 @@ def describe(cls: type, plain_base: type | None) -> tuple[list[str], list[str]]:
         if name in FORWARDED or (plain_base and name[:1] != "_" and hasattr(plain_base, name))
     ]
     if cls is types.GeneratorType:
-        names += _GENERATOR_METHODS
+        names += GENERATOR_METHODS
     if "__class_getitem__" in vars(cls):
         names.append("__class_getitem__")
     meta = [name for kind in type.mro(type(cls)) if kind not in (type, object) for name in vars(kind)]

@@ -3,7 +3,7 @@
 The candidate can change what its process sends, so encoded values are not trusted. `decode` is strict and
 builds only plain values that are cheap to handle: values of the types below, which need no more memory or
 time than their encoding. A decoded value therefore never has an `__eq__` that the candidate wrote, and never
-stops the trusted process, which has no limits. All other values are left to the judge (`shared_objects.py`).
+stops the trusted process, which has no limits. All other values are left to the judge (`object_encoder.py`).
 
 Encoded values are JSON. None, bool, str, float and short int are encoded as themselves. Every other value is
 a list of a tag and its parts:

@@ -1,0 +1,56 @@
+"""What the candidate may do with the objects of a test that it receives.
+
+It may call functions, and use the public attributes and special methods of instances of classes that the test
+or the setup defines. A way from an object to the test's code must not exist, because the test's expectation
+is there: so no name with a leading underscore, and nothing of functions, frames and modules but the call.
+"""
+
+import functools
+import types
+from typing import Any
+
+from operations import COMPARISONS, FORWARDED
+
+MODULE = "test"  # of the classes that test and setup define
+_OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
+_TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
+_ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
+_IDENTITY = frozenset(("__eq__", "__ne__", "__hash__"))
+_MORE_OPERATIONS = {
+    **dict.fromkeys((types.BuiltinMethodType, types.MethodType, types.MethodWrapperType), _IDENTITY),
+    type(functools.cmp_to_key(max)): COMPARISONS,  # these call the test's function
+}
+# Modules of the standard library whose objects have no way to a test's code or data but their own content.
+_OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "queue", "_queue"))
+
+
+def is_permitted(operation: str, target: Any, args: tuple) -> bool:
+    """Return whether the candidate may do this with an object of the test."""
+    kind = type(target)
+    is_open = kind.__module__ == MODULE or kind.__module__ in _OPEN_MODULES or kind is types.SimpleNamespace
+    if operation in ("copy", "deepcopy"):
+        return is_open
+    if operation in ("getattr", "setattr", "delattr"):
+        name = args[0] if args else None
+        if not isinstance(name, str):
+            return False
+        if operation == "getattr" and name in _OPEN_ATTRIBUTES:
+            return callable(target)
+        if name.startswith("_"):
+            return isinstance(target, tuple) and is_open and name in _TUPLE_ATTRIBUTES
+        return is_open or (isinstance(target, type) and target.__module__ == MODULE)
+    if operation not in FORWARDED | _ITERATOR_OPERATIONS or not hasattr(kind, operation):
+        return False
+    if is_open or (isinstance(target, type) and target.__module__ == MODULE):
+        return True
+    if operation in _ITERATOR_OPERATIONS:
+        return hasattr(kind, "__next__")
+    return operation == "__call__" or operation in _MORE_OPERATIONS.get(kind, ())
+
+
+def parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:
+    """Return name, kind and whether there is a default of each parameter, for programs that curry."""
+    import inspect  # slow to import
+
+    found = inspect.signature(function).parameters.values()
+    return [(p.name, int(p.kind), p.default is not inspect.Parameter.empty) for p in found]
