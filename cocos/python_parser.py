@@ -8,6 +8,8 @@ only one thread parse at a time.
 import ast
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Reentrant: garbage collection during a parse may run a finalizer that parses on the same thread.
 _LOCK = threading.RLock()
@@ -20,6 +22,13 @@ def parse(source: str) -> ast.Module:
         SyntaxError, ValueError, MemoryError, RecursionError: As `ast.parse`.
 
     """
+    with quiet():
+        return ast.parse(source)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let only this thread parse and compile, without warnings."""
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(source)
+        yield

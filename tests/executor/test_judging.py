@@ -111,6 +111,12 @@ def test_the_setup_runs_in_the_judge_only_if_it_needs_no_candidate_at_once():
     assert plan.reason == "uses names of a setup that needs the candidate"
 
 
+def test_planning_prints_no_warning(recwarn):
+    assert isinstance(plan_test("assert (f(1) == 2) is (1 is 1) and '\\d'"), Judged)
+    assert isinstance(plan_test("assert f(1) == (3 is 3)"), Split)
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_the_entry_point_is_never_the_builtin():
     test = "x = parse('1')\nassert sum(x) == 6"
     assert plan_test(test).remote == ("parse",) and plan_test(test, "", "sum").remote == ("parse", "sum")

@@ -22,7 +22,7 @@ from cocos.executor.judging.assert_messages import add_assert_messages
 from cocos.executor.judging.assert_split import Split, split_assert
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
-from cocos.python_parser import parse
+from cocos.python_parser import parse, quiet
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ def plan_test(test: str, setup: str = "", entry_point: str = "", may_split: bool
 
     """
     try:
-        return _plan(test, parse(test), _read_setup(setup), entry_point, may_split)
+        with quiet():
+            return _plan(test, parse(test), _read_setup(setup), entry_point, may_split)
     except (SyntaxError, ValueError) as error:
         return InChild(test, f"does not parse: {error}")
     except (RecursionError, MemoryError):
