@@ -113,7 +113,7 @@ class RemoteObject:
 class Proxy(RemoteObject):
     """Base class of objects that are only in the other process; not of lists, say, which are in both."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
     __hash__ = object.__hash__
 
     def __eq__(self, other):

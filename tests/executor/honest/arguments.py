@@ -148,4 +148,9 @@ PROGRAMS = [
         "def show(f): return [bool(str(f)), bool(repr(f)), callable(f), f'{f}' != '']",
         "assert show(lambda x: x) == [True] * 4",
     ),
+    honest(
+        "dataclasses.asdict of a test's object",
+        "import dataclasses\ndef export(x): return dataclasses.asdict(x)",
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nassert export(P(1)) == {'x': 1}",
+    ),
 ]

@@ -298,4 +298,24 @@ PROGRAMS = [
         "class C:\n    def __init__(self): self.n = 0\n    def add(self, k=1):\n        self.n += k\n        return self.n",
         "c = C()\nadd = c.add\nassert [add(), add(5)] == [1, 6] and list(map(c.add, [1, 2])) == [7, 9] and C.add(c) == 10",
     ),
+    honest(
+        "an object from a function is compared with a number",
+        "class Money:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == getattr(o, 'n', o)\ndef price(): return Money(3)",
+        "p = price()\nassert p == 3",
+    ),
+    honest(
+        "an object from a function has a truth of its own",
+        "class Result:\n    def __init__(self, ok): self.ok = ok\n    def __bool__(self): return self.ok\ndef result(ok): return Result(ok)",
+        "r = result(False)\nassert not r",
+    ),
+    honest(
+        "arithmetic of an object from a function with a number",
+        "class V:\n    def __init__(self, x): self.x = x\n    def __mul__(self, k): return V(self.x * k)\ndef unit(): return V(1)",
+        "v = unit() * 3\nassert v.x == 3",
+    ),
+    honest(
+        "a weak reference to an object of the program",
+        "class Thing: pass\ndef make(): return Thing()",
+        "import weakref\nt = make()\nr = weakref.ref(t)\nassert r() is t",
+    ),
 ]
