@@ -71,7 +71,7 @@ class RolloutOptions:
     )
     share_prefixes: bool = option(
         default=True,
-        help="Compute tokens that a problem's rows share, its prompt and earlier turns, once per forward pass. "
+        help="Compute tokens that a problem's rows share, its prompt and earlier turns, once per pass. "
         "The result is the same up to rounding; models with sliding windows or recurrent layers fall back to "
         "plain rows.",
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cocos.executor.inside.confinement import LANDLOCK_NEWEST_VERSION, landlock_version
+from cocos.executor.inside import landlock
 from cocos.executor.pool import Executor
 from cocos.executor.promises import PRELUDE, PROMISES, TEST, Promise
 from cocos.executor.sandboxes import syscall_filter
@@ -88,7 +88,7 @@ def doctor() -> int:
     print(
         f"filter      {_yes_or_no(syscall_filter.missing_reason())} (system calls, at all levels but rlimits)"
     )
-    print(f"Landlock    version {landlock_version()}; up to {LANDLOCK_NEWEST_VERSION} are used (seccomp)")
+    print(f"Landlock    version {landlock.version()}; up to {landlock.NEWEST_VERSION} are used (seccomp)")
     print(f"kernel      {platform.release()}\n")
     working = [name for name, reason in reasons.items() if reason is None]
     try:

@@ -7,14 +7,14 @@ The order of the steps matters. A step that needs a privilege comes before the s
 child the system-call filter comes last, because it refuses calls that the other steps make.
 """
 
-import contextlib
 import ctypes
-import fcntl
 import os
 import resource
 import struct
 from _signal import SIGKILL
 from dataclasses import dataclass, field
+
+from landlock import LANDLOCK_RESTRICT_SELF, NEWEST_VERSION, check, create_ruleset, libc, out_of_the_way
 
 # prctl(2)
 PR_SET_PDEATHSIG = 1
@@ -29,28 +29,11 @@ CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETGID, CAP_SETUID = 1, 3, 5, 6, 7
 # If children change to another user, the zygote must do so (SETUID, SETGID), kill them (KILL), and remove
 # their files whatever owner and mode (DAC_OVERRIDE, FOWNER).
 CAPABILITIES_FOR_OTHER_USER = (CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETGID, CAP_SETUID)
-# landlock(7). The C library has no functions for these calls; the numbers are the same on every architecture.
-LANDLOCK_CREATE_RULESET = 444
-LANDLOCK_ADD_RULE = 445
-LANDLOCK_RESTRICT_SELF = 446
-LANDLOCK_CREATE_RULESET_VERSION = 1
-LANDLOCK_RULE_PATH_BENEATH = 1
-LANDLOCK_EXECUTE = 1 << 0
-LANDLOCK_WRITE_FILE = 1 << 1
-LANDLOCK_READ_FILE = 1 << 2
-LANDLOCK_READ_DIR = 1 << 3
-LANDLOCK_NUM_RIGHTS_V1 = 13  # rights on files and folders; versions 2, 3 and 5 add one each
-LANDLOCK_NET_TCP = 0b11  # bind, connect; since version 4
-LANDLOCK_SCOPED = 0b11  # abstract sockets, signals; since version 6
-LANDLOCK_NEWEST_VERSION = 6  # later ones add nothing that is used here
 # mount(2)
 MS_NOSUID, MS_NODEV = 2, 4
 
 OOM_SCORE = 500  # of 1000
-OUT_OF_THE_WAY_FD = 32  # above the descriptors that the zygote assigns
 SPARE_MB = 64  # between the soft and the hard memory limit, so that a child can still report a MemoryError
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Filter(ctypes.Structure):
@@ -93,7 +76,7 @@ class Confinement:
     syscall_filter: str = ""
     child_filter: str = ""
     landlock: list[str] | None = None
-    landlock_version: int = LANDLOCK_NEWEST_VERSION
+    landlock_version: int = NEWEST_VERSION
     packages_bytes: int = 0
     _ruleset: int = field(default=-1, init=False)
     _child_filter: "_Filter | None" = field(default=None, init=False)
@@ -111,7 +94,7 @@ class Confinement:
         os.chdir(self.scratch)
         self._oom_score = open_oom_score()
         if self.landlock is not None:
-            self._ruleset = landlock_ruleset(self.landlock, self.scratch, self.landlock_version)
+            self._ruleset = create_ruleset(self.landlock, self.scratch, self.landlock_version)
         if self.uid is not None:
             os.setgroups([])
             keep_capabilities(CAPABILITIES_FOR_OTHER_USER)
@@ -121,11 +104,11 @@ class Confinement:
             keep_capabilities(())
         # Not dumpable: no process of the same user can trace us, read our memory under /proc, or change
         # anything there.
-        _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
+        check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # Subreaper: a program's orphans become the zygote's children, so that it can find and kill them.
-        _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a child subreaper")
+        check(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "become a child subreaper")
         # With no_new_privs a setuid program gives no privileges. Landlock and the filter require it too.
-        _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
+        check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
         for name in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
             resource.setrlimit(name, (0, 0))
         os.umask(0o022)
@@ -181,29 +164,29 @@ class Confinement:
             os.setresgid(self.uid, self.uid, self.uid)  # the group first: the new user may not change it
             os.setresuid(self.uid, self.uid, self.uid)  # gives up every capability
             if self._is_dumpable_after_change:
-                _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
+                check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
         # when its parent ends. A change of user clears this setting, so set it afterwards.
         if os.getppid() != 1:
-            _check(_libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
+            check(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
         if self._ruleset >= 0:
-            _check(_libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "apply the Landlock ruleset")
+            check(libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "apply the Landlock ruleset")
         if self._child_filter:
             load_filter(self._child_filter)
 
 
 def load_filter(instructions: "_Filter") -> None:
     """Have the kernel check all further system calls of this process and its children."""
-    _check(
-        _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(instructions), 0, 0),
+    check(
+        libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(instructions), 0, 0),
         "load the system-call filter",
     )
 
 
 def mount_scratch(folder: str, options: str) -> None:
     """Mount an empty file system in memory. Unlike bubblewrap's, it can limit the number of files."""
-    mounted = _libc.mount(b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options.encode())
-    _check(mounted, f"mount a tmpfs at {folder}")
+    mounted = libc.mount(b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options.encode())
+    check(mounted, f"mount a tmpfs at {folder}")
 
 
 def open_oom_score() -> tuple[int, bytes] | None:
@@ -219,69 +202,16 @@ def open_oom_score() -> tuple[int, bytes] | None:
         os.write(fd, value)
     except OSError:
         return None
-    return _out_of_the_way(fd), value
+    return out_of_the_way(fd), value
 
 
 def keep_capabilities(numbers: tuple[int, ...]) -> None:
     """Give up all other capabilities. With no_new_privs set, no program can regain one."""
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     kept = sum(1 << number for number in numbers)
-    _check(_libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)), "drop capabilities")
+    check(libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)), "drop capabilities")
 
 
 def _below_ceiling(name: int, soft: int, hard: int) -> tuple[int, int]:
     ceiling = resource.getrlimit(name)[1]  # a hard limit can only be lowered
     return (soft, hard) if ceiling == resource.RLIM_INFINITY else (min(soft, ceiling), min(hard, ceiling))
-
-
-def landlock_version() -> int:
-    """Return the kernel's Landlock version; 0 if it has no Landlock."""
-    return max(0, _libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION))
-
-
-def landlock_ruleset(readable: list[str], writable: str, newest_version: int) -> int:
-    """Create a Landlock ruleset and return its descriptor.
-
-    The paths in `readable` may be read and executed, and everything is allowed below `writable`. Where the
-    kernel supports it, TCP is refused, and so are signals and abstract sockets to processes outside.
-    """
-    version = min(landlock_version(), newest_version)
-    # The kernel rejects a right that it does not know, and a right that is not listed stays allowed. So list
-    # every right of this version. Versions 2 (refer), 3 (truncate) and 5 (ioctl on devices) add one each.
-    num_rights = LANDLOCK_NUM_RIGHTS_V1 + min(version - 1, 2) + (version >= 5)
-    all_rights = (1 << num_rights) - 1
-    # The kernel also rejects a structure that is longer than its own, unless the rest is zero.
-    num_bytes = 8 if version < 4 else 16 if version < 6 else 24
-    attributes = struct.pack("=QQQ", all_rights, LANDLOCK_NET_TCP, LANDLOCK_SCOPED)[:num_bytes]
-    ruleset = _check(
-        _libc.syscall(LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "create a Landlock ruleset"
-    )
-    for path, rights in [
-        *((path, LANDLOCK_EXECUTE | LANDLOCK_READ_FILE | LANDLOCK_READ_DIR) for path in readable),
-        (writable, all_rights),
-        (os.devnull, LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE),
-    ]:
-        with contextlib.suppress(FileNotFoundError):
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            if not os.path.isdir(path):  # the kernel rejects rights on folders for a file
-                rights &= LANDLOCK_EXECUTE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE
-            rule = struct.pack("=Qi", rights, fd)
-            _check(
-                _libc.syscall(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0),
-                f"allow {path} in Landlock",
-            )
-            os.close(fd)
-    return _out_of_the_way(ruleset)
-
-
-def _out_of_the_way(fd: int) -> int:
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY_FD)
-    os.close(fd)
-    return moved
-
-
-def _check(result: int, action: str) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"cannot {action}: {os.strerror(code)}")
-    return result

@@ -4,7 +4,7 @@ Works inside an ordinary unprivileged container. A program may read the interpre
 and write below its private scratch folder. It can neither start nor signal a process.
 """
 
-from cocos.executor.inside.confinement import LANDLOCK_NEWEST_VERSION, landlock_version
+from cocos.executor.inside import landlock
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import rlimits, syscall_filter
 from cocos.executor.sandboxes.interpreter import Interpreter
@@ -18,7 +18,7 @@ def missing_reason() -> str | None:
     """Return why this level does not work on this machine and what to do; None if it works."""
     if reason := syscall_filter.missing_reason():
         return reason
-    if not landlock_version():
+    if not landlock.version():
         return (
             "the kernel has no Landlock (needs Linux 5.13 or later with landlock among its security modules)"
         )
@@ -26,7 +26,7 @@ def missing_reason() -> str | None:
 
 
 def launch(
-    limits: Limits, interpreter: Interpreter, newest_landlock: int = LANDLOCK_NEWEST_VERSION
+    limits: Limits, interpreter: Interpreter, newest_landlock: int = landlock.NEWEST_VERSION
 ) -> Sandbox:
     """Start a worker whose programs are confined by the filter and by Landlock.
 
@@ -36,7 +36,7 @@ def launch(
         newest_landlock: Use no newer version of Landlock, to test what holds on older kernels.
 
     """
-    before_landlock_3 = min(landlock_version(), newest_landlock) < 3
+    before_landlock_3 = min(landlock.version(), newest_landlock) < 3
     return rlimits.start(
         {
             "syscall_filter": syscall_filter.shared_filter(before_landlock_3),
