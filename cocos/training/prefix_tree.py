@@ -15,9 +15,10 @@ attention: the token at place q attends to the token at place k if k <= q <= las
 Knows token ids only: no model, no loss. Axes: R rows of L tokens, C completion tokens; M trees of N tokens.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch.nn.attention.flex_attention import create_block_mask
 from torch.nn.functional import pad
 
 IGNORED = -100  # label of a token whose successor is not scored, as in transformers
@@ -41,11 +42,20 @@ class Trees(NamedTuple):
     last_descendant: torch.Tensor
     labels: torch.Tensor
 
-    def attention_mask(self) -> torch.Tensor:
-        """Return which tokens attend to which, as booleans. Shape (M, 1, N, N)."""
-        place = torch.arange(self.input_ids.size(1), device=self.input_ids.device)
-        query, key = place[:, None], place[None, :]
-        return ((key <= query) & (query <= self.last_descendant[:, None, :]))[:, None]
+    def attention_mask(self, in_blocks: bool = False) -> Any:
+        """Return which places attend to which, as booleans of shape (M, 1, N, N).
+
+        In blocks it is a BlockMask of FlexAttention, which skips blocks without a pair that attends.
+        """
+        (num_trees, length), device = self.labels.shape, self.labels.device
+
+        def attends(tree: Any, head: Any, query: Any, key: Any) -> torch.Tensor:
+            return (key <= query) & (query <= self.last_descendant[tree, key])
+
+        if in_blocks:
+            return create_block_mask(attends, num_trees, None, length, length, device)
+        tree, place = torch.arange(num_trees, device=device), torch.arange(length, device=device)
+        return attends(tree[:, None, None, None], None, place[:, None], place)
 
     def split(self, num_trees: int) -> list["Trees"]:
         """Return parts of `num_trees` trees each; the last one may have fewer."""
@@ -109,10 +119,9 @@ def pack(
         last_descendant=laid_out(last - first, length),
         labels=laid_out(labels, IGNORED),
     )
-    back = order.argsort()
     index = torch.zeros(len(ids), num_completion_tokens, dtype=torch.long)
-    index[real[:, -num_completion_tokens:]] = place[number[back][is_scored[back]]]
-    return trees, index.to(device)
+    index[real[order, -num_completion_tokens:]] = place[number[is_scored]]
+    return trees, index[order.argsort()].to(device)
 
 
 def _numbers_of_trees(prompt_lengths: list[int], num_shared: list[int]) -> list[int]:

@@ -14,13 +14,10 @@ from typing import Any
 import torch
 from transformers import PreTrainedConfig
 from trl import RLOOTrainer
-from trl.trainer.utils import split_tensor_dict
 
 from cocos.training.prefix_tree import pack
 
 logger = logging.getLogger(__name__)
-
-LogProbs = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]  # as TRL: entropies, auxiliary loss
 
 # Mean difference of a token's log-probability from that of plain rows, in nats, above which the first batch
 # rejects the trees. In half precision, plain rows in batches of two sizes differ by about a tenth of this.
@@ -35,17 +32,6 @@ class SharedPrefixes(RLOOTrainer):
     """
 
     _uses_trees: bool | None = None  # None: not yet checked
-    _buffered_inputs: list[dict[str, torch.Tensor]] | None
-
-    def _prepare_inputs(self, generation_batch: Any) -> Any:
-        """Return the next micro-batch. Keep the order of rows, so that siblings share a micro-batch."""
-        if not self.model.training:
-            return super()._prepare_inputs(generation_batch)
-        steps = self.args.steps_per_generation
-        if self._step % (steps * self.num_iterations) == 0 or self._buffered_inputs is None:
-            rows = self._generate_and_score_completions(generation_batch)
-            self._buffered_inputs = split_tensor_dict(rows, steps)
-        return self._buffered_inputs[self._step % steps]
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -57,8 +43,8 @@ class SharedPrefixes(RLOOTrainer):
         compute_entropy: bool = False,
         compute_aux_loss: bool = False,
         **multimodal: Any,
-    ) -> LogProbs:
-        """Return log p and, if requested, the entropy of every completion token. Shapes (R, C)."""
+    ) -> Any:
+        """Return log p and, if requested, the entropy of every completion token, shapes (R, C), and None."""
         rows = (model, input_ids, attention_mask, logits_to_keep, batch_size)
         plain = partial(super()._get_per_token_logps_and_entropies, *rows)
         if self.args.share_prefixes and self._uses_trees is None:
@@ -78,7 +64,7 @@ class SharedPrefixes(RLOOTrainer):
         logits_to_keep: int,
         batch_size: int | None,
         compute_entropy: bool = False,
-    ) -> LogProbs:
+    ) -> Any:
         """Return what TRL's method returns, in passes of at most as many tokens as `batch_size` rows have."""
         trees, index = pack(input_ids, attention_mask, logits_to_keep)
         if torch.is_grad_enabled():
@@ -89,12 +75,13 @@ class SharedPrefixes(RLOOTrainer):
             # With sharded weights every rank must run equally many passes. The index skips the surplus.
             num_passes = self.accelerator.gather(index.new_tensor([len(parts)])).max()
             parts += parts[:1] * (int(num_passes) - len(parts))
+        in_blocks = self.model.config.get_text_config()._attn_implementation == "flex_attention"
         outputs = []
         for part in parts:
             with self.accelerator.autocast():
                 output = model(
                     input_ids=part.input_ids,
-                    attention_mask=part.attention_mask(),
+                    attention_mask=part.attention_mask(in_blocks),
                     position_ids=part.position_ids,
                     shift_labels=part.labels,
                     fused_lm_head=True,
@@ -111,17 +98,16 @@ class SharedPrefixes(RLOOTrainer):
     def _difference(self, plain: Any, rows: Any) -> str:
         """Return how log-probabilities over trees differ from those of plain rows; "" if they agree."""
         expected, found, mask = plain()[0], self._over_trees(*rows)[0], rows[2][:, -rows[3] :]
-        difference = ((found - expected).abs() * mask).sum() / mask.sum().clamp(min=1)
-        worst = self.accelerator.gather(difference.float().reshape(1)).max().item()  # of all ranks
+        mean = ((found - expected).abs() * mask).sum() / mask.sum().clamp(min=1)
+        worst = self.accelerator.gather(mean.float().reshape(1)).max().item()  # of all ranks
         dtype = torch.bfloat16 if self.args.bf16 else torch.float16 if self.args.fp16 else self.model.dtype
-        if worst <= TOLERANCE[dtype]:
-            return ""
-        return f"on the first batch, log-probabilities differ by {worst:.2g} nats a token from plain rows"
+        reason = f"log-probabilities of the first batch differ by {worst:.2g} nats a token from plain rows"
+        return reason if worst > TOLERANCE[dtype] else ""
 
 
 def why_not_shared(config: PreTrainedConfig) -> str:
     """Return why a model cannot attend along a tree; "" if it can."""
-    if config._attn_implementation != "sdpa":
+    if config._attn_implementation not in ("sdpa", "flex_attention"):
         return f"attention {config._attn_implementation!r} takes no such mask; use --attn_implementation sdpa"
     if other := set(getattr(config, "layer_types", None) or ()) - {"full_attention"}:
         return f"the model has layers of type {', '.join(sorted(other))}, which see a row from its start"

@@ -45,7 +45,7 @@ from cocos.rollout import rollout
 from cocos.training.artifacts.checkpoints import EpochSampler
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.console.progress import example_text
-from cocos.training.log_probs import BatchLogProbs
+from cocos.training.forward_passes import ForwardPasses
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -62,7 +62,7 @@ from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
 logger = logging.getLogger(__name__)
 
 
-class CoCoSTrainer(BatchLogProbs, SharedPrefixes, ResumableTrainer, RLOOTrainer):
+class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
 
     Args:

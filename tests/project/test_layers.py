@@ -14,7 +14,7 @@ from transformers import Trainer
 from trl import RLOOConfig, RLOOTrainer
 
 from cocos.config.trl_configs import UNTRUNCATED, WITHOUT_EFFECT
-from cocos.training.log_probs import BatchLogProbs
+from cocos.training.forward_passes import ForwardPasses
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.shared_prefixes import SharedPrefixes
 from cocos.training.trainer import CoCoSTrainer
@@ -93,9 +93,9 @@ def test_our_overrides_have_the_parameters_of_trls_methods(name):
 @pytest.mark.parametrize(
     "owner, name",
     [
-        (SharedPrefixes, "_prepare_inputs"),
+        (ForwardPasses, "_prepare_inputs"),
         (SharedPrefixes, "_get_per_token_logps_and_entropies"),
-        (BatchLogProbs, "_compute_loss"),
+        (ForwardPasses, "_compute_loss"),
     ],
 )
 def test_the_forward_passes_have_the_parameters_of_trls_methods(owner, name):
@@ -107,7 +107,7 @@ def test_the_forward_passes_have_the_parameters_of_trls_methods(owner, name):
 
 
 def test_every_inherited_attribute_that_our_trainer_uses_exists():
-    ours, theirs = (CoCoSTrainer, BatchLogProbs, SharedPrefixes), RLOOTrainer.__mro__[:-1]
+    ours, theirs = (CoCoSTrainer, ForwardPasses, SharedPrefixes), RLOOTrainer.__mro__[:-1]
     used = {node.attr for c in ours for node in self_attributes(c) if isinstance(node.ctx, ast.Load)}
     inherited = used - available(ours)
     assert {"_metrics", "accelerator", "ref_model"} <= inherited

@@ -1,8 +1,11 @@
 """Layout of rows as prefix trees: by hand, and as an invariant over random rows."""
 
 import random
+import warnings
 
 import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 from cocos.training.prefix_tree import IGNORED, pack
 
@@ -62,6 +65,20 @@ def test_every_problem_has_a_tree_of_its_own_although_all_prompts_begin_alike():
 def test_a_part_has_some_of_the_trees():
     trees, _ = packed(([1, 2], [3]), ([4, 5], [6]), ([7, 8], [9]))
     assert [part.labels.tolist() for part in trees.split(2)] == [[[IGNORED, 3], [IGNORED, 6]], [[IGNORED, 9]]]
+
+
+def test_flex_attention_skips_the_blocks_of_other_branches():
+    # A prompt and two answers of 250 tokens: from place 250 on, the second answer does not see the first.
+    prompt, first, second = list(range(10)), list(range(10, 260)), list(range(260, 510))
+    trees, _ = packed((prompt, first), (prompt, second), (prompt, first[:7]))
+    query, key, value = torch.randn(3, 1, 2, trees.input_ids.size(1), 16, dtype=torch.float64)
+    blocks, mask = trees.attention_mask(in_blocks=True), trees.attention_mask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without compilation it is slow
+        found = flex_attention(query, key, value, block_mask=blocks)
+    torch.testing.assert_close(found, scaled_dot_product_attention(query, key, value, mask))
+    causal = create_block_mask(lambda b, h, q, k: k <= q, None, None, *mask.shape[-2:], device="cpu")
+    assert blocks.sparsity() > causal.sparsity() > 0
 
 
 def random_rows(chance, num_problems, group_size, num_turns):

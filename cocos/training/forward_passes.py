@@ -1,4 +1,4 @@
-"""Log-probabilities of a batch before its update: the policy's old ones, and the KL to the reference.
+"""Forward passes of a batch: its micro-batches, its old log-probabilities, and its KL to the reference.
 
 Passes over a batch, by number of updates per batch and KL penalty:
 
@@ -15,7 +15,7 @@ The policy's term of the KL comes from a pass over the rows as the reference's d
 passes over single tokens round differently. So a policy that equals its reference has a KL of exactly 0. Both
 terms are summed in float32.
 
-Axes: R rows, P and C prompt and completion tokens.
+`shared_prefixes.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
 """
 
 from typing import Any
@@ -23,11 +23,27 @@ from typing import Any
 import torch
 from trl import RLOOTrainer
 from trl.models.utils import disable_gradient_checkpointing
-from trl.trainer.utils import use_adapter
+from trl.trainer.utils import split_tensor_dict, use_adapter
 
 
-class BatchLogProbs(RLOOTrainer):
-    """RLOOTrainer that runs no forward pass whose result another pass gives."""
+class ForwardPasses(RLOOTrainer):
+    """RLOOTrainer that keeps siblings together and makes no pass whose result another pass gives."""
+
+    _buffered_inputs: list[dict[str, torch.Tensor]] | None
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        """Return the next micro-batch, of equally many rows on every rank, as TRL's metrics require.
+
+        TRL shuffles the rows. Here they keep the order of the sampler, in which siblings are neighbours, so
+        that a micro-batch of a multiple of `num_generations` trajectories consists of whole groups.
+        """
+        if not self.model.training:
+            return super()._prepare_inputs(generation_batch)
+        steps = self.args.steps_per_generation
+        if self._step % (steps * self.num_iterations) == 0 or self._buffered_inputs is None:
+            rows = self._generate_and_score_completions(generation_batch)
+            self._buffered_inputs = split_tensor_dict(rows, steps)
+        return self._buffered_inputs[self._step % steps]
 
     @property
     def has_one_update_per_batch(self) -> bool:
