@@ -146,8 +146,6 @@ def fsdp2(launch):
         lora=ACCUMULATED | LORA,
         shared=DESCENT,
         plain=PLAIN,
-        shared_lora=DESCENT | LORA,
-        plain_lora=PLAIN | LORA,
         boost={"per_device_train_batch_size": 2},
     )
 
@@ -185,7 +183,7 @@ LAYOUTS = [
 ]
 BF16 = [*of_zero("bf163"), ("fsdp2", "bf16")]
 BOOST = [*of_zero("boost3"), ("fsdp2", "boost")]
-SHARED = [("ddp", "shared"), *of_zero("shared3"), ("fsdp2", "shared"), ("fsdp2", "shared_lora")]
+SHARED = [("ddp", "shared"), *of_zero("shared3"), ("fsdp2", "shared")]
 RESUMED = [*of_zero("resumed3"), ("fsdp2", "resumed")]
 
 
