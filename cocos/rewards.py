@@ -198,7 +198,12 @@ def turn_returns(
         known = [0.0 if reward is None else reward for reward in rewards_T]
         returns: list[float | None] = []
         for turn in turns:
-            needed = [r for s, r in enumerate(rewards_T, start=1) if s >= turn and weights_T[s - 1]]
+            last = len(rewards_T) if gamma else turn
+            needed = [
+                r
+                for r, weight in zip(rewards_T[turn - 1 : last], weights_T[turn - 1 : last], strict=True)
+                if weight
+            ]
             if bonus and turn >= 2:
                 needed += rewards_T[turn - 2 : turn]
             penalty = sum(gamma**s * p for s, p in enumerate(penalties_K[turn - 1 :]))
