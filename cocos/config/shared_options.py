@@ -1,7 +1,7 @@
 """Options that training, evaluation and Boost data share: prompts and executor."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from cocos.config.option import option
@@ -91,13 +91,12 @@ class PromptOptions:
     num_turns: int = option(default=2, help="Turns per problem (T).")
     protocol: str = option(
         default="cocos",
-        help="Prompt protocol. `cocos`: for Boost and CoCoS models. `cocos-fewshot`: for base models. "
-        "`chat`, `repair`: for chat models; `repair` asks to compare the program with the tests.",
+        help="Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat` "
+        "or `repair` for chat models; `repair` says to find the error.",
     )
     few_shot_data: str | None = option(
         default=None,
-        help="File of solved MBPP-format problems, the few-shot examples of --protocol cocos-fewshot, "
-        "or a public set such as hub:mbpp/prompt.",
+        help="Solved problems for `cocos-fewshot`: a file, or a set as hub:mbpp/prompt.",
     )
 
     prompt_file: str | None = option(
@@ -106,8 +105,15 @@ class PromptOptions:
         "instead of --protocol; see docs/generation.md.",
     )
 
+    prompt_tests: int | None = option(
+        default=None,
+        help="Visible tests that the prompt shows, the first N. By default all.",
+    )
+
     def __post_init__(self) -> None:
         require_positive(self, "num_turns")
+        if self.prompt_tests is not None and self.prompt_tests < 0:
+            raise ValueError(f"--prompt_tests is {self.prompt_tests}; give 0 or more")
         if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
             raise ValueError(
                 "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"
@@ -178,6 +184,7 @@ def open_executor(
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     """Return the prompt protocol, with the few-shot problems loaded from their file."""
     if options.prompt_file:
-        return load_prompt_file(options.prompt_file)
+        return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot_data = options.few_shot_data
-    return protocol(options.protocol, load_problems(problems_file(few_shot_data)) if few_shot_data else ())
+    few_shot = load_problems(problems_file(few_shot_data)) if few_shot_data else ()
+    return protocol(options.protocol, few_shot, options.prompt_tests)

@@ -86,12 +86,13 @@ def our_trainer(folder: str, model: str, **options: Any) -> tuple[Any, Any]:
     from cocos.problems import load_problems
     from cocos.prompts import protocol
     from cocos.training.trainer import CoCoSTrainer
+    from cocos.trajectories import begin
 
     data = {"model_name_or_path": "data/toy/base", "train_data": "data/toy/train.jsonl"}
     args = CoCoSConfig(output_dir=folder, rollout_batch_size=256, **data, **OPTIONS | options)
     executor, problems = Executor(2), load_problems("data/toy/train.jsonl")
     tokenizer = load_tokenizer("data/toy/base")
-    trainer = CoCoSTrainer(load_model(model), args, problems, executor, protocol("cocos"), tokenizer)
+    trainer = CoCoSTrainer(load_model(model), args, begin(problems), executor, protocol("cocos"), tokenizer)
     return trainer, executor
 
 
