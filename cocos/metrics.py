@@ -6,15 +6,17 @@ Intervals come from `cocos.statistics`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cocos.executor import ExecutionResult, Status
+from cocos.prompts import passes_visible_tests
 from cocos.statistics import Estimate, bounded_mean, change, share
 from cocos.trajectories import Trajectory
 
+T = TypeVar("T")
 NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
@@ -33,6 +35,14 @@ def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
 
 
+def _by_problem(trajectories: Iterable[Trajectory], value: Callable[[Trajectory], T]) -> list[list[T]]:
+    """Return one list per problem with the value of each of its trajectories."""
+    values: dict[str, list[T]] = defaultdict(list)
+    for trajectory in trajectories:
+        values[trajectory.problem.task_id].append(value(trajectory))
+    return list(values.values())
+
+
 def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     """Return acc_t1 .. acc_tT, and delta, i2c, c2i, better, worse of pairs of turns.
 
@@ -44,21 +54,11 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
         ValueError: No trajectory is scored.
 
     """
-    by_problem: dict[str, list[Trajectory]] = defaultdict(list)
-    for trajectory in scored(trajectories):
-        by_problem[trajectory.problem.task_id].append(trajectory)
-    if not by_problem:
+    if not (usable := scored(trajectories)):
         raise ValueError(NOTHING_SCORED)
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
-    right_P_K_T = [
-        [[turn.result.all_passed for turn in sample.turns] for sample in samples]
-        for samples in by_problem.values()
-    ]
-    passed_P_K_T = [
-        [[turn.result.num_passed or 0 for turn in sample.turns] for sample in samples]
-        for samples in by_problem.values()
-    ]
-
+    right_P_K_T = _by_problem(usable, lambda t: [turn.result.all_passed for turn in t.turns])
+    passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
     num_turns = len(right_P_K_T[0][0])
     metrics = {
         f"acc_t{t + 1}": share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(num_turns)
@@ -78,6 +78,24 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     return metrics
 
 
+def visible_test_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
+    """Return acc_visible_t1 .. acc_visible_tT: the share whose turn-t program passes the visible tests.
+
+    In EvalPlus' sets they are the base tests, and acc_t is the accuracy on base + plus. There are no such
+    metrics if no problem has visible and hidden tests.
+    """
+    usable = scored(trajectories)
+    if not any(t.problem.test_list and t.problem.hidden_test_list for t in usable):
+        return {}
+    passes_P_K_T = _by_problem(
+        usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
+    )
+    return {
+        f"acc_visible_t{t + 1}": share([[row[t] for row in rows] for rows in passes_P_K_T])
+        for t in range(len(passes_P_K_T[0][0]))
+    }
+
+
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return pass@k of each turn, averaged over problems.
 
@@ -88,17 +106,15 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         ValueError: No trajectory is scored.
 
     """
-    right: dict[str, list[list[bool]]] = defaultdict(list)
-    for trajectory in scored(trajectories):
-        right[trajectory.problem.task_id].append([turn.result.all_passed for turn in trajectory.turns])
-    if not right:
+    right_P_K_T = _by_problem(scored(trajectories), lambda t: [turn.result.all_passed for turn in t.turns])
+    if not right_P_K_T:
         raise ValueError(NOTHING_SCORED)
-    most = min(len(samples) for samples in right.values())
+    most = min(len(samples) for samples in right_P_K_T)
     ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
-    num_turns = len(next(iter(right.values()))[0])
+    num_turns = len(right_P_K_T[0][0])
     return {
-        f"pass@{k}_t{t + 1}": sum(pass_at_k(len(s), sum(row[t] for row in s), k) for s in right.values())
-        / len(right)
+        f"pass@{k}_t{t + 1}": sum(pass_at_k(len(s), sum(row[t] for row in s), k) for s in right_P_K_T)
+        / len(right_P_K_T)
         for k in ks
         for t in range(num_turns)
     }
@@ -218,7 +234,9 @@ def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
 def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
     """Return all metrics as plain values, as written to metrics.json."""
     usable = scored(trajectories)
-    estimates = correction_metrics(trajectories) | edit_metrics(trajectories)
+    estimates = (
+        correction_metrics(trajectories) | visible_test_metrics(trajectories) | edit_metrics(trajectories)
+    )
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
     return {
         "num_problems": len({trajectory.problem.task_id for trajectory in trajectories}),

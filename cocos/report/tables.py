@@ -68,11 +68,17 @@ def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
 
 def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables of edits between turns, pass@k, turns at equal tokens, and means per trajectory.
+    """Return the tables of visible tests, edits, pass@k, turns at equal tokens, and means per trajectory.
 
     A table without rows is left out.
     """
-    tables = [edits_table(runs), pass_at_k_table(runs), equal_tokens_table(runs), means_table(runs)]
+    tables = [
+        visible_tests_table(runs),
+        edits_table(runs),
+        pass_at_k_table(runs),
+        equal_tokens_table(runs),
+        means_table(runs),
+    ]
     return [table for table in tables if table.rows]
 
 
@@ -122,6 +128,19 @@ def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
     """Return the pairs of consecutive turns, and the first and the last turn if there are more than two."""
     overall = [run.first_and_last] if run.num_turns > 2 and run.first_and_last else []
     return [*run.turn_pairs, *overall]
+
+
+def visible_tests_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per turn of each run whose problems have visible and hidden tests."""
+    rows = [
+        [run.label, str(turn), *(format_estimate(run.estimate(name)) for name in names)]
+        for run in runs
+        for turn in range(1, run.num_turns + 1)
+        for names in [(f"acc_visible_t{turn}", f"acc_t{turn}")]
+        if run.has_estimate(names[0])
+    ]
+    header = ["model", "turn", "visible tests", "all tests"]
+    return Table("Accuracy on the visible tests and on all tests", "% [95 % interval]", header, rows)
 
 
 def edits_table(runs: Sequence[FinishedRun]) -> Table:

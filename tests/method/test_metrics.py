@@ -417,3 +417,22 @@ def test_the_summary_counts_problems_cut_answers_and_samples():
     assert found["metrics"]["acc_t1"]["value"] == 0.5 and found["metrics"]["i2c_t1_t2"]["value"] == 0.25
     assert found["pass_at_k"]["pass@2_t2"] == 1.0
     assert found["fix_rates"] == {"t1_t2": {"AssertionError": {"failed": 2, "fixed": 1}}}
+
+
+def test_the_accuracy_on_the_visible_tests_is_beside_that_on_all_tests():
+    # 3 tests, the first one or two visible: `executed(n)` passes the first n
+    def shown(visible: int, *passed: int, task_id: str) -> Trajectory:
+        tests = ("assert True",) * 3
+        problem = Problem(task_id, "t", tests[:visible], hidden_test_list=tests[visible:])
+        return replace(trajectory(*passed), problem=problem)
+
+    rows = [
+        *(shown(1, 0, 1, task_id="a"), shown(1, 1, 3, task_id="b"), shown(2, 1, 2, task_id="c")),
+        shown(3, 2, 3, task_id="d"),
+    ]
+    found = summary(rows)["metrics"]
+    assert found["acc_visible_t1"]["value"] == 0.25  # b; of d, two of three visible tests pass
+    assert found["acc_visible_t2"]["value"] == 1.0 and found["acc_t2"]["value"] == 0.5  # b and d
+    assert not [name for name in summary([rows[3]])["metrics"] if "visible" in name]  # nothing is hidden
+    hidden = shown(0, 3, 3, task_id="e")
+    assert not [name for name in summary([hidden])["metrics"] if "visible" in name]  # nothing is visible

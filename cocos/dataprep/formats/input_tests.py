@@ -84,7 +84,7 @@ def _equality(call: str, value: Any, atol: float) -> str:
     expected = literal(value)
     if _is_number(value, atol):
         tolerance = (atol or FLOAT_TOLERANCE) + RELATIVE_TOLERANCE * abs(value)
-        return f"assert abs({call} - {expected}) <= {tolerance!r}"
+        return f"assert abs({call} - {expected}) <= {tolerance:.12g}"
     if isinstance(value, (list, tuple)) and value and all(_is_number(item, atol) for item in value):
         tolerance = atol or FLOAT_TOLERANCE
         return (
