@@ -240,7 +240,7 @@ def test_inputs_that_give_no_test_are_left_out_by_name(executor):
         DataError, match="rows:1: no base input gives a test; base input 1: ZeroDivisionError"
     ):
         complete(mbpp_row(code, [[0]], [[1]]), executor)
-    with pytest.raises(DataError, match="rows:1: field 'plus_input' is no list of argument lists"):
+    with pytest.raises(DataError, match="rows:1: field 'plus_input' must be a list of argument lists"):
         complete(mbpp_row(code, [[1]], [2]), executor)
 
 
