@@ -280,6 +280,7 @@ def test_samples_are_added_to_a_run(problems, tmp_path):
     metrics = evaluated(Drawing(), **{**given, "num_samples": 4}, resume=True, accept_changes=True)
     assert [row for row in rows(tmp_path / "two") if row["sample"] < 2] == first
     assert metrics["num_trajectories"] == 32 and "pass@4_t1" in metrics["pass_at_k"]
+    assert metrics["speed"]["played"] == 16  # the wall time is that of the second command alone
 
 
 def test_two_runs_in_one_folder_are_refused(problems, tmp_path):
