@@ -31,10 +31,10 @@ check: $(VENV)/.installed  ## check style, types and imports
 	$(BIN)/lint-imports
 
 fast: $(VENV)/.installed  ## run the tests that start no other process (2 minutes on 2 cores)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not processes"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not processes"
 
 test: $(VENV)/.installed  ## run all tests (10 to 20 minutes on 2 cores)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
