@@ -25,7 +25,7 @@ from trl.models import unwrap_model_for_generation
 from trl.trainer.utils import pad
 
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.distributed import equal_share
+from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator
@@ -34,6 +34,7 @@ from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import (
+    RewardKind,
     Score,
     grouped_returns,
     row_advantages,
@@ -45,6 +46,7 @@ from cocos.rollout import rollout
 from cocos.training.artifacts.checkpoints import EpochSampler
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.console.progress import example_text
+from cocos.training.dynamic_sampling import Batch, Group, fill_batch
 from cocos.training.forward_passes import ForwardPasses
 from cocos.training.monitor import (
     PhaseTimer,
@@ -52,8 +54,10 @@ from cocos.training.monitor import (
     batch_metrics,
     completions_table,
     hidden_gap,
+    num_sampled_tokens,
     peak_memory_mb,
 )
+from cocos.training.problem_draw import ProblemDraw
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.sharded_weights import whole_weights
 from cocos.training.shared_prefixes import SharedPrefixes
@@ -109,6 +113,8 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
         self.protocol = protocol
         self.objective = args.objective
         self.rules = args.rules(temperatures=[args.temperature])
+        self.draw = ProblemDraw(len(self.prompts), args.seed)
+        self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings(args.dead_batches)
         self.timer = PhaseTimer(executor)
         super().__init__(
@@ -137,26 +143,28 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
         with self.timer.phase("rollout"):
-            trajectories = self.sample_trajectories([self.prompts[example["index"]] for example in inputs])
+            batch, played_here = self.sample_batch([example["index"] for example in inputs])
+        first = self.accelerator.process_index * len(inputs)
+        local = slice(first, first + len(inputs))
+        trajectories = batch.trajectories[local]
         rows = self.rows(trajectories)
         with self.timer.phase("logprobs"):
             old_logps, kl_R = self.old_logps_and_kl(rows)
-        kl_B_K = [
+        local_kl_B_K = [
             [
                 kl if turn.is_sampled else None
                 for turn, kl in zip(self.row_turns(trajectory), kl_K, strict=True)
             ]
             for trajectory, kl_K in zip(trajectories, kl_R.view(len(trajectories), -1).tolist(), strict=True)
         ]
-        # Every rank computes the rewards and advantages of all ranks, so one exchange is enough.
-        gathered = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
-        all_trajectories = [trajectory for trajectory, _ in gathered]
-        scores = [Score(self.rewards(trajectory), kl_K) for trajectory, kl_K in gathered]
+        # Every rank computes the advantages of all ranks.
+        kl_B_K = gather_object(local_kl_B_K)
+        rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
+        scores = [Score(rewards_T, kl_K) for rewards_T, kl_K in zip(rewards_B_T, kl_B_K, strict=True)]
         advantages_B_K = self.advantages(scores)
-        self._log_batch(all_trajectories, scores, advantages_B_K)
-        self.record(self.timer.metrics(trajectories))
-        first = self.accelerator.process_index * len(inputs)
-        local_B_K = advantages_B_K[first : first + len(inputs)]
+        self._log_batch(batch.trajectories, scores, advantages_B_K, batch.dropped)
+        self.record(batch.metrics() | self.timer.metrics(played_here))
+        local_B_K = advantages_B_K[local]
         rows["advantages"] = torch.tensor(row_advantages(local_B_K), device=kl_R.device)  # (R,)
         return rows if old_logps is None else rows | {"old_logps": old_logps}
 
@@ -190,6 +198,46 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
 
     # -- steps of a batch --
 
+    def sample_batch(self, indices: list[int]) -> tuple[Batch, list[Trajectory]]:
+        """Play the groups of one batch of all ranks.
+
+        Args:
+            indices: Prompt of each trajectory of this rank. Dynamic sampling plays prompts of its own draw
+                instead.
+
+        Returns:
+            The batch, and all trajectories that this rank has played for it.
+
+        """
+        size, max_draws = self.args.num_generations, self.args.dynamic_sampling
+        rank, num_ranks = self.accelerator.process_index, self.accelerator.num_processes
+        played_here: list[Trajectory] = []
+        played: list[Trajectory] = []  # of all ranks
+
+        def play(drawn: Sequence[int]) -> list[Group]:
+            # With credit `last`, siblings share their first turns.
+            share = share_of_groups(drawn, size, self.args.credit == "last", rank, num_ranks)
+            sampled = self.sample_trajectories([self.prompts[index] for index in share])
+            played_here.extend(sampled)
+            trajectories = gather_object(sampled)[: len(drawn) * size]
+            played.extend(trajectories)
+            # A further draw may be small, so the limits apply to all trajectories of the batch.
+            check_infra_failures(played, self.args.max_infra_share)
+            self._check_truncated(played)
+            groups = []
+            for i, index in enumerate(drawn):
+                siblings = trajectories[i * size : (i + 1) * size]
+                rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]
+                binary_G_T = [self.rewards(trajectory, "binary") for trajectory in siblings]
+                groups.append(Group(index, siblings, rewards_G_T, binary_G_T, self.objective))
+            return groups
+
+        if max_draws:
+            batch = fill_batch(play, self.draw, self.args.generation_batch_size // size, max_draws)
+        else:
+            batch = Batch(play(gather_object(indices)[::size]), dropped=[], num_draws=0)
+        return batch, played_here
+
     def sample_trajectories(self, prompts: Sequence[Trajectory]) -> list[Trajectory]:
         """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1."""
         num_turns, group_size = self.args.num_turns, self.args.num_generations
@@ -204,8 +252,6 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
                     replace(t, turns=shared[i // group_size].turns) for i, t in enumerate(trajectories)
                 ]
             trajectories = rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
-        check_infra_failures(trajectories, self.args.max_infra_share)
-        self._check_truncated(trajectories)
         return trajectories
 
     @contextmanager
@@ -267,12 +313,18 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
             "completion_mask": padded(masks, "right", 0),  # (R, C)
         }
 
-    def rewards(self, trajectory: Trajectory) -> list[float | None]:
-        """Return r_1..r_T of a trajectory; None where the executor failed."""
+    def rewards(self, trajectory: Trajectory, kind: RewardKind | None = None) -> list[float | None]:
+        """Return r_1..r_T of a trajectory; None where the executor failed.
+
+        Args:
+            trajectory: A played trajectory.
+            kind: None: the kind of the option --reward.
+
+        """
         args = self.args
         num_unpaid = len(trajectory.problem.test_list) if args.reward_tests == "hidden" else 0
         return [
-            turn_reward(turn.result, args.reward, args.reward_in_child, num_unpaid)
+            turn_reward(turn.result, kind or args.reward, args.reward_in_child, num_unpaid)
             for turn in trajectory.turns
         ]
 
@@ -300,10 +352,14 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
             self._metrics["train"][name].append(value)
 
     def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
-        """Update the totals of the run: tokens of all transcripts, and number of trajectories."""
+        """Update the totals of the run: tokens of all transcripts, sampled tokens, and trajectories."""
         # The prompt of the last turn that was played contains all earlier turns.
         last = [[turn for turn in t.turns if not turn.is_carried][-1] for t in trajectories]
         self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
+        sampled = num_sampled_tokens(trajectories, self.args.credit)
+        self.num_sampled_tokens += sampled
+        self.record({"sampled_tokens": sampled})
+        self._metrics["train"]["sampled_tokens_total"] = [self.num_sampled_tokens]
         updates_per_generation = (
             self.args.steps_per_generation * self.num_iterations // self.args.gradient_accumulation_steps
         )
@@ -316,13 +372,23 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
         trajectories: Sequence[Trajectory],
         scores: Sequence[Score],
         advantages_B_K: Sequence[Sequence[float]],
+        dropped: Sequence[Group] = (),
     ) -> None:
-        """Log the metrics and the completions table of one batch of all ranks."""
+        """Log the metrics and the completions table of one batch of all ranks.
+
+        Rewards, accuracies and tokens are those of all played trajectories: the trained ones are a selection
+        in which right and wrong programs are mixed. KL and table are those of the trained trajectories.
+        """
         turns = self.objective.trained_turns
-        self.record(batch_metrics(trajectories, scores, turns) | {"peak_memory_mb": peak_memory_mb()})
+        played = [*trajectories, *(trajectory for group in dropped for trajectory in group.trajectories)]
+        played_scores = [
+            *scores,
+            *(Score(rewards_T, []) for group in dropped for rewards_T in group.rewards_G_T),
+        ]
+        self.record(batch_metrics(played, played_scores, turns) | {"peak_memory_mb": peak_memory_mb()})
         if not self.args.reward_in_child:
-            self.run_warnings.check_in_child(trajectories)
-        self.count_tokens(trajectories)
+            self.run_warnings.check_in_child(played)
+        self.count_tokens(played)
         if not self.log_completions:
             return
         self._logs["prompt"].extend(self.protocol.first_turn(t.problem) for t in trajectories)
