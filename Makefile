@@ -56,9 +56,10 @@ demo: $(VENV)/.installed  ## train and evaluate base, Boost and CoCoS in the lab
 study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
-bench: $(VENV)/.installed  ## benchmark the executor and the generation of turns against plain baselines
+bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines
 	$(BIN)/python scripts/bench/executor.py
 	$(BIN)/python scripts/bench/generation.py
+	$(BIN)/python scripts/bench/update.py
 
 clean:  ## remove everything that the targets made, except data/public and models
 	rm -rf $(VENV) outputs build *.egg-info .*_cache

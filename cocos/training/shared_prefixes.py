@@ -50,7 +50,7 @@ class SharedPrefixes(RLOOTrainer):
             if reason:
                 logger.warning("prefixes are not shared, so training is slower: %s", reason)
             self._uses_trees = not reason
-        if compute_aux_loss or not self._uses_trees:
+        if compute_aux_loss or not (self.args.share_prefixes and self._uses_trees):
             return plain(compute_entropy, compute_aux_loss, **multimodal)
         return self._over_trees(*rows, compute_entropy)
 

@@ -59,7 +59,7 @@ def test_rows_without_any_completion_are_one_token_without_label():
     input_ids, mask = torch.tensor([[7, 0], [7, 0]]), torch.tensor([[1, 0], [1, 0]])
     trees, index = pack(input_ids, mask, 1)
     assert (trees.input_ids.tolist(), trees.labels.tolist()) == ([[7]], [[IGNORED]])
-    assert attended(trees, 0) == [0] and index.tolist() == [[0], [0]]
+    assert attended(trees, 0) == [7] and index.tolist() == [[0], [0]]
 
 
 def test_every_problem_has_a_tree_of_its_own_although_all_prompts_begin_alike():
