@@ -3,8 +3,9 @@
     python scripts/bench/update.py --json build/update.json
 
 Three parts. `passes`: old log-probabilities, loss and gradient of rows that the laboratory's base model
-samples, and of made-up rows with MBPP's lengths, over group sizes, turns, prompt lengths and batches. `trl`: the same for one turn, in
-TRL's own trainer. `updates`: whole updates of the laboratory (rollout, programs, loss, optimizer).
+samples, and of made-up rows with MBPP's lengths, over group sizes, turns, prompt lengths and batches. `trl`:
+the same for one turn, in TRL's own trainer. `updates`: whole updates of the laboratory (rollout, programs,
+loss, optimizer).
 
 Every shape is measured in a process of its own, in which the layouts alternate over the rounds; figures are
 medians. Passes run on one thread and are measured in processor seconds, which other processes disturb less
@@ -83,10 +84,7 @@ def passes(shape: Shape, rounds: int, with_trl: bool = False) -> dict[str, Any]:
         trainer, executor = our_trainer(folder, shape, num_iterations=2)
         other = trl_trainer(folder, shape.model) if with_trl else trainer
     with executor:
-        is_made_up = shape.model == "random"
-        rows = (
-            make_rows(shape, trainer.model.config.vocab_size) if is_made_up else sample_rows(trainer, shape)
-        )
+        rows = make_rows(shape) if shape.model == "random" else sample_rows(trainer, shape)
     peaks = {}
     time_passes(trainer, rows)  # compares trees with plain rows; not measured
     for _ in range(rounds):

@@ -22,7 +22,10 @@ LAB = Shape("lab", 32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of 
 MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "random")
 
 
-def make_rows(shape: Shape, vocabulary: int) -> dict[str, Any]:
+VOCABULARY = 8192  # of the random model
+
+
+def make_rows(shape: Shape) -> dict[str, Any]:
     """Return rows like those of training, of random tokens. Lengths vary by a third around their mean."""
     import torch
     from trl.trainer.utils import pad
@@ -32,7 +35,7 @@ def make_rows(shape: Shape, vocabulary: int) -> dict[str, Any]:
     def tokens(mean: int) -> list[int]:
         low, high = mean * 2 // 3, mean * 4 // 3 + 1
         length = int(torch.randint(low, high, (1,), generator=chance))
-        return torch.randint(5, vocabulary, (length,), generator=chance).tolist()
+        return torch.randint(5, VOCABULARY, (length,), generator=chance).tolist()
 
     prompts, completions = [], []
     for _ in range(shape.num_problems):
@@ -71,7 +74,7 @@ def load_model(name: str) -> Any:
     if name != "random":
         return AutoModelForCausalLM.from_pretrained(name, dtype="float32")
     torch.manual_seed(0)
-    sizes = {"vocab_size": 8192, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 2}
+    sizes = {"vocab_size": VOCABULARY, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 9, "num_key_value_heads": 3}
     return LlamaForCausalLM(LlamaConfig(**sizes, **heads, tie_word_embeddings=True))
 
