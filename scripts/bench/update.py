@@ -2,9 +2,10 @@
 
     python scripts/bench/update.py --json build/update.json
 
-Three parts. `passes`: old log-probabilities, loss and gradient of made-up rows with the lengths of the
-laboratory and of MBPP, over group sizes, turns, prompt lengths and batches. `trl`: the same for one turn, in
-TRL's own trainer. `updates`: whole updates of the laboratory (rollout, programs, loss, optimizer).
+Three parts. `passes`: old log-probabilities, loss and gradient of rows that the laboratory's base model
+samples, and of made-up rows with MBPP's lengths, over group sizes, turns, prompt lengths and batches. `trl`:
+the same for one turn, in TRL's own trainer. `updates`: whole updates of the laboratory (rollout, programs,
+loss, optimizer).
 
 Every shape is measured in a process of its own, in which the layouts alternate over the rounds; figures are
 medians. Passes run on one thread and are measured in processor seconds, which other processes disturb less
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
-from update_batches import LAB, MBPP, Shape, make_rows, operations, our_trainer, trl_trainer
+from update_batches import LAB, MBPP, Shape, make_rows, operations, our_trainer, sample_rows, trl_trainer
 
 KIB = 1024
 PHASES = ("rollout", "logprobs", "update")
@@ -37,7 +38,6 @@ PASSES = [
     *(replace(MBPP, num_generations=k) for k in (8, 16, 4, 2)),
     *(replace(LAB, num_turns=turns) for turns in (1, 3, 4)),
     *(replace(MBPP, num_turns=turns) for turns in (1, 3, 4)),
-    *(replace(LAB, prompt=tokens) for tokens in (140, 280)),
     *(replace(LAB, num_problems=problems) for problems in (8, 64)),
     *(replace(MBPP, prompt=tokens) for tokens in (260, 520)),
     *(replace(MBPP, num_problems=problems) for problems in (2, 4)),
@@ -81,10 +81,10 @@ def passes(shape: Shape, rounds: int, with_trl: bool = False) -> dict[str, Any]:
     torch.set_num_threads(1)
     seconds: dict[str, list[float]] = {"shared": [], "trl" if with_trl else "plain": []}
     with tempfile.TemporaryDirectory() as folder:
-        trainer, executor = our_trainer(folder, shape.model, num_iterations=2)
-        executor.close()
+        trainer, executor = our_trainer(folder, shape, num_iterations=2)
         other = trl_trainer(folder, shape.model) if with_trl else trainer
-    rows = make_rows(shape, trainer.model.config.vocab_size)
+    with executor:
+        rows = make_rows(shape) if shape.model == "random" else sample_rows(trainer, shape)
     peaks = {}
     time_passes(trainer, rows)  # compares trees with plain rows; not measured
     for _ in range(rounds):
@@ -99,20 +99,13 @@ def updates(shape: Shape, rounds: int) -> dict[str, Any]:
     """Measure whole updates of the laboratory. The first one, with the comparison, is not measured."""
     seconds, peaks = {}, {}
     for layout in ("shared", "plain"):
-        batch = shape.num_problems * shape.num_generations
-        sizes = {"num_turns": shape.num_turns, "num_generations": shape.num_generations}
-        sizes |= {"global_batch_size": batch, "per_device_train_batch_size": batch}
         with tempfile.TemporaryDirectory() as folder:
             trainer, executor = our_trainer(
                 folder,
-                shape.model,
+                shape,
                 share_prefixes=layout == "shared",
-                max_completion_length=24,
                 max_steps=rounds + 1,
                 learning_rate=1e-6,  # so that both layouts sample alike
-                credit="turn",
-                temperature=1.0,
-                **sizes,
             )
             with executor:
                 trainer.train()
