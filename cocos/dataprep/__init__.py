@@ -19,6 +19,7 @@
         source_edits.py       edits of program text at the positions of its syntax tree
     expected_values.py        expected values, computed by the references in the sandbox
     splits.py                 assignment to train, validation and test
+    given_answers.py          answers of a file, to be played as the first turns
     hidden_tests.py           tests that are scored but not shown
     checks/                   what `--checks` finds
         findings.py           the kinds of findings about a row
