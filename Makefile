@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SEED ?= 0
+LAB ?= first
 
 .PHONY: help hooks fix check fast test data demo study bench clean
 
@@ -37,8 +38,8 @@ test: $(VENV)/.installed  ## run all tests (10 to 20 minutes on 2 cores)
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
 
-demo: $(VENV)/.installed  ## train and evaluate base, Boost and CoCoS in the laboratory (2 to 4 minutes on 2 cores); SEED=0
-	PATH="$(abspath $(BIN)):$$PATH" SEED=$(SEED) scripts/demo.sh
+demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
+	PATH="$(abspath $(BIN)):$$PATH" LAB=$(LAB) SEED=$(SEED) scripts/demo.sh
 
 study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
