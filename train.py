@@ -37,6 +37,7 @@ def main() -> None:
 
     from cocos.config.shared_options import open_executor
     from cocos.config.trl_configs import CoCoSConfig
+    from cocos.dataprep.given_answers import PROBLEM_SOURCES
     from cocos.dataprep.public_sets import problems_file
     from cocos.files.run_record import checksums, run_record
     from cocos.generation.checkpoint_files import check_checkpoint
@@ -64,7 +65,7 @@ def main() -> None:
         trainer = CoCoSTrainer(
             model=args.model_name_or_path,
             args=args,
-            problems=data.problems,
+            prompts=data.prompts,
             dev_problems=data.dev_problems,
             executor=executor,
             protocol=data.protocol,
@@ -72,7 +73,8 @@ def main() -> None:
             peft_config=get_peft_config(args),
             quantization_config=get_quantization_config(args),
         )
-        files = (args.train_data, args.dev_data, args.few_shot_data, args.prompt_file)
+        answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
+        files = (args.train_data, args.dev_data, args.few_shot_data, args.prompt_file, *answer_files)
         sha256 = checksums(files, problems_file)
         card = ModelCard(
             stage="CoCoS",
@@ -81,7 +83,7 @@ def main() -> None:
                 data_sha256=sha256,
                 isolation=executor.isolation,
                 packages=list(executor.packages),
-                feedback="none",
+                feedback=args.feedback,
             ),
             num_rows={args.train_data: len(data.problems), args.dev_data: len(data.dev_problems)},
             first_message=data.protocol.first_turn(data.problems[0]),

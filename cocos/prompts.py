@@ -6,7 +6,7 @@ golden tests compare them. Does not know tokens or how programs are run.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Literal
 
@@ -50,6 +50,7 @@ class PromptProtocol:
         is_chat: Messages go through the model's chat template. Otherwise the transcript is one plain text.
         first_template: The user's own message of turn 1, with `{text}` and `{tests}`; "": the words above.
         later_template: The user's own message of turns 2..T, in which `{feedback}` is optional.
+        prompt_tests: Number of visible tests that turn 1's message shows, the first ones; None: all.
 
     """
 
@@ -61,13 +62,14 @@ class PromptProtocol:
     is_chat: bool = False
     first_template: str = ""
     later_template: str = ""
+    prompt_tests: int | None = None
 
     def first_turn(self, problem: Problem) -> str:
         """Return the message of turn 1."""
+        tests = "\n".join(problem.test_list[: self.prompt_tests])
         if self.first_template:
-            return self.first_template.format(text=problem.text, tests="\n".join(problem.test_list))
+            return self.first_template.format(text=problem.text, tests=tests)
         task = f"You are an expert Python programmer, and here is your task: {problem.text}"
-        tests = "\n".join(problem.test_list)
         request = f" Your code should pass these tests:\n\n{tests}" if tests else ""
         return f"{self.prefix}{task}{request}\n\n{self.first_ending}"
 
@@ -96,7 +98,7 @@ class PromptProtocol:
         return f"{close}\n\n{request}"
 
 
-def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
+def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None) -> PromptProtocol:
     """Return the prompt protocol of that name.
 
     Args:
@@ -104,6 +106,7 @@ def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
             `repair` for models with a chat template. `chat` asks for a correction in the paper's words;
             `repair` says that the program may be wrong and asks to compare it with the tests.
         few_shot: Solved problems for `cocos-fewshot`, in prompt order.
+        prompt_tests: Number of tests that turn 1 shows, also of the few-shot problems; None: all visible.
 
     Raises:
         ValueError: The name is unknown, or few-shot problems are missing, lack a solution, or are given to a
@@ -118,18 +121,20 @@ def protocol(name: str, few_shot: Iterable[Problem] = ()) -> PromptProtocol:
             f"few-shot problems are given, but the protocol is {name!r}; use --protocol cocos-fewshot"
         )
     if name == "chat":
-        return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, is_chat=True)
+        return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, is_chat=True, prompt_tests=prompt_tests)
     if name == "repair":
-        return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, REPAIR_INSTRUCTION, is_chat=True)
+        return PromptProtocol(
+            name, FENCE_REQUEST, FENCE_REQUEST, REPAIR_INSTRUCTION, is_chat=True, prompt_tests=prompt_tests
+        )
     if name == "cocos":
-        return PromptProtocol(name)
+        return PromptProtocol(name, prompt_tests=prompt_tests)
     if not few_shot or not all(p.code.strip() for p in few_shot):
         raise ValueError(
             "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
         )
-    bare = PromptProtocol(name)
+    bare = PromptProtocol(name, prompt_tests=prompt_tests)
     prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
-    return PromptProtocol(name, later_ending=f"{BEGIN}\n", prefix=prefix)
+    return replace(bare, later_ending=f"{BEGIN}\n", prefix=prefix)
 
 
 def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> PromptProtocol:
@@ -175,13 +180,16 @@ def passes_visible_tests(problem: Problem, result: ExecutionResult) -> bool:
     )
 
 
-def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, max_chars: int) -> str:
+def feedback_message(
+    mode: Feedback, problem: Problem, result: ExecutionResult, max_chars: int, max_failures: int = 1
+) -> str:
     """Return the text that reports the previous program's results on the visible tests, or "" for none.
 
     Args:
-        mode: `verdict` says how many visible tests pass. `error` also quotes the first one that fails, with
+        mode: `verdict` says how many visible tests pass. `error` also quotes the first ones that fail, with
             the expected and the actual value, or the exception's last line.
-        max_chars: Maximum length of the quoted test, and of the quoted error, in characters.
+        max_chars: Maximum length of a quoted test, and of a quoted error, in characters.
+        max_failures: Maximum number of quoted tests.
 
     Example:
         "The program above passes 1 of the 3 tests. This one fails:\\n\\nassert f(2) == 4\\n\\nExpected 4,
@@ -199,9 +207,13 @@ def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, 
     count = f"The program above passes {passed} of the {len(verdicts)} tests."
     if mode == "verdict":
         return count
-    number = next(n for n, verdict in enumerate(verdicts) if not verdict.passed)
-    test, reason = problem.test_list[number], _reason(verdicts[number], max_chars)
-    return f"{count} This one fails:\n\n{_cut(test, max_chars)}\n\n{reason}"
+    failures = [
+        f"{_cut(test, max_chars)}\n\n{_reason(verdict, max_chars)}"
+        for test, verdict in zip(problem.test_list, verdicts, strict=True)
+        if not verdict.passed
+    ][:max_failures]
+    words = "This one fails" if len(failures) == 1 else "These fail"
+    return "\n\n".join([f"{count} {words}:", *failures])
 
 
 def _visible_verdicts(problem: Problem, result: ExecutionResult) -> tuple[Verdict, ...]:

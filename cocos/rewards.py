@@ -10,6 +10,19 @@ G_t is the return of turn t, G_i that of trajectory i. Nested lists are named by
 
 None means that the executor failed, so there is no reward. It is never treated as 0: a return that depends on
 it is None too, is excluded from the siblings' baselines, and gets advantage 0.
+
+A trajectory that stops early carries its last program through the remaining turns (`Turn.is_carried`):
+- Rewards: a carried turn has the reward of that program. So every trajectory has T rewards, and the returns
+  of its turns include the carried ones: a right program that ends the trajectory is paid like one that is
+  kept.
+- Rows: nothing was sampled at a carried turn, so it has no tokens, no KL penalty and advantage 0. Its row
+  stays, empty, because TRL's mean over rows must divide by B * K whatever the number of sampled turns.
+- Baseline: the mean over *all* siblings at that turn. One that has stopped counts with the return of its
+  carried turn. So the baseline depends on the siblings alone, and whether a trajectory takes turn t is
+  settled before y_t is sampled: the baseline changes the variance of the gradient, not its expected value.
+  The mean over the siblings that take the turn has this property, too, but does not exist if none does;
+  advantage 0 in its place would multiply the turn's gradient by the probability that some sibling takes it.
+A given turn (`Turn.is_given`) was not sampled either, and its row is empty in the same way.
 """
 
 from collections.abc import Sequence
@@ -20,6 +33,7 @@ from typing import Literal, NamedTuple
 from cocos.executor import ExecutionResult
 
 RewardKind = Literal["fraction", "binary", "count"]
+RewardTests = Literal["all", "hidden"]
 Credit = Literal["turn", "trajectory", "last"]
 
 
@@ -59,15 +73,19 @@ class Score(NamedTuple):
     Attributes:
         rewards_T: r_t of every turn.
         kl_K: KL to the reference of each trained turn, as the sum of log(pi / pi_ref) over its tokens (k1).
+            None: the trajectory did not sample this turn, so its row is empty.
 
     """
 
     rewards_T: list[float | None]
-    kl_K: list[float]
+    kl_K: Sequence[float | None]
 
 
 def turn_reward(
-    result: ExecutionResult, kind: RewardKind = "fraction", reward_in_child: bool = False
+    result: ExecutionResult,
+    kind: RewardKind = "fraction",
+    reward_in_child: bool = False,
+    num_unpaid: int = 0,
 ) -> float | None:
     """Return r_t of one executed program; None where the executor failed.
 
@@ -81,12 +99,15 @@ def turn_reward(
         reward_in_child: Whether a test that passes with the verdict `in_child` counts as passed. By default
             it counts as failed: the program could have forged the verdict, and a reward for it would teach
             the model to do so.
+        num_unpaid: Number of tests at the start that do not count: the visible ones if only hidden tests pay.
+            At least one test must be left.
 
     """
     if result.is_infra_failure:
         return None
-    num_tests = len(result.verdicts)
-    passed = sum(verdict.passed and (reward_in_child or not verdict.in_child) for verdict in result.verdicts)
+    paid = result.verdicts[num_unpaid:]
+    num_tests = len(paid)
+    passed = sum(verdict.passed and (reward_in_child or not verdict.in_child) for verdict in paid)
     if kind == "binary":
         reward = float(passed == num_tests)
     elif kind == "count":
@@ -194,18 +215,20 @@ def turn_returns(
     return [accumulated - sum(penalties_K)] * len(turns)
 
 
-def kl_penalties(kl_K: Sequence[float], betas_K: Sequence[float]) -> list[float]:
-    """Return beta_t * KL_t of each trained turn.
+def kl_penalties(kl_K: Sequence[float | None], betas_K: Sequence[float]) -> list[float]:
+    """Return beta_t * KL_t of each trained turn, 0 where there is no KL because the turn was not sampled.
 
     RLOO has one beta for all turns (arXiv 2402.14740), SCoRe one per turn (arXiv 2409.12917).
 
     Example: KL = (2, 4), betas = (0.25, 0.01) -> (0.5, 0.04).
     """
-    return [beta * kl for beta, kl in zip(betas_K, kl_K, strict=True)]
+    return [0.0 if kl is None else beta * kl for beta, kl in zip(betas_K, kl_K, strict=True)]
 
 
 def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[list[list[float | None]]]:
     """Return the returns of all trajectories, group by group. Shape (P, G, K).
+
+    A turn that no trajectory of a group sampled has the return None: it trains nothing.
 
     Args:
         scores_B: Scores of the trajectories. Siblings are consecutive.
@@ -225,7 +248,23 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
         for score in scores_B
     ]
     size = objective.num_generations
-    return [returns_B_K[i : i + size] for i in range(0, len(returns_B_K), size)]
+    groups: list[list[list[float | None]]] = []
+    for start in range(0, len(scores_B), size):
+        group = range(start, start + size)
+        is_sampled_K = [
+            any(kl is not None for kl in kl_G)
+            for kl_G in zip(*(scores_B[i].kl_K for i in group), strict=True)
+        ]
+        groups.append(
+            [
+                [
+                    value if sampled else None
+                    for value, sampled in zip(returns_B_K[i], is_sampled_K, strict=True)
+                ]
+                for i in group
+            ]
+        )
+    return groups
 
 
 def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
@@ -250,6 +289,25 @@ def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> lis
         per_turn = [leave_one_out(returns_G) for returns_G in zip(*returns_G_K, strict=True)]  # (K, G)
         result.append([list(row) for row in zip(*per_turn, strict=True)])
     return result
+
+
+def trained_advantages(
+    returns_P_G_K: Sequence[Sequence[Sequence[float | None]]], scores_B: Sequence[Score]
+) -> list[list[float]]:
+    """Return the advantages of all trajectories, 0 at the turns that they did not sample. Shape (B, K).
+
+    Example: returns 1 and 0.25 of two siblings at turn 2, which only the second one sampled -> 0 and -0.75.
+
+    Args:
+        returns_P_G_K: From `grouped_returns`.
+        scores_B: Scores of the same trajectories.
+
+    """
+    advantages_B_K = [advantage_K for group in advantages(returns_P_G_K) for advantage_K in group]
+    return [
+        [0.0 if kl is None else advantage for advantage, kl in zip(advantage_K, score.kl_K, strict=True)]
+        for advantage_K, score in zip(advantages_B_K, scores_B, strict=True)
+    ]
 
 
 def row_advantages(advantages_B_K: Sequence[Sequence[float]]) -> list[float]:

@@ -142,7 +142,11 @@ class _Play:
     def _feedback(self) -> str:
         rules, last, parts = self.rules, self.turns[-1], []
         if rules.feedback != "none":
-            parts.append(feedback_message(rules.feedback, self.problem, last.result, rules.feedback_chars))
+            parts.append(
+                feedback_message(
+                    rules.feedback, self.problem, last.result, rules.feedback_chars, rules.feedback_failures
+                )
+            )
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
             parts.append(REPEATED)
         return "\n\n".join(filter(None, parts))

@@ -42,6 +42,11 @@ class Turn:
     is_resampled: bool = False
     is_carried: bool = False
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the model sampled the completion in this trajectory. Only such turns can be trained."""
+        return not self.is_given and not self.is_carried
+
 
 @dataclass(frozen=True)
 class Trajectory:
@@ -72,6 +77,7 @@ class Rules:
 
     Attributes:
         feedback: Feedback on the previous program in the prompt: none, its verdict, or its error.
+        feedback_failures: Number of failing tests that the feedback `error` quotes, 1 or more.
         feedback_chars: Maximum length of a quoted test, and of a quoted error, in characters.
         early_stop: End a trajectory once its program passes the visible tests. The remaining turns repeat its
             last completion.
@@ -85,6 +91,7 @@ class Rules:
     """
 
     feedback: Feedback = "none"
+    feedback_failures: int = 1
     feedback_chars: int = 300
     early_stop: bool = False
     on_repeat: OnRepeat = "keep"

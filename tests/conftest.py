@@ -11,6 +11,7 @@ from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
+from cocos.trajectories import begin
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
 
@@ -150,7 +151,7 @@ def make_trainer(tmp_path, executor):
         return CoCoSTrainer(
             model=model,
             args=CoCoSConfig(**options),
-            problems=load_problems(ROOT / "data/toy/train.jsonl")[:num_problems],
+            prompts=begin(load_problems(ROOT / "data/toy/train.jsonl")[:num_problems]),
             dev_problems=dev_problems,
             executor=runner,
             protocol=protocol("cocos"),

@@ -7,7 +7,8 @@ from cocos.config.library_options import RLOO_SOURCES
 from cocos.config.option import option
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_positive, require_share
 from cocos.config.training_options import TrainingOptions
-from cocos.rewards import Credit, Objective, RewardKind
+from cocos.config.turn_options import TurnOptions
+from cocos.rewards import Credit, Objective, RewardKind, RewardTests
 
 
 @dataclass
@@ -20,6 +21,10 @@ class RewardOptions:
         default="fraction",
         help="Reward of a program. `fraction`: share of its tests that pass. `binary`: 1 if all pass, "
         "otherwise 0. `count`: number of tests that pass.",
+    )
+    reward_tests: RewardTests = option(
+        default="all",
+        help="Tests that pay: `all`, or only the `hidden` ones, which feedback does not reveal.",
     )
     reward_in_child: bool = option(
         default=False,
@@ -86,7 +91,9 @@ class RolloutOptions:
 
 
 @dataclass
-class CoCoSOptions(RewardOptions, RolloutOptions, PromptOptions, ExecutorOptions, TrainingOptions):
+class CoCoSOptions(
+    RewardOptions, RolloutOptions, TurnOptions, PromptOptions, ExecutorOptions, TrainingOptions
+):
     """Options of train.py; the defaults are the paper's."""
 
     full_name: ClassVar[str] = "CoCoSConfig"
@@ -119,6 +126,7 @@ class CoCoSOptions(RewardOptions, RolloutOptions, PromptOptions, ExecutorOptions
 
         """
         PromptOptions.__post_init__(self)
+        TurnOptions.__post_init__(self)
         ExecutorOptions.__post_init__(self)
         TrainingOptions.__post_init__(self)
         self._check_returns()
@@ -153,6 +161,11 @@ class CoCoSOptions(RewardOptions, RolloutOptions, PromptOptions, ExecutorOptions
     def _check_rollouts(self) -> None:
         require_positive(self, "max_completion_length", "rollout_batch_size", "dead_batches")
         require_share(self, "max_truncated_share")
+        if self.on_repeat == "resample":
+            raise ValueError(
+                "--on_repeat resample is for evaluation: a resampled turn does not have the policy's "
+                "distribution, so its gradient would be wrong; choose keep or tell"
+            )
         if not self.temperature > 0:
             raise ValueError(
                 f"--temperature is {self.temperature}; give a number above 0: greedy trajectories of one "

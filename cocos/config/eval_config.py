@@ -5,8 +5,7 @@ from typing import ClassVar, Literal
 
 from cocos.config.option import option
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
-from cocos.prompts import Feedback
-from cocos.trajectories import OnRepeat, Rules
+from cocos.config.turn_options import CONDITIONS, TurnOptions
 
 
 @dataclass
@@ -35,12 +34,6 @@ class EvalRunOptions:
     start: int = option(default=0, help="Number of problems to skip at the start of the file.")
     limit: int | None = option(
         default=None, help="Largest number of problems to evaluate after --start. All by default."
-    )
-    visible_tests: int | None = option(
-        default=None,
-        help="Make only the first N tests of each problem visible. The other tests are hidden: they are "
-        "scored but appear in neither prompt nor feedback. By default, only tests that the file marks as "
-        "hidden are hidden.",
     )
     resume: bool = option(
         default=False,
@@ -90,42 +83,6 @@ class SamplingOptions:
 
 
 @dataclass
-class TurnOptions:
-    """Options of what happens between the turns."""
-
-    group: ClassVar[str] = "between the turns"
-
-    feedback: Feedback = option(
-        default="none",
-        help="Feedback on the program before the next turn. `verdict`: how many visible tests pass. `error`: "
-        "also the first visible test that fails, with the expected and the actual value. Test results are "
-        "oracle feedback, so the report separates these runs from those of `none` (self-correction).",
-    )
-    feedback_chars: int = option(
-        default=300,
-        help="Largest number of characters that --feedback error quotes from the test, and from its error "
-        "message; 20 or more.",
-    )
-    early_stop: bool = option(
-        default=False,
-        help="End a trajectory when its program passes the visible tests. That program also counts for the "
-        "remaining turns. The report separates these runs, because the tests are an oracle.",
-    )
-    on_repeat: OnRepeat = option(
-        default="keep",
-        help="Action when a program equals that of the previous turn. `keep`: accept it. `resample`: sample "
-        "the turn once more. `tell`: say so in the prompt of the next turn.",
-    )
-    answers: list[str] = option(
-        default_factory=list,
-        help="Sources of given answers for the first turns, in order; the model answers the remaining turns. "
-        "`references` and `buggy` are the correct and the buggy programs of --test_data and fill one turn "
-        "each. Any other value is the path of a samples.jsonl or another file of answers. No model is needed "
-        "if all turns are given.",
-    )
-
-
-@dataclass
 class EndpointOptions:
     """Options of the engine that samples, and of endpoints."""
 
@@ -169,32 +126,20 @@ class EvalConfig(
     def __post_init__(self) -> None:
         PromptOptions.__post_init__(self)
         ExecutorOptions.__post_init__(self)
+        TurnOptions.__post_init__(self)
         self._check_endpoint()
         require_options(self, "test_data", "output_dir")
         if not self.answers:
             require_options(self, "model_name_or_path")
         require_positive(self, "batch_size", "num_samples", "max_completion_length")
         self._check_sampling()
-        self._check_feedback()
         if self.accept_changes and not self.resume:
             raise ValueError("--accept_changes needs --resume; give both or neither")
 
     @property
-    def rules(self) -> Rules:
-        """Rules between the turns of a trajectory."""
-        return Rules(
-            feedback=self.feedback,
-            feedback_chars=self.feedback_chars,
-            early_stop=self.early_stop,
-            on_repeat=self.on_repeat,
-            temperatures=tuple(self.temperature),
-            seed=self.seed,
-        )
-
-    @property
     def conditions(self) -> dict[str, object]:
         """Options that every row and the metrics record. Only results with equal ones are comparable."""
-        names = ("feedback", "early_stop", "on_repeat", "temperature", "visible_tests", "answers")
+        names = (*CONDITIONS, "prompt_tests", "temperature")
         return {"protocol": self.protocol_name, **{name: getattr(self, name) for name in names}}
 
     def _check_endpoint(self) -> None:
@@ -217,14 +162,4 @@ class EvalConfig(
         if self.on_repeat == "resample" and not all(self.temperature[1:] or self.temperature):
             raise ValueError(
                 "--on_repeat resample needs a --temperature above 0 in every turn after the first"
-            )
-
-    def _check_feedback(self) -> None:
-        if self.feedback_chars < 20:
-            raise ValueError(f"--feedback_chars is {self.feedback_chars}; give 20 or more")
-        if self.visible_tests is not None and self.visible_tests < 0:
-            raise ValueError(f"--visible_tests is {self.visible_tests}; give 0 or more")
-        if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
-            raise ValueError(
-                "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more"
             )

@@ -1,7 +1,7 @@
 """Options that training, evaluation and Boost data share: prompts and executor."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from cocos.config.option import option
@@ -106,8 +106,16 @@ class PromptOptions:
         "instead of --protocol; see docs/generation.md.",
     )
 
+    prompt_tests: int | None = option(
+        default=None,
+        help="Number of visible tests that the prompt shows, the first ones; all by default. Feedback may "
+        "tell of the others, too.",
+    )
+
     def __post_init__(self) -> None:
         require_positive(self, "num_turns")
+        if self.prompt_tests is not None and self.prompt_tests < 0:
+            raise ValueError(f"--prompt_tests is {self.prompt_tests}; give 0 or more")
         if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
             raise ValueError(
                 "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"
@@ -178,6 +186,7 @@ def open_executor(
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     """Return the prompt protocol, with the few-shot problems loaded from their file."""
     if options.prompt_file:
-        return load_prompt_file(options.prompt_file)
+        return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot_data = options.few_shot_data
-    return protocol(options.protocol, load_problems(problems_file(few_shot_data)) if few_shot_data else ())
+    few_shot = load_problems(problems_file(few_shot_data)) if few_shot_data else ()
+    return protocol(options.protocol, few_shot, options.prompt_tests)

@@ -7,9 +7,9 @@ from typing import Any
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.shared_options import open_executor
+from cocos.dataprep.given_answers import PROBLEM_SOURCES
 from cocos.dataprep.public_sets import problems_file
 from cocos.distributed import is_main_process
-from cocos.evaluation.given_answers import PROBLEM_SOURCES
 from cocos.evaluation.sample_files import sample_paths
 from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose

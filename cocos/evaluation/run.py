@@ -18,9 +18,9 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 
 from cocos.config.eval_config import EvalConfig
+from cocos.dataprep.given_answers import given_answers
 from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.context_length import context_warning
-from cocos.evaluation.given_answers import given_answers
 from cocos.evaluation.progress_bar import ProgressBar
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
@@ -74,13 +74,7 @@ def _select_problems(args: EvalConfig) -> list[Problem]:
     problems = problems[args.start :][: args.limit]
     if not problems:
         raise ValueError(f"--start {args.start} --limit {args.limit} leaves no problem of {args.test_data}")
-    if args.visible_tests is None:
-        return problems
-    n = args.visible_tests
-    return [
-        replace(p, test_list=p.test_list[:n], hidden_test_list=p.test_list[n:] + p.hidden_test_list)
-        for p in problems
-    ]
+    return args.hide_tests(problems)
 
 
 @dataclass(frozen=True)
@@ -177,6 +171,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     if warning:
         run.state.print(warning, file=sys.stderr)
     args, size = run.args, run.args.batch_size * run.args.num_samples
+    rules = args.rules(args.temperature, args.seed)
     batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.process_index :: run.state.num_processes]
@@ -188,7 +183,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             try:
-                batch = rollout(batch, generator, run.executor, protocol, args.num_turns, args.rules)
+                batch = rollout(batch, generator, run.executor, protocol, args.num_turns, rules)
             except torch.OutOfMemoryError:
                 raise ValueError(
                     f"the GPU's memory is full; lower --batch_size {args.batch_size} or "

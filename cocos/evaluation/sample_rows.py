@@ -5,7 +5,7 @@ tables; a test compares the two. This module does not know where rows are stored
 """
 
 from dataclasses import asdict
-from typing import Any, TypedDict, Unpack, cast
+from typing import TypedDict, Unpack, cast
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError, Place
@@ -93,22 +93,26 @@ class Conditions(TypedDict, total=False):
     Attributes:
         protocol: `--protocol`: the wording of the prompts.
         feedback: `--feedback`: what the prompts say about the previous program.
+        feedback_failures: `--feedback_failures`: largest number of failing tests that the prompts quote.
         early_stop: `--early_stop`: a trajectory ends once its program passes the visible tests.
         on_repeat: `--on_repeat`: what happens to a program that repeats the previous one.
         temperature: `--temperature`: sampling temperature of turns 1, 2, ...; the last value also applies
             to later turns.
-        visible_tests: `--visible_tests`: number of tests of each problem that the model may see; null for
-            all that the data set does not hide.
+        visible_tests: `--visible_tests`: number of tests of each problem that the model may be shown or told
+            of; null for all that the data set does not hide.
+        prompt_tests: `--prompt_tests`: number of visible tests that the prompt shows; null for all.
         answers: `--answers`: sources of the completions that were supplied for the first turns.
 
     """
 
     protocol: str
     feedback: str
+    feedback_failures: int
     early_stop: bool
     on_repeat: str
     temperature: list[float]
     visible_tests: int | None
+    prompt_tests: int | None
     answers: list[str]
 
 
@@ -197,14 +201,6 @@ def row_key(row: SampleRow) -> Key:
 def has_infra_failure(row: SampleRow) -> bool:
     """Return whether the executor or the endpoint failed in one of the turns. Such a row has no score."""
     return any(turn["infra_error"] is not None for turn in row["turns"])
-
-
-def completions(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the completions of a row's turns, of any schema version; () if it has none."""
-    match row:
-        case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
-            return tuple(str(turn["completion"]) for turn in turns)
-    return ()
 
 
 def _is_row(value: object) -> bool:

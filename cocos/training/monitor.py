@@ -43,15 +43,17 @@ def batch_metrics(
     """
     metrics: dict[str, float] = {}
     for t in range(len(trajectories[0].turns)):
-        completions = [trajectory.turns[t].completion for trajectory in trajectories]
+        turns_t = [trajectory.turns[t] for trajectory in trajectories]
+        completions = [turn.completion for turn in turns_t if turn.is_sampled]
         rewards = [reward for score in scores if (reward := score.rewards_T[t]) is not None]
         metrics[f"reward_t{t + 1}"] = mean(rewards)
         metrics[f"truncated_t{t + 1}"] = mean([c.is_truncated for c in completions])
         metrics[f"completion_length_t{t + 1}"] = mean([len(c.token_ids) for c in completions])
+        metrics[f"sampled_t{t + 1}"] = mean([turn.is_sampled for turn in turns_t])
     if usable := scored(trajectories):
         metrics |= {name: estimate.value for name, estimate in correction_metrics(usable).items()}
     for k, turn in enumerate(turns):
-        metrics[f"kl_t{turn}"] = mean([score.kl_K[k] for score in scores])
+        metrics[f"kl_t{turn}"] = mean([kl for score in scores if (kl := score.kl_K[k]) is not None])
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     metrics["infra_failures"] = sum(result.is_infra_failure for result in results)
     metrics["in_child"] = mean([verdict.in_child for result in results for verdict in result.verdicts])
@@ -62,7 +64,7 @@ class CompletionsTable(NamedTuple):
     """Columns of the completions table, one value per trajectory in each.
 
     Attributes:
-        completions: The text of all turns.
+        completions: The text of all turns, each after the feedback in its prompt.
         rewards: `reward_t1`, ...: raw reward of each turn, NaN where the executor failed.
         extra: `advantage_t1`, ... of the trained turns and `verdicts_t1`, ... of all turns.
 
@@ -95,8 +97,14 @@ def completions_table(
         f"verdicts_t{t + 1}": [verdicts_text(trajectory.turns[t].result) for trajectory in trajectories]
         for t in range(num_turns)
     }
-    texts = ["\n".join(turn.completion.text for turn in trajectory.turns) for trajectory in trajectories]
+    texts = ["\n".join(_turn_texts(trajectory)) for trajectory in trajectories]
     return CompletionsTable(texts, rewards, extra)
+
+
+def _turn_texts(trajectory: Trajectory) -> list[str]:
+    """Return what was told and answered in each turn that was played."""
+    played = [turn for turn in trajectory.turns if not turn.is_carried]
+    return [text for turn in played for text in (turn.told, turn.completion.text) if text]
 
 
 def verdicts_text(result: ExecutionResult) -> str:
@@ -221,7 +229,9 @@ class PhaseTimer:
 
         Programs run while the model samples. `time/execution_s` is only the time spent waiting for verdicts.
         """
-        completions = [turn.completion for trajectory in trajectories for turn in trajectory.turns]
+        completions = [
+            turn.completion for trajectory in trajectories for turn in trajectory.turns if turn.is_sampled
+        ]
         rollout_s = self._seconds["rollout"]
         generation_s = min(sum(completion.duration_s for completion in completions), rollout_s)
         programs = self._programs["rollout"]

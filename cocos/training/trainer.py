@@ -36,9 +36,9 @@ from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import (
     Score,
-    advantages,
     grouped_returns,
     row_advantages,
+    trained_advantages,
     turn_reward,
     zero_spread,
 )
@@ -57,7 +57,7 @@ from cocos.training.monitor import (
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.sharded_weights import whole_weights
 from cocos.training.shared_prefixes import SharedPrefixes
-from cocos.trajectories import Rules, Trajectory, begin, check_infra_failures
+from cocos.trajectories import Trajectory, Turn, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
     Args:
         model: Checkpoint directory, hub id, or a loaded causal language model.
         args: Options of the run.
-        problems: Training problems; their reference solutions are not used.
+        prompts: Trajectories without turns to train on (`given_prompts`). Reference solutions are not used.
         dev_problems: Problems that `evaluate` plays greedily; may be empty if `args` requests no evaluation.
         executor: Runs the programs. The caller closes it.
         protocol: Prompt protocol of training and evaluation.
@@ -90,7 +90,7 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
         self,
         model: Any,
         args: CoCoSConfig,
-        problems: Sequence[Problem],
+        prompts: Sequence[Trajectory],
         executor: Executor,
         protocol: PromptProtocol,
         tokenizer: PreTrainedTokenizerBase,
@@ -98,23 +98,24 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
         **trainer_kwargs: Any,
     ):
         problems_per_batch = args.generation_batch_size // args.num_generations
-        if len(problems) < problems_per_batch:
+        if len(prompts) < problems_per_batch:
             raise ValueError(
-                f"--train_data has {len(problems)} problems, fewer than the {problems_per_batch} in a batch, "
+                f"--train_data has {len(prompts)} problems, fewer than the {problems_per_batch} in a batch, "
                 f"so there would be no update; lower --global_batch_size or raise --num_generations"
             )
-        self.problems = list(problems)
+        self.prompts = list(prompts)
         self.dev_problems = list(dev_problems)
         self.executor = executor
         self.protocol = protocol
         self.objective = args.objective
+        self.rules = args.rules(temperatures=[args.temperature])
         self.run_warnings = RunWarnings(args.dead_batches)
         self.timer = PhaseTimer(executor)
         super().__init__(
             model=model,
             reward_funcs=[],
             args=args,
-            train_dataset=_index(self.problems),
+            train_dataset=_index(self.prompts),
             eval_dataset=_index(self.dev_problems) if self.dev_problems else None,
             processing_class=tokenizer,
             **trainer_kwargs,
@@ -136,11 +137,17 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
         with self.timer.phase("rollout"):
-            trajectories = self.sample_trajectories([self.problems[example["index"]] for example in inputs])
+            trajectories = self.sample_trajectories([self.prompts[example["index"]] for example in inputs])
         rows = self.rows(trajectories)
         with self.timer.phase("logprobs"):
             old_logps, kl_R = self.old_logps_and_kl(rows)
-        kl_B_K = kl_R.view(len(trajectories), -1).tolist()
+        kl_B_K = [
+            [
+                kl if turn.is_sampled else None
+                for turn, kl in zip(self.row_turns(trajectory), kl_K, strict=True)
+            ]
+            for trajectory, kl_K in zip(trajectories, kl_R.view(len(trajectories), -1).tolist(), strict=True)
+        ]
         # Every rank computes the rewards and advantages of all ranks, so one exchange is enough.
         gathered = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
         all_trajectories = [trajectory for trajectory, _ in gathered]
@@ -165,8 +172,9 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
         # Equally many problems per rank, because with sharded weights every forward pass needs all ranks.
         rank, num_ranks = self.accelerator.process_index, self.accelerator.num_processes
         share = begin(equal_share(self.dev_problems, rank, num_ranks))
+        rules = replace(self.rules, temperatures=(0.0,))
         with self.generator() as generator:
-            played = rollout(share, generator, self.executor, self.protocol, self.args.num_turns)
+            played = rollout(share, generator, self.executor, self.protocol, self.args.num_turns, rules)
         trajectories = gather_object(played)[: len(self.dev_problems)]
         check_infra_failures(trajectories, self.args.max_infra_share)
         metrics = {
@@ -182,11 +190,11 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
 
     # -- steps of a batch --
 
-    def sample_trajectories(self, problems: list[Problem]) -> list[Trajectory]:
+    def sample_trajectories(self, prompts: Sequence[Trajectory]) -> list[Trajectory]:
         """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1."""
         num_turns, group_size = self.args.num_turns, self.args.num_generations
-        rules = Rules(temperatures=(self.args.temperature,))
-        trajectories = [Trajectory(problem, i % group_size) for i, problem in enumerate(problems)]
+        rules = self.rules
+        trajectories = [replace(prompt, sample=i % group_size) for i, prompt in enumerate(prompts)]
         with self.generator() as generator:
             if self.args.credit == "last" and num_turns > 1:
                 shared = rollout(
@@ -230,22 +238,33 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
             else:
                 yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
 
+    def row_turns(self, trajectory: Trajectory) -> list[Turn]:
+        """Return the turns of a trajectory that have a row. Length K."""
+        return [trajectory.turns[turn - 1] for turn in self.objective.trained_turns]
+
     def rows(self, trajectories: Sequence[Trajectory]) -> dict[str, torch.Tensor]:
-        """Return one row per trained turn, trajectory by trajectory: prompt ids, then sampled ids."""
-        trained = [t.turns[turn - 1] for t in trajectories for turn in self.objective.trained_turns]
-        prompts = [torch.tensor(turn.prompt_ids) for turn in trained]
-        completions = [torch.tensor(turn.completion.token_ids) for turn in trained]
+        """Return one row per trained turn, trajectory by trajectory: prompt ids, then sampled ids.
+
+        The row of a turn that was not sampled has one pad token as its prompt, and another one as its
+        completion, which is masked: so no batch is without a column of completions.
+        """
+        turns = [turn for trajectory in trajectories for turn in self.row_turns(trajectory)]
+        pad_id = self._tokenizer.pad_token_id
+        prompts = [torch.tensor(turn.prompt_ids if turn.is_sampled else [pad_id]) for turn in turns]
+        completions = [
+            torch.tensor(turn.completion.token_ids if turn.is_sampled else [pad_id]) for turn in turns
+        ]
+        masks = [torch.full_like(ids, turn.is_sampled) for turn, ids in zip(turns, completions, strict=True)]
 
         def padded(ids: list[torch.Tensor], side: str, value: int) -> torch.Tensor:
             return pad(ids, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
 
         # Masks come from lengths, not from pad ids: if pad and eos are one id, a sampled eos must be trained.
-        pad_id = self._tokenizer.pad_token_id
         return {
             "prompt_ids": padded(prompts, "left", pad_id),  # (R, P)
             "prompt_mask": padded([torch.ones_like(ids) for ids in prompts], "left", 0),  # (R, P)
             "completion_ids": padded(completions, "right", pad_id),  # (R, C)
-            "completion_mask": padded([torch.ones_like(ids) for ids in completions], "right", 0),  # (R, C)
+            "completion_mask": padded(masks, "right", 0),  # (R, C)
         }
 
     def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor | None, torch.Tensor]:
@@ -287,7 +306,11 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
     def rewards(self, trajectory: Trajectory) -> list[float | None]:
         """Return r_1..r_T of a trajectory; None where the executor failed."""
         args = self.args
-        return [turn_reward(turn.result, args.reward, args.reward_in_child) for turn in trajectory.turns]
+        num_unpaid = len(trajectory.problem.test_list) if args.reward_tests == "hidden" else 0
+        return [
+            turn_reward(turn.result, args.reward, args.reward_in_child, num_unpaid)
+            for turn in trajectory.turns
+        ]
 
     def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
         """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.
@@ -303,7 +326,7 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
             {f"frac_reward_zero_std_t{t}": share for t, share in zip(turns, zero_spread_K, strict=True)}
         )
         self.run_warnings.check_spread(zero_spread_K)
-        return [advantage_K for group in advantages(returns_P_G_K) for advantage_K in group]
+        return trained_advantages(returns_P_G_K, scores)
 
     # -- logging --
 
@@ -314,8 +337,8 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
 
     def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
         """Update the totals of the run: tokens of all transcripts, and number of trajectories."""
-        # The last turn's prompt contains all earlier turns.
-        last = [trajectory.turns[-1] for trajectory in trajectories]
+        # The prompt of the last turn that was played contains all earlier turns.
+        last = [[turn for turn in t.turns if not turn.is_carried][-1] for t in trajectories]
         self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
         updates_per_generation = (
             self.args.steps_per_generation * self.num_iterations // self.args.gradient_accumulation_steps
@@ -358,7 +381,9 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
                 tqdm.write(example)  # not print(), which would break the progress bar
 
     def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
-        truncated = [turn.completion.is_truncated for t in trajectories for turn in t.turns]
+        truncated = [
+            turn.completion.is_truncated for t in trajectories for turn in t.turns if turn.is_sampled
+        ]
         if sum(truncated) > self.args.max_truncated_share * len(truncated):
             raise ValueError(
                 f"{sum(truncated)} of {len(truncated)} completions were truncated at "
@@ -368,6 +393,6 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
             )
 
 
-def _index(problems: Sequence[Problem]) -> Dataset:
-    """Return a data set of the problems' indices. TRL makes batches of its rows."""
-    return Dataset.from_dict({"index": range(len(problems))})
+def _index(entries: Sequence[object]) -> Dataset:
+    """Return a data set of indices. TRL makes batches of its rows."""
+    return Dataset.from_dict({"index": range(len(entries))})

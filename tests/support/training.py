@@ -23,7 +23,7 @@ def play(trainer, num_problems=4):
     """Return the trajectories of the first problems, group by group, and the inputs that request them."""
     group = trainer.args.num_generations
     inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
-    return inputs, trainer.sample_trajectories([trainer.problems[i["index"]] for i in inputs])
+    return inputs, trainer.sample_trajectories([trainer.prompts[i["index"]] for i in inputs])
 
 
 def fractions(trajectory):

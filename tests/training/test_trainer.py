@@ -210,7 +210,7 @@ def test_an_in_child_verdict_earns_nothing_and_is_warned_about_unless_it_is_rewa
     trainer = make_trainer(reward_in_child=is_rewarded, num_turns=2)
     marked = ExecutionResult((Verdict(Status.PASSED, in_child_reason="the test awaits"),))
     turn = Turn((1,), Completion((2,), "x"), "x", marked)
-    trajectory = Trajectory(trainer.problems[0], turns=(turn, turn))
+    trajectory = Trajectory(trainer.prompts[0].problem, turns=(turn, turn))
     assert trainer.rewards(trajectory) == rewards
     with caplog.at_level(logging.WARNING):
         for _ in range(2):

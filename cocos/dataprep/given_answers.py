@@ -1,19 +1,20 @@
 """Completions supplied for the first turns instead of being sampled (`--answers`).
 
-They are reference solutions, buggy programs, the samples of another run, or rows of any file of answers.
-Such a row is a row of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`. Rows of one
+In evaluation each trajectory has its own. In training they are part of the prompt, so siblings share them.
+They are reference solutions, buggy programs, the samples of another run, or rows of any file of answers. Such
+a row is a row of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`. Rows of one
 problem without the key `sample` are its samples 0, 1, ... in file order.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from cocos.evaluation.sample_rows import completions
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.trajectories import Key, Trajectory
+from cocos.trajectories import Key, Trajectory, begin
 
 PROBLEM_SOURCES = {"references": "code", "buggy": "buggy_code"}  # source -> field of the problem
 AnswersByKey = dict[Key, tuple[str, ...]]  # the completions of turns 1, 2, ...
@@ -34,19 +35,52 @@ def given_answers(
         DataError: A problem has no such program, or a file has no row for a trajectory.
 
     """
-    files = {source: load_answers(source) for source in sources if source not in PROBLEM_SOURCES}
-    return [
-        tuple(
-            text
-            for source in sources
-            for text in (
-                _find_answers(files[source], trajectory.key, source)
-                if source in files
-                else [protocol.answer(_program(trajectory.problem, source))]
-            )
-        )
-        for trajectory in trajectories
-    ]
+    files = _load_files(sources)
+    return [_answers_of(trajectory, sources, files, protocol) for trajectory in trajectories]
+
+
+def given_prompts(
+    sources: Sequence[str], problems: Sequence[Problem], protocol: PromptProtocol
+) -> list[Trajectory]:
+    """Return trajectories without turns to train on, whose `given` completions are part of their prompt.
+
+    Without a file in `sources` there is one per problem. Otherwise there is one per row, in the order of the
+    problems and samples; a problem without rows has none. Rows of other problems are ignored.
+
+    Raises:
+        DataError: A problem has no such program, or no row is about one of the problems.
+
+    """
+    files = _load_files(sources)
+    prompts = begin(problems)
+    if files:
+        samples: dict[str, list[int]] = {}
+        for task_id, sample in next(iter(files.values())):
+            if all((task_id, sample) in answers for answers in files.values()):
+                samples.setdefault(task_id, []).append(sample)
+        prompts = [Trajectory(p, sample) for p in problems for sample in samples.get(p.task_id, ())]
+        if not prompts:
+            raise DataError(f"{', '.join(files)}: no row is about a problem of --train_data")
+    return [replace(prompt, given=_answers_of(prompt, sources, files, protocol)) for prompt in prompts]
+
+
+def _load_files(sources: Sequence[str]) -> dict[str, AnswersByKey]:
+    return {source: load_answers(source) for source in sources if source not in PROBLEM_SOURCES}
+
+
+def _answers_of(
+    trajectory: Trajectory,
+    sources: Sequence[str],
+    files: Mapping[str, AnswersByKey],
+    protocol: PromptProtocol,
+) -> tuple[str, ...]:
+    answers: list[str] = []
+    for source in sources:
+        if source in files:
+            answers += _find_answers(files[source], trajectory.key, source)
+        else:
+            answers.append(protocol.answer(_program(trajectory.problem, source)))
+    return tuple(answers)
 
 
 def load_answers(path: str | Path) -> AnswersByKey:
@@ -74,10 +108,10 @@ def load_answers(path: str | Path) -> AnswersByKey:
 
 def _texts(row: dict) -> tuple[str, ...]:
     """Return the completions of a row's turns, or () if it has none."""
-    # Check `turns` first: in a row of samples.jsonl, `answers` are the sources given to --answers.
-    if texts := completions(row):
-        return texts
     match row:
+        # `turns` first: in a row of samples.jsonl, of any schema version, `answers` are names of sources.
+        case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
+            return tuple(str(turn["completion"]) for turn in turns)
         case {"answers": list(answers)} if all(isinstance(answer, str) for answer in answers):
             return tuple(answers)
     return ()

@@ -1,0 +1,95 @@
+"""Options of what happens between the turns, the same in training and in evaluation.
+
+Tests are of three classes: the prompt shows the first `--prompt_tests` visible tests (`PromptOptions`),
+feedback and early stop use all visible tests, and hidden tests are scored only.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from cocos.config.option import option
+from cocos.problems import Problem
+from cocos.prompts import Feedback
+from cocos.trajectories import OnRepeat, Rules
+
+CONDITIONS = ("feedback", "feedback_failures", "early_stop", "on_repeat", "visible_tests", "answers")
+
+
+@dataclass
+class TurnOptions:
+    """Options of what happens between the turns."""
+
+    group: ClassVar[str] = "between the turns"
+
+    visible_tests: int | None = option(
+        default=None,
+        help="Make only the first N tests of a problem visible and hide the others: they are scored, but "
+        "neither shown nor told of. By default, only tests that the file marks as hidden are hidden.",
+    )
+    feedback: Feedback = option(
+        default="none",
+        help="What the next prompt tells of the program. `verdict`: how many visible tests pass. `error`: "
+        "also the first that fail, with expected and actual value. Test results are an oracle, so the "
+        "report separates these runs from self-correction.",
+    )
+    feedback_failures: int = option(
+        default=1, help="Largest number of failing tests that --feedback error quotes, 1 to 3."
+    )
+    feedback_chars: int = option(
+        default=300,
+        help="Largest number of characters of a quoted test, and of its error; 20 or more.",
+    )
+    early_stop: bool = option(
+        default=False,
+        help="End a trajectory when its program passes the visible tests (an oracle, too). The program "
+        "counts for the remaining turns.",
+    )
+    on_repeat: OnRepeat = option(
+        default="keep",
+        help="If a program equals the previous one: `keep` it, `resample` the turn once (not in training), "
+        "or `tell` so in the next prompt.",
+    )
+    answers: list[str] = option(
+        default_factory=list,
+        help="Sources of given answers for the first turns, in order; the model answers the others. "
+        "`references`, `buggy`: programs of the problems, for one turn each. Otherwise a samples.jsonl or "
+        "another file of answers; in training, each of its rows is a prompt.",
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.feedback_failures <= 3:
+            raise ValueError(f"--feedback_failures is {self.feedback_failures}; give 1, 2 or 3")
+        if self.feedback_failures > 1 and self.feedback != "error":
+            raise ValueError("--feedback_failures needs --feedback error")
+        if self.feedback_chars < 20:
+            raise ValueError(f"--feedback_chars is {self.feedback_chars}; give 20 or more")
+        if self.visible_tests is not None and self.visible_tests < 0:
+            raise ValueError(f"--visible_tests is {self.visible_tests}; give 0 or more")
+        if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
+            raise ValueError(
+                "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more, "
+                "and --prompt_tests 0 to keep them out of the prompt"
+            )
+
+    def rules(self, temperatures: Sequence[float], seed: int | None = None) -> Rules:
+        """Return the rules between the turns of a trajectory; see `Rules` for the arguments."""
+        return Rules(
+            feedback=self.feedback,
+            feedback_failures=self.feedback_failures,
+            feedback_chars=self.feedback_chars,
+            early_stop=self.early_stop,
+            on_repeat=self.on_repeat,
+            temperatures=tuple(temperatures),
+            seed=seed,
+        )
+
+    def hide_tests(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return the problems with at most `--visible_tests` visible tests; the others become hidden."""
+        n = self.visible_tests
+        if n is None:
+            return list(problems)
+        return [
+            replace(p, test_list=p.test_list[:n], hidden_test_list=p.test_list[n:] + p.hidden_test_list)
+            for p in problems
+        ]
