@@ -10,6 +10,7 @@ another value than the quoted test expects. No model can do better, because read
 import argparse
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from make_toy_problems import evaluator
@@ -49,7 +50,7 @@ class Oracle:
         assert found, f"no task in {transcript!r}"
         attempts = transcript.split(DONE)
         possible = self.readings[found[1]]
-        for attempt, told in zip(attempts, attempts[1:], strict=False):
+        for attempt, told in pairwise(attempts):
             possible = [code for code in possible if _agrees(code, extract_code(attempt), told)]
         return answer(possible[0])
 
@@ -64,9 +65,7 @@ def _agrees(code: str, attempt: str, told: str) -> bool:
     return quoted is None or evaluator(code)(eval(quoted[1])) == eval(quoted[2])
 
 
-def measure(
-    problems: Sequence[Problem], mode: Feedback, num_turns: int, executor: Executor
-) -> list[float]:
+def measure(problems: Sequence[Problem], mode: Feedback, num_turns: int, executor: Executor) -> list[float]:
     """Return acc@1..acc@T of the oracle with one kind of feedback."""
     oracle, words = ScriptedGenerator(Oracle(problems)), protocol("cocos")
     played = rollout(begin(problems), oracle, executor, words, num_turns, Rules(feedback=mode))
