@@ -1,7 +1,6 @@
 """Stage 2: multi-turn RLOO with rewards from executed unit tests.
 
-    python train.py --model_name_or_path BOOST_MODEL --train_data train.jsonl --dev_data dev.jsonl \\
-        --output_dir OUT
+    python train.py --model_name_or_path MODEL --train_data train.jsonl --dev_data dev.jsonl --output_dir OUT
 
 With --dev_data, the checkpoint with the best greedy accuracy in the last turn is saved. --dry_run checks the
 inputs, prints the plan of the run and its estimated memory and time, and exits.

@@ -144,8 +144,9 @@ def return_to_go(
 
     Examples, all with r = (0.2, 1.0):
         gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) = 1.8.
-        SCoRe's stage I (arXiv 2409.12917, sec. 5.1), gamma = 1, w = (0, 1): G_1 = G_2 = 1.0.
-        SCoRe's stage II (sec. 5.2), gamma = 1, bonus = alpha = 10: G_1 = 1.2; G_2 = 1.0 + 10 * 0.8 = 9.0.
+        SCoRe has gamma = 0, a turn's reward belongs to that turn alone (arXiv 2409.12917, appendix on reward
+        design). Stage I (sec. 5.1), w = (0, 1): G_1 = 0, so only the KL penalty trains turn 1; G_2 = 1.0.
+        Stage II (sec. 5.2), bonus = alpha = 10: G_1 = 0.2; G_2 = 1.0 + 10 * 0.8 = 9.0.
 
     Args:
         turn: t, from 1 to T.
@@ -197,7 +198,12 @@ def turn_returns(
         known = [0.0 if reward is None else reward for reward in rewards_T]
         returns: list[float | None] = []
         for turn in turns:
-            needed = [r for s, r in enumerate(rewards_T, start=1) if s >= turn and weights_T[s - 1]]
+            last = len(rewards_T) if gamma else turn
+            needed = [
+                r
+                for r, weight in zip(rewards_T[turn - 1 : last], weights_T[turn - 1 : last], strict=True)
+                if weight
+            ]
             if bonus and turn >= 2:
                 needed += rewards_T[turn - 2 : turn]
             penalty = sum(gamma**s * p for s, p in enumerate(penalties_K[turn - 1 :]))

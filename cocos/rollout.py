@@ -61,9 +61,9 @@ def rollout(
     batch_size = generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
         batch = plays[start : start + batch_size]
-        for _ in range(num_played, num_turns):
+        for turn in range(num_played + 1, num_turns + 1):
             going_on = [play for play in batch if not play.has_ended()]
-            _play_turn(going_on, generator, executor, protocol, rules, submitted)
+            _play_turn(going_on, turn, generator, executor, protocol, rules, submitted)
     return [play.finish(num_turns) for play in plays]
 
 
@@ -216,23 +216,24 @@ class _Play:
 
 def _play_turn(
     plays: Sequence[_Play],
+    turn: int,
     generator: Generator,
     executor: Executor,
     protocol: PromptProtocol,
     rules: Rules,
     submitted: dict[Program, Future[ExecutionResult]],
 ) -> None:
-    """Play the next turn of trajectories that all have the same number of turns."""
+    """Play a turn, counted from 1, of the trajectories that have not ended; there may be none."""
     prompts = [play.next_prompt(generator, protocol) for play in plays]
     answers = {i: answer for i, play in enumerate(plays) if (answer := play.given_answer(generator))}
 
     def sample(rows: Sequence[int], is_resampled: bool = False) -> None:
         """Sample completions for the plays with these indices."""
-        if not rows:
+        if not rows and not generator.is_collective:
             return
         completions = generator.generate(
             [prompts[i].ids for i in rows],
-            rules.temperature(len(plays[0].turns) + 1),
+            rules.temperature(turn),
             # A resampled turn has another seed; with the same one it would repeat the same completion.
             None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
         )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Options that change the samples. A log of attempts made with other values cannot be continued.
 SAMPLING_OPTIONS = (
     "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length",
-    "batch_size", "seed",
+    "batch_size", "seed", "prompt_tests",
 )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def main() -> None:
         args.seed,
     )
     # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
-    taught = protocol("cocos")
+    taught = protocol("cocos", prompt_tests=args.prompt_tests)
     rows = [row for pair in pairs for row in make_rows(pair.problem, pair.attempt, pair.correction, taught)]
     if not rows:
         raise ValueError(

@@ -19,12 +19,11 @@ class RewardOptions:
 
     reward: RewardKind = option(
         default="fraction",
-        help="Reward of a program. `fraction`: share of its tests that pass. `binary`: 1 if all pass, "
-        "otherwise 0. `count`: number of tests that pass.",
+        help="Reward of a program: `fraction` or `count` of its tests that pass, or `binary`, 1 if all pass.",
     )
     reward_tests: RewardTests = option(
         default="all",
-        help="Tests that pay: `all`, or only the `hidden` ones, which feedback does not reveal.",
+        help="Tests that pay: `all`, or only the `hidden` ones.",
     )
     reward_in_child: bool = option(
         default=False,
@@ -33,28 +32,25 @@ class RewardOptions:
     credit: Credit = option(
         default="trajectory",
         help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
-        "each with the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all turns, turn t with the sum of "
-        "gamma^(s-t) * r_s over s >= t. `last`: turn T only, with the return of `trajectory`; a group shares "
-        "the earlier turns, so --gamma has no effect (as in the released code).",
+        "each with the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, turn t with the sum of "
+        "gamma^(s-t) * r_s over s >= t. `last`: turn T; a group shares the others, so --gamma has no "
+        "effect. (In the released code: `last`.)",
     )
     gamma: float = option(
         default=0.5, aliases=("--weight",), help="Discount factor between turns, in [0, 1]; see --credit."
     )
     improvement_bonus: float = option(
         default=0.0,
-        help="Coefficient of r_t - r_(t-1) in the return of each turn after the first; with --credit turn.",
+        help="Weight of r_t - r_(t-1) in the return of turn t > 1; --credit turn.",
     )
     turn_weights: list[float] | None = option(
         default=None,
-        help="Weight of each turn's reward, one number per turn; with --credit turn. By default all are 1. "
-        "SCoRe's stage I uses `0 1`.",
+        help="Weight of each turn's reward, by default 1; --credit turn.",
     )
-    beta: float = option(
-        default=0.01, help="Coefficient of the KL penalty. With 0, no reference model is loaded."
-    )
+    beta: float = option(default=0.01, help="Coefficient of the KL penalty; 0: no reference model.")
     turn_betas: list[float] | None = option(
         default=None,
-        help="KL coefficient of each turn, instead of --beta. SCoRe's stage I uses `0.25 0.01`.",
+        help="KL coefficient of each turn, instead of --beta.",
     )
 
 
@@ -72,21 +68,19 @@ class RolloutOptions:
     rollout_batch_size: int = option(
         default=64,
         aliases=("--local_rollout_forward_batch_size",),
-        help="Sequences per device in one batch of sampling or of computing old log-probabilities.",
+        help="Sequences that a device samples, or scores, at a time.",
     )
     share_prefixes: bool = option(
         default=True,
-        help="Compute tokens that a problem's rows share, its prompt and earlier turns, once per pass. "
-        "The result is the same up to rounding; models with sliding windows or recurrent layers fall back to "
-        "plain rows.",
+        help="Compute the tokens that rows share only once.",
     )
     max_truncated_share: float = option(
         default=0.9,
-        help="Stop if a larger share of a batch's completions reaches --max_completion_length.",
+        help="Stop if more completions of a batch are truncated.",
     )
     dead_batches: int = option(
         default=10,
-        help="Warn after this many consecutive batches in which all returns of each group are equal.",
+        help="Warn after so many batches with equal returns in each group.",
     )
 
 
@@ -101,21 +95,17 @@ class CoCoSOptions(
 
     train_data: str = option(
         default="",
-        help="File of MBPP-format problems to train on, or a public set such as hub:mbpp/train. Reference "
-        "solutions are not used.",
+        help="MBPP-format problems, or a public set such as hub:mbpp/train.",
     )
     dev_data: str | None = option(
         default=None,
-        help="File of MBPP-format problems, or a public set such as hub:mbpp/validation, for greedy "
-        "evaluation during training. The checkpoint with the "
-        "best accuracy in the last turn is saved; without this file, the final weights.",
+        help="Problems of the greedy evaluation during training. The checkpoint with the best accuracy in "
+        "the last turn is saved; without them, the last one.",
     )
-    global_batch_size: int | None = option(
-        default=128, help="Trajectories per update over all devices; sets gradient_accumulation_steps."
-    )
+    global_batch_size: int | None = option(default=128, help="Trajectories per update over all devices.")
     per_device_train_batch_size: int = option(
         default=4,
-        help="Trajectories per device in one forward and backward pass, each with one row per trained turn.",
+        help="Trajectories per device and pass, with a row per trained turn.",
     )
 
     def __post_init__(self) -> None:

@@ -91,13 +91,12 @@ class PromptOptions:
     num_turns: int = option(default=2, help="Turns per problem (T).")
     protocol: str = option(
         default="cocos",
-        help="Prompt protocol. `cocos`: for Boost and CoCoS models. `cocos-fewshot`: for base models. "
-        "`chat`, `repair`: for chat models; `repair` asks to compare the program with the tests.",
+        help="Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat` "
+        "or `repair` for chat models; `repair` says to find the error.",
     )
     few_shot_data: str | None = option(
         default=None,
-        help="File of solved MBPP-format problems, the few-shot examples of --protocol cocos-fewshot, "
-        "or a public set such as hub:mbpp/prompt.",
+        help="Solved problems for `cocos-fewshot`: a file, or a set as hub:mbpp/prompt.",
     )
 
     prompt_file: str | None = option(
@@ -108,8 +107,7 @@ class PromptOptions:
 
     prompt_tests: int | None = option(
         default=None,
-        help="Number of visible tests that the prompt shows, the first ones; all by default. Feedback may "
-        "tell of the others, too.",
+        help="Visible tests that the prompt shows, the first N. By default all.",
     )
 
     def __post_init__(self) -> None:

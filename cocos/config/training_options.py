@@ -18,17 +18,15 @@ class RunOptions:
     train_data: str = option(default="", help="File of the training data.")
     output_dir: str = option(
         default="",
-        help="Folder for the trained model and its checkpoints. It must not contain a training run, except "
-        "with --resume_from_checkpoint.",
+        help="Folder for the model and its checkpoints; new, unless a run is resumed.",
     )
     resume_from_checkpoint: str | None = option(
         default=None,
-        help="Checkpoint to continue from: a path, or `last` for the newest complete one in --output_dir.",
+        help="Checkpoint to continue: a path, or `last` for the newest of --output_dir.",
     )
     dry_run: bool = option(
         default=False,
-        help="Check data, model and options without loading weights; print the first prompts or rows, the "
-        "number of updates, estimated memory and time, and warnings; then exit.",
+        help="Check the inputs, print prompts, memory, time and warnings, then exit.",
     )
     report_to: str = option(
         default="none",
@@ -63,12 +61,12 @@ class UpdateOptions:
     max_steps: int = option(default=1500, help="Number of updates.")
     num_train_epochs: float = option(
         default=0.0,
-        help="Passes over the training data. 0: --max_steps decides; above 0, --max_steps is ignored.",
+        help="Passes over the data; above 0 they replace --max_steps.",
     )
     learning_rate: float = option(default=1e-5, help="Peak learning rate of AdamW.")
     lr_scheduler_type: str = option(default="cosine", help="Learning-rate schedule.")
     bf16: bool | None = option(
-        default=None, help="Use bfloat16 autocast. By default on if the GPU supports it and --fp16 is off."
+        default=None, help="bfloat16 autocast; by default if the GPU supports it and not --fp16."
     )
     deepspeed: str | None = option(
         default=None,

@@ -24,26 +24,24 @@ class TurnOptions:
 
     visible_tests: int | None = option(
         default=None,
-        help="Make only the first N tests of a problem visible and hide the others: they are scored, but "
-        "neither shown nor told of. By default, only tests that the file marks as hidden are hidden.",
+        help="Hide all but the first N tests of a problem: hidden tests are scored, but neither shown nor "
+        "told of. By default those that the file hides.",
     )
     feedback: Feedback = option(
         default="none",
         help="What the next prompt tells of the program. `verdict`: how many visible tests pass. `error`: "
-        "also the first that fail, with expected and actual value. Test results are an oracle, so the "
-        "report separates these runs from self-correction.",
+        "also the first that fail, with expected and actual value. Reports separate these runs, as the "
+        "tests are an oracle.",
     )
-    feedback_failures: int = option(
-        default=1, help="Largest number of failing tests that --feedback error quotes, 1 to 3."
-    )
+    feedback_failures: int = option(default=1, help="Failing tests that --feedback error quotes, 1 to 3.")
     feedback_chars: int = option(
         default=300,
-        help="Largest number of characters of a quoted test, and of its error; 20 or more.",
+        help="Longest quotation of a test, and of its error, in characters.",
     )
     early_stop: bool = option(
         default=False,
-        help="End a trajectory when its program passes the visible tests (an oracle, too). The program "
-        "counts for the remaining turns.",
+        help="End a trajectory when its program passes the visible tests (an oracle); it counts for the "
+        "remaining turns.",
     )
     on_repeat: OnRepeat = option(
         default="keep",
@@ -52,9 +50,9 @@ class TurnOptions:
     )
     answers: list[str] = option(
         default_factory=list,
-        help="Sources of given answers for the first turns, in order; the model answers the others. "
-        "`references`, `buggy`: programs of the problems, for one turn each. Otherwise a samples.jsonl or "
-        "another file of answers; in training, each of its rows is a prompt.",
+        help="Sources of given answers for the first turns: `references`, `buggy` (of the problems, a turn "
+        "each), or a samples.jsonl or other file of answers. In training, each row of the file is a "
+        "prompt.",
     )
 
     def __post_init__(self) -> None:

@@ -46,6 +46,7 @@ class EndpointGenerator:
     """
 
     batch_size: int | None = None
+    is_collective: bool = False
     context_length: int | None = None  # endpoints do not state it
     on_tokens: Callable[[int], None] | None = None
 

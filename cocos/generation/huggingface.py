@@ -58,7 +58,7 @@ class HuggingFaceGenerator(TokenTranscripts):
             raise ValueError(
                 f"{base.__name__} takes no past_key_values: models without such a cache are not supported"
             )
-        self.is_sharded = is_sharded(self.model)
+        self.is_collective = is_sharded(self.model)
         self.context_length = _context_length(model.config, tokenizer)
         # Beyond a table of learned positions a forward pass fails; on a GPU it ends the process.
         self.has_learned_positions = any(
@@ -80,7 +80,7 @@ class HuggingFaceGenerator(TokenTranscripts):
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
         # Prompts of similar length share a batch, to reduce padding.
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        size = self.batch_size or len(prompts)
+        size = self.batch_size or max(1, len(prompts))
         completions: dict[int, Completion] = {}
         with torch.no_grad():
             for start in range(0, len(order), size):
@@ -91,7 +91,7 @@ class HuggingFaceGenerator(TokenTranscripts):
                 completions |= zip(chunk, sampled, strict=True)
             # Every forward pass of a sharded model needs all ranks. A rank that has finished runs empty
             # passes until all have, because the others would wait for it forever.
-            while self.is_sharded and self._any_rank_is_busy(False):
+            while self.is_collective and self._any_rank_is_busy(False):
                 self.model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.model.device))
         return [completions[i] for i in range(len(prompts))]
 
@@ -175,7 +175,7 @@ class HuggingFaceGenerator(TokenTranscripts):
             Logits of shape (B, V).
 
         """
-        if self.is_sharded:
+        if self.is_collective:
             self._any_rank_is_busy(True)
         start = batch.end - ids.shape[1]
         optional = {"position_ids": batch.positions[:, start : batch.end], "logits_to_keep": 1}

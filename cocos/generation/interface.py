@@ -48,6 +48,7 @@ class Generator(Protocol):
 
     Attributes:
         batch_size: Number of prompts per batch; None if the generator has no preferred number.
+        is_collective: All ranks must call `generate` equally often, also without prompts.
         context_length: Largest number of tokens of a transcript that the model was trained on; None if it is
             not known.
         on_tokens: Called with the number of new tokens whenever some were sampled, possibly from several
@@ -56,6 +57,7 @@ class Generator(Protocol):
     """
 
     batch_size: int | None
+    is_collective: bool
     context_length: int | None
     on_tokens: Callable[[int], None] | None
 

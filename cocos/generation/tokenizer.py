@@ -25,6 +25,7 @@ class TokenTranscripts:
     """
 
     batch_size: int | None = None
+    is_collective: bool = False
     context_length: int | None = None
     on_tokens: Callable[[int], None] | None = None
 

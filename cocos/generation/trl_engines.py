@@ -7,6 +7,8 @@ trainer takes only the sampled ids from them and computes all log-probabilities 
 import time
 from collections.abc import Sequence
 
+from accelerate import PartialState
+from accelerate.utils import gather_object
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
@@ -18,8 +20,8 @@ from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 class VLLMRollouts(TokenTranscripts):
     """Generator that samples with TRL's vLLM, colocated or on a server. The trainer syncs its weights.
 
-    Calls to a server are collective: all processes must call `generate` equally often, with equally many
-    prompts.
+    The engine's calls are collective and need equally many prompts from every process. A process with fewer
+    prompts, because some of its trajectories have ended, samples from a token of padding in their place.
 
     Args:
         engine: Engine of the trainer. `CoCoSConfig` sets its `generation_kwargs`, which make it stop at
@@ -32,6 +34,7 @@ class VLLMRollouts(TokenTranscripts):
     def __init__(self, engine: VLLMGeneration, tokenizer: PreTrainedTokenizerBase, eos_ids: Sequence[int]):
         super().__init__(tokenizer, eos_ids)
         self.engine = engine
+        self.is_collective = PartialState().num_processes > 1
 
     def generate(
         self,
@@ -42,9 +45,15 @@ class VLLMRollouts(TokenTranscripts):
         assert seeds is None, "seeds are not supported: the engine has its own random state"
         started = time.perf_counter()
         self.engine.temperature = temperature
+        num_prompts = max(gather_object([len(prompts)]))
+        if not num_prompts:
+            return []
+        padding = [[self.tokenizer.pad_token_id]] * (num_prompts - len(prompts))
         # Always one sample per prompt: from turn 2 on the prompts within a group differ.
-        _, sampled, _, _ = self.engine.generate(list(map(list, prompts)), images=None, num_generations=1)
-        return self.batch_completions(sampled, time.perf_counter() - started)
+        _, sampled, _, _ = self.engine.generate(
+            [*map(list, prompts), *padding], images=None, num_generations=1
+        )
+        return self.batch_completions(sampled[: len(prompts)], time.perf_counter() - started)
 
 
 class ContinuousBatches(TokenTranscripts):

@@ -3,11 +3,12 @@
     python train.py --config configs/cocos_qwen2.5-1.5b.yaml --output_dir OUT --dry_run
 
 The model is created on the meta device, so a 7B model takes seconds on a laptop. The first problem is played
-through the turn loop of training. Its reference is the answer of every turn, and the executor runs it.
+through the turn loop of training, and the executor runs its programs. The reference answers every turn;
+with feedback or early stop it is a wrong program, so that the report shows what the model would be told.
 """
 
 import math
-from collections.abc import Sequence
+import re
 
 from transformers import AutoConfig, PreTrainedTokenizerBase
 from trl import get_peft_config
@@ -33,7 +34,7 @@ from cocos.problems import Problem
 from cocos.rollout import rollout
 from cocos.trajectories import Trajectory, begin
 
-PLACEHOLDER = "def solution(*args):\n    return None"  # the answer to a problem that has no reference
+PLACEHOLDER = "def {name}(*args):\n    return None"  # the answer if there is no reference, and a wrong one
 
 
 def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> str:
@@ -44,30 +45,35 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
         ExecutorError: The executor's self-test fails.
 
     """
-    problems, dev_problems, protocol = data
+    problems, dev_problems, protocol = data.problems, data.dev_problems, data.protocol
     config = AutoConfig.from_pretrained(
         args.model_name_or_path, revision=args.model_revision, trust_remote_code=args.trust_remote_code
     )
     shape = model_shape(config, get_peft_config(args), args.trust_remote_code)
     layout = run_layout(args, config, has_reference=args.beta > 0)
-    generator = FixedAnswerGenerator(tokenizer, problems[0].code or PLACEHOLDER)
-    with open_executor(args, problems[:1]) as executor:
-        [trajectory] = rollout(begin(problems[:1]), generator, executor, protocol, args.num_turns)
+    rules = args.rules(temperatures=[args.temperature])
+    first = data.prompts[0]
+    reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
+    wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))
+    generator = wrong if rules.feedback != "none" or rules.early_stop else reference
+    with open_executor(args, [first.problem]) as executor:
+        [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
+        [trajectory] = rollout([first], generator, executor, protocol, args.num_turns, rules)
         num_workers, isolation = executor.num_workers, executor.isolation
-    lengths = measure_lengths(problems + dev_problems, generator, protocol)
+    lengths = measure_lengths(problems + dev_problems, generator, protocol, rules)
     prompts_T = prompt_lengths(
         lengths.longest_prompt, args.max_completion_length, lengths.instruction, args.num_turns
     )
-    schedule = run_schedule(args, len(problems))
+    schedule = run_schedule(args, len(data.prompts))
     workload = run_workload(args, schedule, layout, prompts_T[-1])
-    warnings = run_warnings(args, config, shape, schedule, lengths, prompts_T, len(tokenizer), trajectory)
+    warnings = run_warnings(args, config, shape, schedule, lengths, prompts_T, len(tokenizer), checked)
     return "\n\n".join(
         [
             model_text(args.model_name_or_path, shape, layout),
-            _data_text(problems, dev_problems, lengths),
+            _data_text(data, lengths),
             _prompts_text(trajectory, generator),
             f"executor: self-test passed at isolation level {isolation}, {num_workers} workers; "
-            f"{_verdict_text(trajectory)}",
+            f"{_verdict_text(checked)}",
             _updates_text(args, schedule),
             memory_text(shape, layout, workload),
             _seconds_text(args, shape, layout, schedule, prompts_T),
@@ -76,13 +82,24 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     )
 
 
-def _data_text(problems: Sequence[Problem], dev_problems: Sequence[Problem], lengths: TokenLengths) -> str:
+def _placeholder(problem: Problem) -> str:
+    """Return a program that defines the function under test and solves nothing."""
+    called = re.search(r"(\w+)\(", problem.scored_tests[0])
+    return PLACEHOLDER.format(name=problem.entry_point or (called[1] if called else "solution"))
+
+
+def _data_text(data: TrainingData, lengths: TokenLengths) -> str:
+    problems, most = data.problems, data.protocol.prompt_tests
     visible = sum(len(problem.test_list) for problem in problems)
+    shown = sum(len(problem.test_list[:most]) for problem in problems)
     scored = sum(len(problem.scored_tests) for problem in problems)
+    has_answers = any(prompt.given for prompt in data.prompts)
     return (
-        f"data: {len(problems)} problems, {len(dev_problems)} for dev; {visible} visible tests, "
-        f"{scored - visible} hidden\n"
-        f"tokens: first prompt {lengths.median_prompt} (median), {lengths.longest_prompt} (longest, task "
+        f"data: {len(problems)} problems, {len(data.dev_problems)} for dev; {visible} visible tests"
+        + (f" ({shown} in prompts)" if shown < visible else "")
+        + f", {scored - visible} hidden"
+        + (f"; {len(data.prompts)} prompts with given answers" if has_answers else "")
+        + f"\ntokens: first prompt {lengths.median_prompt} (median), {lengths.longest_prompt} (longest, task "
         f"{lengths.longest_task}), instruction {lengths.instruction}, longest reference {lengths.reference}"
     )
 
@@ -92,6 +109,7 @@ def _prompts_text(trajectory: Trajectory, generator: FixedAnswerGenerator) -> st
         f"--- prompt of turn {number}, {len(turn.prompt_ids)} tokens ---\n"
         + generator.tokenizer.decode(turn.prompt_ids, clean_up_tokenization_spaces=False)
         for number, turn in enumerate(trajectory.turns, start=1)
+        if not turn.is_carried
     ]
     return "\n".join([*prompts, "---"])
 

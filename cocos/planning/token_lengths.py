@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
+from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.problems import Problem
-from cocos.prompts import PromptProtocol, answer
+from cocos.prompts import REPEATED, PromptProtocol, answer, feedback_message
+from cocos.rollout import PAPER_RULES
+from cocos.trajectories import Rules
 
 
 class FixedAnswerGenerator(TokenTranscripts):
@@ -36,7 +39,7 @@ class TokenLengths:
         longest_prompt: Longest first prompt.
         longest_task: Id of the problem with the longest first prompt.
         median_prompt: Median of the first prompts.
-        instruction: The instruction between two turns.
+        instruction: The message between two turns, with the longest feedback (`longest_feedback`).
         reference: Longest reference solution with [DONE]; 0 if no problem has one.
 
     """
@@ -49,12 +52,16 @@ class TokenLengths:
 
 
 def measure_lengths(
-    problems: Sequence[Problem], transcripts: TokenTranscripts, protocol: PromptProtocol
+    problems: Sequence[Problem],
+    transcripts: TokenTranscripts,
+    protocol: PromptProtocol,
+    rules: Rules = PAPER_RULES,
 ) -> TokenLengths:
     """Tokenize the first prompt and the reference of every problem and return their lengths."""
     prompts = [transcripts.start(protocol.first_turn(p), protocol.is_chat) for p in problems]
     ranked = sorted(zip(map(len, prompts), (p.task_id for p in problems), strict=True))
-    instruction = transcripts.extend([], Completion((), ""), protocol.later_turn(), protocol.is_chat)
+    message = protocol.later_turn(feedback=longest_feedback(problems, rules))
+    instruction = transcripts.extend([], Completion((), ""), message, protocol.is_chat)
     references = [encode(transcripts.tokenizer, answer(p.code), is_start=False) for p in problems if p.code]
     return TokenLengths(
         longest_prompt=ranked[-1][0],
@@ -63,3 +70,26 @@ def measure_lengths(
         instruction=len(instruction),
         reference=max(map(len, references), default=0),
     )
+
+
+def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
+    """Return the longest feedback on a program that fails every visible test; "" without feedback.
+
+    Expected and actual values are assumed to be as long as their test, since the programs are not known.
+    """
+    failing = (
+        [Verdict(Status.FAILED, expected=test, actual=test) for test in problem.test_list]
+        for problem in problems
+    )
+    told = [
+        feedback_message(
+            rules.feedback,
+            problem,
+            ExecutionResult(tuple(verdicts)),
+            rules.feedback_chars,
+            rules.feedback_failures,
+        )
+        for problem, verdicts in zip(problems, failing, strict=True)
+    ]
+    parts = [max(told, key=len), REPEATED if rules.on_repeat == "tell" else ""]
+    return "\n\n".join(filter(None, parts))

@@ -90,6 +90,7 @@ def make_trainer(folder: str, model: str, **options):
     from cocos.problems import load_problems
     from cocos.prompts import protocol
     from cocos.training.trainer import CoCoSTrainer
+    from cocos.trajectories import begin
 
     if model == "random":
         config = LlamaConfig(
@@ -112,9 +113,9 @@ def make_trainer(folder: str, model: str, **options):
         **defaults | options,
     )
     executor = Executor(2)
-    problems = load_problems("data/toy/train.jsonl")
+    prompts = begin(load_problems("data/toy/train.jsonl"))
     tokenizer = load_tokenizer("data/toy/base")
-    return CoCoSTrainer(model, args, problems, executor, protocol("cocos"), tokenizer), executor
+    return CoCoSTrainer(model, args, prompts, executor, protocol("cocos"), tokenizer), executor
 
 
 def time_passes(shape: Shape, share: bool, rounds: int) -> dict:

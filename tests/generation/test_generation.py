@@ -414,7 +414,7 @@ for layer in sharded.model.layers:
     fully_shard(layer)
 fully_shard(sharded)
 generator = HuggingFaceGenerator(sharded, tokenizer, 9 + 4 * rank, batch_size=3)
-assert generator.is_sharded and not whole.is_sharded
+assert generator.is_collective and not whole.is_collective
 for part in (prompts, prompts[:1]):
     expected = [c.token_ids for c in whole.generate(part, 0.0)]
     assert [c.token_ids for c in generator.generate(part, 0.0)] == expected

@@ -18,9 +18,11 @@ from cocos.rewards import (
     leave_one_out,
     return_to_go,
     row_advantages,
+    trained_advantages,
     trained_turns,
     turn_returns,
     turn_reward,
+    zero_spread,
 )
 
 CREDITS = ("turn", "trajectory", "last")
@@ -191,7 +193,22 @@ def test_no_turn_loses_by_its_own_better_attempt(rewards_T, gamma, bonus, other,
     assert return_to_go(raised, turn, gamma, bonus) >= return_to_go(rewards_T, turn, gamma, bonus)
 
 
-def test_score_stage_1_pays_both_turns_for_the_second_answer_and_holds_the_first_to_the_reference():
+def test_score_pays_each_turn_for_itself_as_published():
+    # Stage I, r = (1, 0.25): G_1 = -0.25 * 2, nothing but its penalty; G_2 = 0.25 - 0.01 * 4.
+    penalties = kl_penalties([2.0, 4.0], [0.25, 0.01])
+    found = turn_returns((1.0, 0.25), "turn", 0.0, weights_T=(0, 1), penalties_K=penalties)
+    assert found == approx([-0.5, 0.21])
+    # Stage II: a repair has G = (0, 1 + 10 * 1), a spoilt program (1, 0 - 10 * 1), a kept one (1, 1).
+    found = [turn_returns(r, "turn", 0.0, bonus=10.0) for r in ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0))]
+    assert found == [approx([0.0, 11.0]), approx([1.0, -10.0]), approx([1.0, 1.0])]
+
+
+def test_with_gamma_0_a_turn_does_not_need_the_later_rewards():
+    assert turn_returns((0.5, None), "turn", 0.0) == [0.5, None]
+    assert turn_returns((0.5, None), "turn", 0.1) == [None, None]
+
+
+def test_score_stage_1_with_gamma_1_pays_both_turns_for_the_second_answer():
     # r = (1, 0.25): G_1 = G_2 = 0.25; penalties 0.25 * 2 on turn 1 and 0.01 * 4 on turn 2, which turn 1 causes too
     penalties = kl_penalties([2.0, 4.0], [0.25, 0.01])
     assert penalties == approx([0.5, 0.04])
@@ -199,7 +216,7 @@ def test_score_stage_1_pays_both_turns_for_the_second_answer_and_holds_the_first
     assert found == approx([0.25 - 0.5 - 0.04, 0.25 - 0.04])
 
 
-def test_score_stage_2_pays_ten_times_for_an_improvement_at_turn_2_only():
+def test_score_stage_2_with_gamma_1_pays_ten_times_for_an_improvement_at_turn_2_only():
     # G_1 = 0 + 1; G_2 = 1 + 10 * (1 - 0); spoilt: G_1 = 1 + 0; G_2 = 0 + 10 * (0 - 1)
     assert turn_returns((0.0, 1.0), "turn", 1.0, bonus=10.0) == approx([1.0, 11.0])
     assert turn_returns((1.0, 0.0), "turn", 1.0, bonus=10.0) == approx([1.0, -10.0])
@@ -394,6 +411,75 @@ def test_credit_last_has_one_return_per_trajectory_with_the_last_turns_beta():
     # R = 0.5 * 0.2 + (1 - 0.2) = 0.9, minus 0.1 * 3 = 0.6; and 0.5 * 1 + 0 = 0.5
     [[one, other]] = grouped_returns([Score([0.2, 1.0], [3.0]), Score([1.0, 1.0], [0.0])], objective)
     assert one == pytest.approx([0.6]) and other == pytest.approx([0.5])
+
+
+# -- early stop --
+
+EARLY_STOP = Objective(2, 3, "turn", 0.5, 0.0, None, betas_T=[0.1, 0.1])
+
+
+def test_a_trajectory_that_stopped_trains_no_later_turn_but_is_in_the_baseline_of_its_siblings():
+    """Trajectory 1 stopped at turn 1 with r = 1, so r_2 = 1 is carried; 2 and 3 went on.
+
+    KL penalties: 0.1 * KL, none at the carried turn.
+    G of 1: (1 + 0.5 * 1 - 0.1 * 2, 1)               = (1.3, 1)
+    G of 2: (0 + 0.5 * 1 - 0.1 * (1 + 0.5 * 4), 1 - 0.4) = (0.2, 0.6)
+    G of 3: (0.5 + 0, 0)                             = (0.5, 0)
+    """
+    scores = [
+        Score([1.0, 1.0], [2.0, None]),
+        Score([0.0, 1.0], [1.0, 4.0]),
+        Score([0.5, 0.0], [0.0, 0.0]),
+    ]
+    returns = grouped_returns(scores, EARLY_STOP)
+    assert returns == [[approx([1.3, 1.0]), approx([0.2, 0.6]), approx([0.5, 0.0])]]
+    # At turn 2: nothing for 1; 0.6 - (1 + 0) / 2 for 2; 0 - (1 + 0.6) / 2 for 3.
+    assert trained_advantages(returns, scores) == [
+        approx([1.3 - 0.35, 0.0]),
+        approx([0.2 - 0.9, 0.1]),
+        approx([0.5 - 0.75, -0.8]),
+    ]
+
+
+def test_a_single_trajectory_that_goes_on_is_compared_with_its_stopped_siblings():
+    scores = [Score([1.0, 1.0], [0.0, None]), Score([0.5, 0.5], [0.0, None]), Score([0.0, 1.0], [0.0, 0.0])]
+    [_, _, (_, advantage)] = trained_advantages(grouped_returns(scores, EARLY_STOP), scores)
+    assert advantage == approx(1.0 - (1.0 + 0.5) / 2)
+
+
+def test_a_turn_that_nobody_takes_trains_nothing_and_counts_as_a_group_without_spread():
+    scores = [Score([r, r], [0.0, None]) for r in (1.0, 0.5, 0.0)]
+    returns = grouped_returns(scores, EARLY_STOP)
+    assert returns == [[[1.5, None], [0.75, None], [0.0, None]]]
+    assert zero_spread(returns) == [0.0, 1.0]
+    assert trained_advantages(returns, scores) == [
+        approx([1.125, 0.0]),
+        approx([0.0, 0.0]),
+        approx([-1.125, 0.0]),
+    ]
+
+
+def test_an_executor_failure_stays_out_of_the_baseline_of_siblings_that_stopped_and_went_on():
+    scores = [Score([1.0, 1.0], [0.0, None]), Score([0.0, None], [0.0, 0.0]), Score([0.0, 0.5], [0.0, 0.0])]
+    found = trained_advantages(grouped_returns(scores, EARLY_STOP), scores)
+    # G_1 = 1.5, unknown, 0.25; G_2 = 1 (carried), unknown, 0.5
+    assert found == [approx([1.25, 0.0]), [0.0, 0.0], approx([-1.25, -0.5])]
+
+
+def test_with_credit_trajectory_a_carried_turn_adds_no_improvement():
+    objective = Objective(3, 2, "trajectory", 0.5, 0.0, None, betas_T=[0.0] * 3)
+    scores = [Score([0.2, 1.0, 1.0], [0.0, 0.0, None]), Score([0.2, 0.2, 1.0], [0.0, 0.0, 0.0])]
+    # R = 0.25 * 0.2 + 0.5 * 0.8 + 0 = 0.45, and 0.25 * 0.2 + 0 + 0.8 = 0.85
+    returns = grouped_returns(scores, objective)
+    assert returns == [[approx([0.45] * 3), approx([0.85] * 3)]]
+    assert trained_advantages(returns, scores) == [approx([-0.4, -0.4, 0.0]), approx([0.4] * 3)]
+
+
+def test_hidden_tests_alone_can_pay():
+    result = executed(True, True, False, True)  # two visible tests, then two hidden ones
+    rewards = [turn_reward(result, kind, num_unpaid=2) for kind in ("fraction", "binary", "count")]
+    assert rewards == [0.5, 0.0, 1.0]
+    assert turn_reward(executed(False, True), "binary", num_unpaid=1) == 1.0
 
 
 def test_a_mean_over_rows_of_row_advantages_is_a_mean_over_trajectories_of_sums_over_turns():
