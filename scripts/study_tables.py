@@ -112,29 +112,29 @@ def right_grid(outcomes: Sequence[Outcome], turn: int) -> np.ndarray:
     return np.array([[int(c) for c in o.right] for o in rows])
 
 
-def difference_interval(
-    differences: np.ndarray, questions: Sequence[str], seed: int = 0
-) -> tuple[float, float]:
-    """Return the bootstrap interval of the mean difference between two arms.
+def resampled_means(right: np.ndarray, questions: Sequence[str]) -> np.ndarray:
+    """Return the accuracy of an arm in every bootstrap sample of seeds and questions.
 
-    Seeds and questions are resampled together: both arms have the same ones. The readings of a question stay
-    together, because a model that answers one reading misses the others.
+    All arms get the same samples, so that the difference of two results is a paired one. The readings of a
+    question stay together: a model that answers one reading misses the others.
 
     Args:
-        differences: Outcome of one arm minus that of the other, shape (seeds, problems).
+        right: Outcomes, shape (seeds, problems).
         questions: Text of each problem.
-        seed: Seed of the resampling.
 
     """
     names, question_of = np.unique(np.array(questions), return_inverse=True)
-    num_seeds, rng = len(differences), np.random.default_rng(seed)
-    sums = np.zeros((num_seeds, len(names)))  # (seeds, questions)
-    np.add.at(sums.T, question_of, differences.T)
-    sizes = np.bincount(question_of)
+    num_seeds, rng = len(right), np.random.default_rng(0)
+    sums = np.zeros((len(names), num_seeds))  # (questions, seeds)
+    np.add.at(sums, question_of, right.T)
     seeds = rng.multinomial(num_seeds, [1 / num_seeds] * num_seeds, NUM_RESAMPLES)
     drawn = rng.multinomial(len(names), [1 / len(names)] * len(names), NUM_RESAMPLES)
-    means = ((seeds @ sums) * drawn).sum(1) / (num_seeds * (drawn @ sizes))
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return ((seeds @ sums.T) * drawn).sum(1) / (num_seeds * (drawn @ np.bincount(question_of)))
+
+
+def interval(differences: np.ndarray) -> tuple[float, float]:
+    """Return the bootstrap interval of a difference from its values in all samples."""
+    low, high = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
@@ -145,15 +145,16 @@ def ranking_table(
     groups = by_arm(o for o in outcomes if (o.lab, o.feedback) == (lab, feedback))
     grids = {arm: right_grid(own, turn) for arm, own in groups.items()}
     order = sorted(grids, key=lambda arm: -grids[arm].mean())
+    means = [resampled_means(grids[arm], questions) for arm in order]
     rows = []
-    for place, arm in enumerate(order, start=1):
-        better, worse, unclear = [], [], []
-        for other_place, other in enumerate(order, start=1):
-            if other != arm:
-                low, high = difference_interval(grids[arm] - grids[other], questions)
-                (better if low > 0 else worse if high < 0 else unclear).append(other_place)
+    for place, arm in enumerate(order):
+        better, unclear, worse = [], [], []
+        for other in range(len(order)):
+            if other != place:
+                low, high = interval(means[place] - means[other])
+                (better if low > 0 else worse if high < 0 else unclear).append(other + 1)
         accuracy = f"{100 * grids[arm].mean():.1f}"
-        rows.append([str(place), arm, accuracy, *map(places, (better, unclear, worse))])
+        rows.append([str(place + 1), arm, accuracy, *map(places, (better, unclear, worse))])
     header = ["", "arm", f"acc@{turn}", "better than", "not told apart from", "worse than"]
     return markdown_table(header, rows)
 

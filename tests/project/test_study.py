@@ -123,22 +123,23 @@ def test_the_cost_of_the_goal_is_that_of_the_first_evaluation_which_reaches_it()
     assert "| a | 2 of 3 | 5.0 ± 12.7 | 5.0 ± 12.7 |" in table
 
 
-def test_a_difference_in_every_problem_is_told_apart_and_a_random_one_is_not():
-    questions = [f"question {i // 2}" for i in range(200)]
+def test_seeds_and_questions_are_resampled():
     rng = np.random.default_rng(0)
-    noise = rng.choice([-1, 1], size=(5, 200))
-    low, high = study_tables.difference_interval(noise, questions)
-    assert low < 0 < high
-    low, high = study_tables.difference_interval((noise + 1) // 2, questions)  # half of the problems gained
-    assert 0.3 < low < 0.5 < high < 0.7
+    questions = [f"question {i // 2}" for i in range(200)]
+    low, high = study_tables.interval(study_tables.resampled_means(rng.choice([0, 1], (5, 200)), questions))
+    assert 0.35 < low < 0.5 < high < 0.65
+    # Two of five seeds solve everything: the mean is 0.4, and its deviation sqrt(0.4 * 0.6 / 5) = 0.22.
+    means = study_tables.resampled_means(np.repeat([[1], [1], [0], [0], [0]], 200, axis=1), questions)
+    assert means.mean() == pytest.approx(0.4, abs=0.02) and means.std() == pytest.approx(0.22, abs=0.02)
 
 
 def test_readings_of_a_question_are_resampled_together():
-    # 50 questions; the readings of each differ in opposite directions, so that every resample has mean 0.
-    differences = np.tile([1, -1], (3, 50))
-    assert study_tables.difference_interval(differences, [str(i // 2) for i in range(100)]) == (0.0, 0.0)
-    low, high = study_tables.difference_interval(differences, [str(i) for i in range(100)])
-    assert low < -0.1 and high > 0.1
+    # One reading of each of 50 questions is solved: every sample of questions has the mean 0.5.
+    right = np.tile([1, 0], (3, 50))
+    together = study_tables.resampled_means(right, [str(i // 2) for i in range(100)])
+    assert study_tables.interval(together) == (0.5, 0.5)
+    low, high = study_tables.interval(study_tables.resampled_means(right, [str(i) for i in range(100)]))
+    assert low < 0.4 and high > 0.6
 
 
 def test_a_ranking_names_the_arms_that_are_told_apart():
