@@ -11,7 +11,6 @@ from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
-from cocos.trajectories import begin
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
 
@@ -116,6 +115,7 @@ def tiny_model(tmp_path_factory):
 def make_trainer(tmp_path, executor):
     """A function that returns a trainer on toy problems; by default 4 trajectories of 4 problems per update."""
     from cocos.config.trl_configs import CoCoSConfig
+    from cocos.dataprep.given_answers import given_prompts
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.training.trainer import CoCoSTrainer
 
@@ -148,10 +148,12 @@ def make_trainer(tmp_path, executor):
             "disable_tqdm": True,
             **options,
         }
+        args = CoCoSConfig(**options)
+        problems = args.hide_tests(load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
         return CoCoSTrainer(
             model=model,
-            args=CoCoSConfig(**options),
-            prompts=begin(load_problems(ROOT / "data/toy/train.jsonl")[:num_problems]),
+            args=args,
+            prompts=given_prompts(args.answers, problems, protocol("cocos")),
             dev_problems=dev_problems,
             executor=runner,
             protocol=protocol("cocos"),

@@ -28,7 +28,7 @@ class SeededGenerator:
     """A generator that replaces the seeds by seeds made of the prompts."""
 
     def __init__(self, generator):
-        self.batch_size = generator.batch_size
+        self.batch_size, self.is_collective = generator.batch_size, generator.is_collective
         self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
 
     def generate(self, prompts, temperature, seeds=None):

@@ -19,10 +19,10 @@ CoCoSTrainer.rows = signalled
 """
 
 
-def play(trainer, num_problems=4):
-    """Return the trajectories of the first problems, group by group, and the inputs that request them."""
+def play(trainer, num_problems=4, numbers=None):
+    """Return the trajectories of the first problems, or of these ones, and the inputs that request them."""
     group = trainer.args.num_generations
-    inputs = [{"index": i} for i in range(num_problems) for _ in range(group)]
+    inputs = [{"index": i} for i in numbers or range(num_problems) for _ in range(group)]
     return inputs, trainer.sample_trajectories([trainer.prompts[i["index"]] for i in inputs])
 
 

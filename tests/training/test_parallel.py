@@ -45,6 +45,7 @@ COCOS = COMMON | {
     "max_completion_length": 24,
 }
 LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
+LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequally many second turns
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
 

@@ -58,11 +58,20 @@ def passes(trainer, rows, share):
 
 
 def with_special_cases(trajectories):
-    """Return trajectories with two equal siblings and one whose first answer is empty."""
-    first, second, third, *others = trajectories
+    """Return trajectories with two equal siblings, an empty first answer, and last turns that were carried."""
+    first, second, third, fourth, *others = trajectories
     turns = list(third.turns)
     turns[0] = replace(turns[0], completion=replace(turns[0].completion, token_ids=()))
-    return [first, replace(second, turns=first.turns), replace(third, turns=tuple(turns)), *others]
+    carried = [
+        replace(t, turns=(*t.turns[:-1], replace(t.turns[-1], is_carried=True))) for t in (fourth, others[0])
+    ]
+    return [
+        first,
+        replace(second, turns=first.turns),
+        replace(third, turns=tuple(turns)),
+        *carried,
+        *others[1:],
+    ]
 
 
 @pytest.mark.parametrize(
