@@ -124,12 +124,12 @@ def test_the_base_model_knows_the_readings_and_takes_no_notice_of_feedback(probl
         right = [t.turns[turn].result.all_passed for t in played]
         assert sum(known) / len(known) >= 0.9
         assert 0.3 <= sum(right) / len(right) <= 0.5
-    # It repeats half of its programs, and draws again otherwise: 0.5 + 0.5 * 0.4 = 0.7, right or wrong.
+    # After a wrong program as after a right one, it repeats the program about every other time.
     for was_right in (True, False):
         repeated = [
             t.turns[0].code == t.turns[1].code for t in played if t.turns[0].result.all_passed is was_right
         ]
-        assert 0.55 <= sum(repeated) / len(repeated) <= 0.85
+        assert 0.3 <= sum(repeated) / len(repeated) <= 0.7
 
 
 @pytest.mark.processes
