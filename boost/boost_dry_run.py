@@ -14,7 +14,7 @@ from boost.boost_rows import TokenizedRow
 from cocos.config.trl_configs import BoostConfig
 from cocos.planning.estimate_text import memory_text, model_text, warnings_text
 from cocos.planning.schedule import A10, A100, training_seconds
-from cocos.planning.shapes import Workload
+from cocos.planning.shapes import Pass, Workload
 from cocos.planning.shapes_from_options import model_shape, run_layout
 from cocos.prompts import BEGIN, CORRECT
 
@@ -38,10 +38,10 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
     updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * len(rows) / batch)
     workload = Workload(
         rollout_rows=0,
-        scoring_rows=0,
-        update_rows=args.per_device_train_batch_size,
         prompt=0,
         answer=longest,
+        scoring=Pass(0, 0),
+        update=Pass(*[args.per_device_train_batch_size * longest] * 2),
     )
     mean_length = sum(len(row["input_ids"]) for row in rows) / len(rows)
     local_tokens = mean_length * batch / args.world_size

@@ -23,7 +23,8 @@ class Problem:
     Attributes:
         task_id: Unique within its file. A row without one gets its row number, from 1.
         text: Description of what the program should do.
-        test_list: Visible tests, at least one. A test is one or more statements and gets its own verdict.
+        test_list: Visible tests, at least one: the prompt may show them, feedback may tell of them. A test is
+            one or more statements and gets its own verdict.
         code: Reference solution, or "".
         test_setup_code: Code that runs after the candidate's code and before the tests; it may use what the
             candidate defines.

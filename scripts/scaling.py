@@ -31,6 +31,7 @@ from cocos.planning.shapes import (
     ZERO_BF16,
     Layout,
     ModelShape,
+    Pass,
     Precision,
     Workload,
 )
@@ -97,14 +98,10 @@ ADAPTED = {name: model_shape(config, ADAPTER) for name, config in CONFIGS.items(
 
 def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Workload:
     """Return the batches of the recipes on one GPU, for the memory estimate."""
-    local = SCHEDULE.trajectories // num_gpus
-    return Workload(
-        rollout_rows=min(rollout, local),
-        scoring_rows=min(rollout, 2 * local),
-        update_rows=2 * per_device,
-        prompt=PROMPTS_T[-1],
-        answer=ANSWER,
-    )
+    return SCHEDULE.workload(PROMPTS_T, ANSWER, num_gpus, rollout, per_device)
+
+
+NO_WORK = Workload(0, 0, 0, Pass(0, 0), Pass(0, 0))
 
 
 def bytes_per_parameter() -> str:
@@ -126,7 +123,7 @@ def bytes_per_parameter() -> str:
         ]
         for num_gpus in (1, 2, 8):
             layout = Layout(precision, stage, num_gpus)
-            step = phases(UNIT, layout, Workload(0, 0, 0, 0, 0))["step"]
+            step = phases(UNIT, layout, NO_WORK)["step"]
             cells.append(f"{sum(step) / UNIT.parameters:.2f}")
         rows.append(cells)
     head = [
@@ -152,7 +149,7 @@ def bytes_under_adapters() -> str:
     rows = []
     for name, layout in (("LoRA, bf16 base", LORA), ("QLoRA, 4 bits", QLORA)):
         kind, shape = layout.precision, ADAPTED["qwen2.5-1.5b"]
-        states = phases(shape, layout, Workload(0, 0, 0, 0, 0))["step"]
+        states = phases(shape, layout, NO_WORK)["step"]
         in_layers = layout.layer_weights or layout.base_weights
         cells = [name, f"{in_layers:g}", f"{layout.base_weights:g}", f"{shape.trained:,}"]
         cells.append(f"{kind.weights:g} + {kind.gradients:g} + {kind.moments:g}")
@@ -261,7 +258,8 @@ def recipe_table() -> str:
 
 def rollout_table() -> str:
     """Return a table of the numbers of tokens, rows and programs in one update of the recipes."""
-    row = PROMPTS_T[-1] + ANSWER
+    row, first = PROMPTS_T[-1] + ANSWER, PROMPTS_T[0]
+    tree = SCHEDULE.loss_tokens(SCHEDULE.trajectories, PROMPTS_T, ANSWER)
     rows = [
         (
             "trajectories",
@@ -271,7 +269,8 @@ def rollout_table() -> str:
         ("tokens sampled, at most", SCHEDULE.programs * ANSWER, f"128 x T = 2 x {ANSWER}"),
         ("tokens of transcripts read", SCHEDULE.trajectories * sum(PROMPTS_T), f"128 x {PROMPTS_T}"),
         ("rows of the loss", SCHEDULE.rows, "128 x K = 2"),
-        ("tokens of the loss, padding included", SCHEDULE.rows * row, f"256 x ({PROMPTS_T[1]} + {ANSWER})"),
+        ("tokens of the loss as plain rows", SCHEDULE.rows * row, f"256 x ({PROMPTS_T[1]} + {ANSWER})"),
+        ("tokens of the loss as trees", tree, f"64 x ({first} + 2 x {row - first})"),
         ("programs", SCHEDULE.programs, "128 x T = 2"),
     ]
     return markdown_table(["per update", "", ""], [[name, f"{number:,}", how] for name, number, how in rows])

@@ -125,7 +125,7 @@ class SampleRow(Conditions):
         sample: Index among the independent trajectories of the problem, from 0.
         text: Task description of the problem.
         tests: Source of every scored test, the visible ones first.
-        num_visible_tests: Number of tests that the model may see, the first ones of `tests`.
+        num_visible_tests: Number of tests that the model may be shown or told of, the first ones of `tests`.
         turns: Turns 1, 2, ... in order.
 
     """

@@ -65,7 +65,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
         lengths.longest_prompt, args.max_completion_length, lengths.instruction, args.num_turns
     )
     schedule = run_schedule(args, len(data.prompts))
-    workload = run_workload(args, schedule, layout, prompts_T[-1])
+    workload = run_workload(args, schedule, layout, prompts_T)
     warnings = run_warnings(args, config, shape, schedule, lengths, prompts_T, len(tokenizer), checked)
     return "\n\n".join(
         [

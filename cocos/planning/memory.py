@@ -7,8 +7,8 @@ adds a float32 copy of a GPU's share of the gradients: 4 P / N. Example without 
 stage 1 needs 2 + 2 + 12 / 8 = 5.5 GB, stage 2 needs 2 + 14 / 8 = 3.75 GB, stage 3 needs 16 / 8 = 2 GB.
 
 Standard library only; does not know options or models. Sizes are bytes on one GPU. They are estimates, not
-measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's communication buckets and padding
-beyond the assumed lengths are not counted.
+measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's communication buckets, attention
+masks and padding beyond the assumed lengths are not counted.
 """
 
 from typing import NamedTuple
@@ -48,26 +48,26 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
     weights, optimizer = weight_bytes(shape, layout), optimizer_bytes(shape, layout)
     gradients, reference = gradient_bytes(shape, layout), reference_bytes(shape, layout)
     resident = Memory(weights, reference, optimizer, 0, 0, 0, 0)
-    tokens = workload.prompt + workload.answer
     update = resident._replace(
         weights=weights + shape.trained * layout.precision.cast,
         gradients=gradients,
-        activations=activation_bytes(shape, layout, workload.update_rows * tokens),
-        logits=head_bytes(shape, layout, workload.update_rows * workload.answer),
+        activations=activation_bytes(shape, layout, workload.update.tokens),
+        logits=head_bytes(shape, layout, workload.update.scored),
     )
     step = shape.trained * layout.precision.step * layout.share(1)
     memory = {"update": update, "step": resident._replace(gradients=gradients + step)}
     if workload.rollout_rows:
+        longest = workload.prompt + workload.answer
         memory["rollout"] = resident._replace(
             weights=weights + gathered_bytes(shape, layout),
-            cache=cache_bytes(shape, workload.rollout_rows * tokens, layout.compute),
+            cache=cache_bytes(shape, workload.rollout_rows * longest, layout.compute),
             activations=forward_bytes(shape, layout, workload.rollout_rows * workload.prompt),
             # Scores, scaled scores and probabilities, in float32.
             logits=workload.rollout_rows * shape.vocab * 3 * 4,
         )
         memory["scoring"] = resident._replace(
-            activations=forward_bytes(shape, layout, workload.scoring_rows * tokens),
-            logits=_head_tile_bytes(shape, layout, workload.scoring_rows * workload.answer),
+            activations=forward_bytes(shape, layout, workload.scoring.tokens),
+            logits=_head_tile_bytes(shape, layout, workload.scoring.scored),
         )
     return {name: memory[name] for name in ("rollout", "scoring", "update", "step") if name in memory}
 

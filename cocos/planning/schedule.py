@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cocos.planning.memory import cache_bytes, weight_bytes
-from cocos.planning.shapes import Layout, ModelShape
+from cocos.planning.shapes import Layout, ModelShape, Pass, Workload
 
 LAUNCH_S = 1e-3  # seconds to launch a decoder layer's kernels for one token of every sequence: assumed
 UTILISATION = 0.35  # share of a card's peak that large matrix products reach: assumed
@@ -50,6 +50,7 @@ class Schedule:
         trained_turns: Rows of the loss per trajectory, K.
         problems_per_rollout: Problems per rollout, that is, sampled together.
         updates_per_rollout: Updates from the trajectories of one rollout.
+        shares_prefixes: The passes of the loss compute the common prefixes of rows once.
 
     """
 
@@ -60,6 +61,7 @@ class Schedule:
     trained_turns: int
     problems_per_rollout: int
     updates_per_rollout: int = 1
+    shares_prefixes: bool = True
 
     @property
     def rows(self) -> int:
@@ -70,6 +72,39 @@ class Schedule:
     def programs(self) -> int:
         """Programs per update; the executor runs identical ones only once."""
         return self.trajectories * self.turns
+
+    def loss_tokens(self, trajectories: float, prompts_T: list[int], answer: int) -> int:
+        """Return the tokens that one pass of the loss over some trajectories computes, padding included.
+
+        A row of the loss is padded to the longest row. With shared prefixes, a group computes the prompt of
+        its first trained turn once, and each of its trajectories the tokens after it.
+
+        Example: a group of two with prompts of 100 and 160 and answers of 50 has four rows of 210 tokens, or
+        a tree of 100 + 2 * 110 = 320.
+        """
+        transcript = prompts_T[-1] + answer
+        if not self.shares_prefixes:
+            return round(trajectories * self.trained_turns * transcript)
+        first = prompts_T[-self.trained_turns]
+        return round(math.ceil(trajectories / self.group) * first + trajectories * (transcript - first))
+
+    def workload(
+        self, prompts_T: list[int], answer: int, num_gpus: int, rollout_batch_size: int, per_device: int
+    ) -> Workload:
+        """Return the sizes of each phase on one GPU; `per_device` trajectories make a micro-batch."""
+        local = self.problems_per_rollout * self.group // num_gpus
+        rows, longest = local * self.trained_turns, prompts_T[-1] + answer
+        tokens = self.loss_tokens(local, prompts_T, answer)
+        scored_together = min(tokens, rollout_batch_size * longest)
+        return Workload(
+            rollout_rows=min(rollout_batch_size, local),
+            prompt=prompts_T[-1],
+            answer=answer,
+            scoring=Pass(scored_together, rows * answer * scored_together // tokens),
+            update=Pass(
+                self.loss_tokens(per_device, prompts_T, answer), per_device * self.trained_turns * answer
+            ),
+        )
 
     @property
     def updates_per_pass(self) -> int:
@@ -114,8 +149,9 @@ def seconds_per_update(
 
     Each batch of `rollout_rows` takes `answer` steps per turn. A step takes the time of launching its
     kernels, or of reading weights and cache once, whichever is longer. All other time is arithmetic with P
-    parameters. Prefill takes 2 P operations per token of the prompts. Scoring takes 2 P per token of each row
-    for the policy, and as many for the reference. The update takes `training_seconds`.
+    parameters. Prefill takes 2 P operations per token of the prompts. Scoring takes 2 P per token of the loss
+    for the policy, and as many for the reference. With one update per rollout and no reference there is no
+    scoring, because the update computes the log-probabilities itself. The update takes `training_seconds`.
 
     Args:
         shape: Sizes of the model.
@@ -137,9 +173,8 @@ def seconds_per_update(
         cache = cache_bytes(shape, round(rows * (prompt + answer / 2)), layout.compute)
         step = max(LAUNCH_S * shape.layers, (weights + cache) / (card.tb_s * 1e12))
         rollout += batches * answer * step + _seconds(2 * shape.parameters * trajectories * prompt, card)
-    trained = prompts_T[len(prompts_T) - schedule.trained_turns :]
-    tokens = trajectories * len(trained) * (max(trained) + answer)
-    forwards = 1 + (layout.has_reference or bool(shape.adapter_parameters))
+    tokens = schedule.loss_tokens(trajectories, prompts_T, answer)
+    forwards = 2 if layout.has_reference else int(schedule.updates_per_rollout > 1)
     return Seconds(
         rollout=rollout,
         scoring=_seconds(forwards * 2 * shape.parameters * tokens, card),

@@ -4,6 +4,7 @@ Standard library only. `shapes_from_options.py` derives them from a run's option
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 GIB = 2**30
 
@@ -108,21 +109,28 @@ class Layout:
         return 1 / self.num_gpus if self.zero_stage >= stage else 1.0
 
 
+class Pass(NamedTuple):
+    """Tokens that one GPU processes in one pass: all of them, and those whose probabilities are computed."""
+
+    tokens: int
+    scored: int
+
+
 @dataclass(frozen=True)
 class Workload:
-    """Rows that one GPU processes at the same time in each phase of an update, and their lengths.
+    """Sequences and tokens that one GPU processes at the same time in each phase of an update.
 
     Attributes:
         rollout_rows: Sequences sampled together; 0: a run without sampling.
-        scoring_rows: Rows in a forward pass of the policy or the reference.
-        update_rows: Rows in a forward and backward pass.
         prompt: Longest prompt of any turn, in tokens.
         answer: Longest answer, in tokens.
+        scoring: A forward pass of the policy or the reference.
+        update: A forward and backward pass.
 
     """
 
     rollout_rows: int
-    scoring_rows: int
-    update_rows: int
     prompt: int
     answer: int
+    scoring: Pass
+    update: Pass

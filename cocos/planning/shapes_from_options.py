@@ -94,16 +94,11 @@ def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
         updates_per_rollout=args.steps_per_generation
         * args.num_iterations
         // args.gradient_accumulation_steps,
+        shares_prefixes=args.share_prefixes,
     )
 
 
-def run_workload(args: CoCoSConfig, schedule: Schedule, layout: Layout, prompt: int) -> Workload:
-    """Return the rows per phase on one GPU; `prompt` is the longest prompt of any turn, in tokens."""
-    local_batch = args.generation_batch_size // layout.num_gpus
-    return Workload(
-        rollout_rows=min(args.rollout_batch_size, local_batch),
-        scoring_rows=min(args.rollout_batch_size, local_batch * schedule.trained_turns),
-        update_rows=args.per_device_train_batch_size * schedule.trained_turns,
-        prompt=prompt,
-        answer=args.max_completion_length,
-    )
+def run_workload(args: CoCoSConfig, schedule: Schedule, layout: Layout, prompts_T: list[int]) -> Workload:
+    """Return the sizes of each phase on one GPU. `prompts_T` are each turn's longest prompts, in tokens."""
+    batches = (args.rollout_batch_size, args.per_device_train_batch_size)
+    return schedule.workload(prompts_T, args.max_completion_length, layout.num_gpus, *batches)

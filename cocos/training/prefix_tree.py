@@ -1,44 +1,39 @@
 """Prefix trees of token rows: each token that rows share is laid out, and computed, once.
 
 Rows of one problem repeat its prompt for every sibling, and every turn's row repeats the turns before it. A
-tree repeats nothing. It is packed in depth-first order, so the tokens below a token follow it without a gap,
-and two numbers per token describe the attention: its place k, and the place of its last descendant. The token
-at place q attends to the token at place k if k <= q <= last_descendant[k].
+tree repeats only the token before rows part, because each place has one label, the token that follows. The
+last token of a row predicts nothing and is left out.
 
-    rows     a b c | d e            (prompt | completion)      a b c | d e        a b c | f
-    packed   a b c d e c' f         c is repeated, because each token has one label, the next token
-    depth    0 1 2 3 4 2  3
+    rows     a b c | d e     a b c | d f     a b c | g       (prompt | completion)
+    tokens   a b c d d c     in depth-first order
+    labels   - - d e f g     - is not scored
+    depth    0 1 2 3 3 2     the position in the row
 
-Knows token ids only: no model, no loss. Axes: R rows, C completion tokens, M packed sequences of N tokens.
+In depth-first order the descendants of a token follow it without a gap. So one number per token describes the
+attention: the token at place q attends to the token at place k if k <= q <= last_descendant[k].
+
+Knows token ids only: no model, no loss. Axes: R rows of L tokens, C completion tokens; M trees of N tokens.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch.nn.attention.flex_attention import create_block_mask
+from torch.nn.functional import pad
 
 IGNORED = -100  # label of a token whose successor is not scored, as in transformers
+END = -1  # stands after the last token of a row; sorts before every token
 
 
-class Row(NamedTuple):
-    """Token ids of one row; `ids[prompt_length:]` are scored."""
-
-    ids: list[int]
-    prompt_length: int
-
-
-@dataclass(frozen=True)
-class PackedTrees:
-    """Trees packed into sequences of equal length.
+class Trees(NamedTuple):
+    """Trees as sequences of equal length, one tree each.
 
     Attributes:
         input_ids: Token ids, 0 in the padding. Shape (M, N).
-        position_ids: Depth of each token in its tree, which is its position in its rows. Shape (M, N).
-        last_descendant: Place of each token's last descendant in its sequence. Shape (M, N).
+        position_ids: Depth of each token, which is its position in its rows. Shape (M, N).
+        last_descendant: Place of each token's last descendant, itself if it has none; N in the padding, which
+            attends to padding alone. Shape (M, N).
         labels: Token that follows, or IGNORED if it is not scored. Shape (M, N).
-        index: For each completion token the place, in the flattened (M * N), whose label it is; 0 in the
-            padding. Shape (R, C).
 
     """
 
@@ -46,128 +41,94 @@ class PackedTrees:
     position_ids: torch.Tensor
     last_descendant: torch.Tensor
     labels: torch.Tensor
-    index: torch.Tensor
 
-    def __getitem__(self, sequences: slice) -> "PackedTrees":
-        """Return some of the sequences. `index` stays as it is."""
-        return PackedTrees(
-            self.input_ids[sequences],
-            self.position_ids[sequences],
-            self.last_descendant[sequences],
-            self.labels[sequences],
-            self.index,
-        )
+    def attention_mask(self, in_blocks: bool = False) -> Any:
+        """Return which places attend to which, as booleans of shape (M, 1, N, N).
 
-    def to(self, device: torch.device) -> "PackedTrees":
-        """Return the same trees on a device."""
-        return PackedTrees(*(getattr(self, field.name).to(device) for field in fields(self)))
-
-    def attention_mask(self) -> torch.Tensor:
-        """Return which tokens attend to which, as booleans. Shape (M, 1, N, N)."""
-        place = torch.arange(self.input_ids.size(1), device=self.input_ids.device)
-        query, key = place[:, None], place[None, :]
-        return ((key <= query) & (query <= self.last_descendant[:, None, :]))[:, None]
-
-
-class _Tree:
-    """Tree under construction: one packed list of tokens, and the path of the row that was added last."""
-
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-        self.depths: list[int] = []
-        self.last_descendants: list[int] = []
-        self.labels: list[int] = []
-        self.paths: dict[int, list[int]] = {}  # number of a row -> places of its tokens
-        self._path: list[int] = []
-
-    def add(self, number: int, row: Row, num_shared: int) -> None:
-        """Add a row, which shares its first `num_shared` tokens with the row that was added last.
-
-        Rows must arrive in lexicographic order.
+        In blocks it is a BlockMask of FlexAttention, which skips blocks without a pair that attends.
         """
-        is_repeated = num_shared == len(row.ids)
-        if num_shared and not is_repeated and self.labels[self._path[num_shared - 1]] != IGNORED:
-            num_shared -= 1  # the last shared token has a label already; repeat it for this row's label
-        for place in self._path[num_shared:]:
-            self.last_descendants[place] = len(self.ids) - 1
-        new = range(num_shared, len(row.ids))
-        self._path = self._path[:num_shared] + [len(self.ids) + i for i in range(len(new))]
-        self.ids += row.ids[num_shared:]
-        self.depths += new
-        self.labels += [IGNORED] * len(new)
-        self.last_descendants += [-1] * len(new)
-        for depth in range(row.prompt_length - 1, len(row.ids) - 1):
-            self.labels[self._path[depth]] = row.ids[depth + 1]
-        self.paths[number] = self._path
+        (num_trees, length), device = self.labels.shape, self.labels.device
 
-    def close(self) -> None:
-        """Set the last descendants of the row that was added last."""
-        for place in self._path:
-            self.last_descendants[place] = len(self.ids) - 1
+        def attends(tree: Any, head: Any, query: Any, key: Any) -> torch.Tensor:
+            return (key <= query) & (query <= self.last_descendant[tree, key])
+
+        if in_blocks:
+            return create_block_mask(attends, num_trees, None, length, length, device)
+        tree, place = torch.arange(num_trees, device=device), torch.arange(length, device=device)
+        return attends(tree[:, None, None, None], None, place[:, None], place)
+
+    def split(self, num_trees: int) -> list["Trees"]:
+        """Return parts of `num_trees` trees each; the last one may have fewer."""
+        return [Trees(*part) for part in zip(*(field.split(num_trees) for field in self), strict=True)]
 
 
-def pack(rows: Sequence[Row], num_completion_tokens: int) -> PackedTrees:
-    """Lay out rows as trees and pack the trees into sequences as long as the largest tree.
+def pack(
+    input_ids: torch.Tensor, attention_mask: torch.Tensor, num_completion_tokens: int
+) -> tuple[Trees, torch.Tensor]:
+    """Lay out padded rows as trees, on the processor; the results are on the device of the rows.
 
-    Rows share a tree if the whole prompt of one is the beginning of the other. So a tree belongs to one
-    problem. Examples that all prompts begin with do not join the trees: the attention would become large.
+    Rows share a tree if they begin with the shortest prompt among them, so a tree belongs to one problem.
+    Examples that all prompts begin with do not join the trees: the attention would become large.
 
     Args:
-        rows: Rows in any order; every prompt has at least one token.
-        num_completion_tokens: Width of `index`; at least the length of the longest completion.
+        input_ids: Token ids; prompts are padded on the left, completions on the right. Shape (R, L).
+        attention_mask: 0 in the padding. Shape (R, L).
+        num_completion_tokens: Width of the completions, C.
+
+    Returns:
+        The trees, and for each completion token the place, in the flattened (M * N), whose label it is;
+        0 in the padding. Shape (R, C).
 
     """
-    trees = _trees(rows)
-    length = max(len(tree.ids) for tree in trees)
-    sequences: list[list[_Tree]] = []
-    free: list[int] = []
-    for tree in sorted(trees, key=lambda tree: -len(tree.ids)):  # first fit, the largest first
-        size = len(tree.ids)
-        chosen = next((i for i, space in enumerate(free) if size <= space), None)
-        if chosen is None:
-            chosen = len(sequences)
-            sequences.append([])
-            free.append(length)
-        sequences[chosen].append(tree)
-        free[chosen] -= size
-    shape = (len(sequences), length)
-    input_ids, position_ids = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
-    labels = torch.full(shape, IGNORED)
-    last_descendant = torch.arange(length).repeat(len(sequences), 1)  # padding attends to itself alone
-    index = torch.zeros(len(rows), num_completion_tokens, dtype=torch.long)
-    for number, sequence in enumerate(sequences):
-        start = 0
-        for tree in sequence:
-            part = slice(start, start + len(tree.ids))
-            input_ids[number, part] = torch.tensor(tree.ids)
-            position_ids[number, part] = torch.tensor(tree.depths)
-            labels[number, part] = torch.tensor(tree.labels)
-            last_descendant[number, part] = torch.tensor(tree.last_descendants) + start
-            for row_number, path in tree.paths.items():
-                scored = torch.tensor(path[rows[row_number].prompt_length - 1 : -1], dtype=torch.long)
-                index[row_number, : len(scored)] = scored + start + number * length
-            start = part.stop
-    return PackedTrees(input_ids, position_ids, last_descendant, labels, index)
+    real, device = attention_mask.bool().cpu(), input_ids.device
+    prompt_lengths = real[:, :-num_completion_tokens].sum(1)
+    from_left = real.int().argsort(dim=1, descending=True, stable=True)
+    ids = input_ids.cpu().masked_fill(~real, END).gather(1, from_left)
+    # In lexicographic order, a row shares its longest prefix with the row before it.
+    order = ids.unique(dim=0, return_inverse=True)[1].argsort()
+    ids, prompt_lengths = ids[order], prompt_lengths[order]
+    is_shared = (ids[1:] == ids[:-1]).int().cumprod(1)  # (R - 1, L), with the row before
+    tree = torch.tensor(_numbers_of_trees(prompt_lengths.tolist(), is_shared.sum(1).tolist()))  # (R,)
+    is_shared = pad(is_shared * (tree.diff() == 0)[:, None], (0, 0, 1, 0)).bool()  # (R, L)
+
+    # Rows share a token if they share its successor too, which is its label.
+    has_successor = ids[:, 1:] != END  # (R, L - 1)
+    is_new = has_successor & ~is_shared[:, 1:]
+    row, depth = is_new.nonzero(as_tuple=True)  # of each token of the trees, in depth-first order
+    number = is_new.flatten().cumsum(0).view_as(is_new) - 1
+    owner = torch.where(is_new, torch.arange(len(ids))[:, None], 0).cummax(0).values  # row that added it
+    number = number.gather(0, owner)  # (R, L - 1), number of each token of the rows
+    newest = (is_new.sum(1).cumsum(0) - 1)[:, None].expand_as(number)  # descends from all tokens of its row
+    last = torch.zeros_like(row).scatter_reduce(0, number[has_successor], newest[has_successor], "amax")
+    is_scored = has_successor & (torch.arange(ids.size(1) - 1) >= prompt_lengths[:, None] - 1)
+    labels = torch.full_like(row, IGNORED)
+    labels[number[is_scored]] = ids[:, 1:][is_scored]
+
+    sizes = tree[row].bincount()
+    first = (sizes.cumsum(0) - sizes)[tree[row]]  # number of the first token of each token's tree
+    num_trees, length = len(sizes), int(sizes.max())
+    place = tree[row] * length + torch.arange(len(row)) - first  # in the flattened (M, N)
+
+    def laid_out(values: torch.Tensor, padding: int) -> torch.Tensor:
+        flat = torch.full((num_trees * length,), padding).index_copy(0, place, values)
+        return flat.view(num_trees, length).to(device)
+
+    trees = Trees(
+        input_ids=laid_out(ids[row, depth], 0),
+        position_ids=laid_out(depth, 0),
+        last_descendant=laid_out(last - first, length),
+        labels=laid_out(labels, IGNORED),
+    )
+    index = torch.zeros(len(ids), num_completion_tokens, dtype=torch.long)
+    index[real[order, -num_completion_tokens:]] = place[number[is_scored]]
+    return trees, index[order.argsort()].to(device)
 
 
-def _trees(rows: Sequence[Row]) -> list[_Tree]:
-    """Return the trees of rows, in lexicographic order."""
-    trees: list[_Tree] = []
-    previous = None
-    for number in sorted(range(len(rows)), key=lambda number: rows[number].ids):
-        row = rows[number]
-        num_shared = _num_shared(previous.ids, row.ids) if previous else 0
-        if not previous or num_shared < min(previous.prompt_length, row.prompt_length):
-            trees.append(_Tree())
-            num_shared = 0
-        trees[-1].add(number, row, num_shared)
-        previous = row
-    for tree in trees:
-        tree.close()
-    return trees
-
-
-def _num_shared(first: list[int], second: list[int]) -> int:
-    """Return the length of the common prefix."""
-    pairs = zip(first, second, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
+def _numbers_of_trees(prompt_lengths: list[int], num_shared: list[int]) -> list[int]:
+    """Return the tree of each row, from 0; `num_shared` are the tokens shared with the row before."""
+    numbers, shortest = [0], prompt_lengths[0]
+    for length, shared in zip(prompt_lengths[1:], num_shared, strict=True):
+        starts = shared < min(shortest, length)
+        numbers.append(numbers[-1] + starts)
+        shortest = length if starts else min(shortest, length)
+    return numbers

@@ -1,26 +1,25 @@
 """Log-probabilities over prefix trees: a trainer that computes each shared token once.
 
 TRL's loss asks `_get_per_token_logps_and_entropies` for the log-probabilities of its rows. Here this method
-lays the rows out as trees (`prefix_tree.py`), runs the model over the packed tokens, and gathers the results
-back into rows. So loss, old log-probabilities and reference gain alike, and TRL's code stays as it is.
+lays the rows out as trees (`prefix_tree.py`), runs the model over them, and gathers the results into rows. So
+loss, old log-probabilities and reference gain alike, and TRL's code stays as it is.
 
-Axes: R rows, C completion tokens, M packed sequences of N tokens.
+Axes: R rows of L tokens, C completion tokens; M trees of N tokens.
 """
 
 import logging
-import math
+from functools import partial
 from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
 from trl import RLOOTrainer
-from trl.trainer.utils import split_tensor_dict
 
-from cocos.training.prefix_tree import PackedTrees, Row, pack
+from cocos.training.prefix_tree import pack
 
 logger = logging.getLogger(__name__)
 
-# Mean difference of a token's log-probability from that of plain rows, in nats, above which the self-check
+# Mean difference of a token's log-probability from that of plain rows, in nats, above which the first batch
 # rejects the trees. In half precision, plain rows in batches of two sizes differ by about a tenth of this.
 TOLERANCE = {torch.bfloat16: 1e-1, torch.float16: 2e-2, torch.float32: 1e-3, torch.float64: 1e-3}
 
@@ -33,36 +32,8 @@ class SharedPrefixes(RLOOTrainer):
     """
 
     _uses_trees: bool | None = None  # None: not yet checked
-    _buffered_inputs: list[dict[str, torch.Tensor]] | None
-
-    @property
-    def has_one_update_per_batch(self) -> bool:
-        """Whether the policy that is updated is the one that sampled, so that every ratio is 1."""
-        num_passes = self.args.steps_per_generation * self.num_iterations
-        return num_passes == self.args.gradient_accumulation_steps
-
-    def _prepare_inputs(self, generation_batch: Any) -> Any:
-        """Return the next micro-batch. Keep the order of rows, so that siblings share a micro-batch."""
-        if not self.model.training:
-            return super()._prepare_inputs(generation_batch)
-        steps = self.args.steps_per_generation
-        if self._step % (steps * self.num_iterations) == 0 or self._buffered_inputs is None:
-            rows = self._generate_and_score_completions(generation_batch)
-            self._buffered_inputs = split_tensor_dict(rows, steps)
-        return self._buffered_inputs[self._step % steps]
-
-    def _compute_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return TRL's loss; without `old_logps`, its own log-probabilities take their place."""
-        return super()._compute_loss(model, _OwnLogps(inputs, self))
 
     def _get_per_token_logps_and_entropies(
-        self, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        result = self._compute_logps(*args, **kwargs)
-        self._log_probs = result[0].detach()
-        return result
-
-    def _compute_logps(
         self,
         model: Any,
         input_ids: torch.Tensor,
@@ -72,129 +43,74 @@ class SharedPrefixes(RLOOTrainer):
         compute_entropy: bool = False,
         compute_aux_loss: bool = False,
         **multimodal: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Return log p and, if requested, the entropy of every completion token. Shapes (R, C)."""
-
-        def plain_rows() -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-            compute = super(SharedPrefixes, self)._get_per_token_logps_and_entropies
-            options = (batch_size, compute_entropy, compute_aux_loss)
-            return compute(model, input_ids, attention_mask, logits_to_keep, *options, **multimodal)
-
-        if not self.args.share_prefixes or compute_aux_loss or self._uses_trees is False:
-            return plain_rows()
-        if self._uses_trees is None and (reason := why_not_shared(self.model.config.get_text_config())):
-            logger.warning("prefixes are not shared, so training is slower: %s", reason)
-            self._uses_trees = False
-            return plain_rows()
-        trees = pack(_rows(input_ids, attention_mask, logits_to_keep), logits_to_keep)
-        # As many tokens in one pass as `batch_size` padded rows have.
-        length = trees.input_ids.size(1)
-        per_pass = math.inf if batch_size is None else max(1, batch_size * input_ids.size(1) // length)
-        mask = attention_mask[:, -logits_to_keep:]
-        index = trees.index.to(mask.device)
-        log_probs, entropies = self._over_trees(model, trees, per_pass)
-        log_probs = log_probs.flatten()[index] * mask
-        if self._uses_trees is None:
-            with torch.no_grad():
-                expected, *_ = plain_rows()
-            self._uses_trees = self._agree(log_probs, expected, mask)
-            if not self._uses_trees:
-                return plain_rows()
-        if torch.is_grad_enabled():
-            self._metrics["train"]["packing_ratio"].append(input_ids.numel() / trees.input_ids.numel())
-        return log_probs, entropies.flatten()[index] * mask if compute_entropy else None, None
+    ) -> Any:
+        """Return log p and, if requested, the entropy of every completion token, shapes (R, C), and None."""
+        rows = (model, input_ids, attention_mask, logits_to_keep, batch_size)
+        plain = partial(super()._get_per_token_logps_and_entropies, *rows)
+        if self.args.share_prefixes and self._uses_trees is None:
+            reason = why_not_shared(self.model.config.get_text_config()) or self._difference(plain, rows)
+            if reason:
+                logger.warning("prefixes are not shared, so training is slower: %s", reason)
+            self._uses_trees = not reason
+        if compute_aux_loss or not self._uses_trees:
+            return plain(compute_entropy, compute_aux_loss, **multimodal)
+        return self._over_trees(*rows, compute_entropy)
 
     def _over_trees(
-        self, model: Any, trees: PackedTrees, per_pass: float
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Run the model over packed trees, `per_pass` sequences at a time.
-
-        Returns:
-            Log-probabilities and entropies, shapes (M, N). A reference model has no entropies, but zeros.
-
-        """
-        device = self.accelerator.device
-        num_sequences = len(trees.input_ids)
-        num_passes = math.ceil(num_sequences / per_pass) if math.isfinite(per_pass) else 1
-        if self.accelerator.num_processes > 1:
-            # With sharded weights every rank must run equally many passes.
-            passes = torch.tensor([num_passes], device=device)
-            num_passes = int(self.accelerator.gather(passes).max())
-        log_probs, entropies = [], []
-        for number in range(num_passes):
-            start, end = (num_sequences * i // num_passes for i in (number, number + 1))
-            part = trees[start:end] if end > start else trees[:1]  # another rank's share is larger
-            part = part.to(device)
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None,
+        compute_entropy: bool = False,
+    ) -> Any:
+        """Return what TRL's method returns, in passes of at most as many tokens as `batch_size` rows have."""
+        trees, index = pack(input_ids, attention_mask, logits_to_keep)
+        if torch.is_grad_enabled():
+            self._metrics["train"]["packing_ratio"].append(input_ids.numel() / trees.input_ids.numel())
+        parts = [trees]
+        if batch_size is not None:
+            parts = trees.split(max(1, batch_size * input_ids.size(1) // trees.input_ids.size(1)))
+            # With sharded weights every rank must run equally many passes. The index skips the surplus.
+            num_passes = self.accelerator.gather(index.new_tensor([len(parts)])).max()
+            parts += parts[:1] * (int(num_passes) - len(parts))
+        in_blocks = self.model.config.get_text_config()._attn_implementation == "flex_attention"
+        outputs = []
+        for part in parts:
             with self.accelerator.autocast():
                 output = model(
                     input_ids=part.input_ids,
-                    attention_mask=self._mask(part),
+                    attention_mask=part.attention_mask(in_blocks),
                     position_ids=part.position_ids,
                     shift_labels=part.labels,
                     fused_lm_head=True,
                 )
-            log_probs.append(output.log_probs[: end - start])
-            entropy = torch.zeros_like(output.log_probs) if output.entropy is None else output.entropy
-            entropies.append(entropy[: end - start])
-        return torch.cat(log_probs), torch.cat(entropies)
+            outputs.append(output)
 
-    def _mask(self, part: PackedTrees) -> torch.Tensor:
-        """Return the attention mask, shape (M, 1, N, N), in the form that the model's attention takes."""
-        allowed = part.attention_mask()
-        if self.model.config.get_text_config()._attn_implementation == "sdpa":
-            return allowed
-        dtype = self.model.dtype  # eager attention adds the mask to its scores
-        return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill(
-            ~allowed, torch.finfo(dtype).min
-        )
+        def in_rows(values: list[torch.Tensor]) -> torch.Tensor:
+            return torch.cat(values).flatten()[index] * attention_mask[:, -logits_to_keep:]
 
-    def _agree(self, shared: torch.Tensor, expected: torch.Tensor, mask: torch.Tensor) -> bool:
-        """Return whether trees and plain rows give the same log-probabilities, on all ranks; warn if not."""
-        difference = ((shared.detach() - expected).abs() * mask).sum() / mask.sum().clamp(min=1)
-        worst = self.accelerator.gather(difference.float().reshape(1)).max().item()
+        log_probs = in_rows([output.log_probs for output in outputs])
+        return log_probs, in_rows([output.entropy for output in outputs]) if compute_entropy else None, None
+
+    @torch.no_grad()
+    def _difference(self, plain: Any, rows: Any) -> str:
+        """Return how log-probabilities over trees differ from those of plain rows; "" if they agree."""
+        expected, found, mask = plain()[0], self._over_trees(*rows)[0], rows[2][:, -rows[3] :]
+        mean = ((found - expected).abs() * mask).sum() / mask.sum().clamp(min=1)
+        worst = self.accelerator.gather(mean.float().reshape(1)).max().item()  # of all ranks
         dtype = torch.bfloat16 if self.args.bf16 else torch.float16 if self.args.fp16 else self.model.dtype
-        if worst <= TOLERANCE[dtype]:
-            return True
-        logger.warning(
-            "prefixes are not shared, so training is slower: on the first batch, log-probabilities with "
-            "shared prefixes differ by %.2g nats a token from those of plain rows",
-            worst,
-        )
-        return False
-
-
-class _OwnLogps(dict):
-    """Micro-batch whose `old_logps`, if missing, are those that the loss has just computed, detached.
-
-    With one update per batch they are equal, and a forward pass is saved. The ratio is 1 without rounding.
-    """
-
-    def __init__(self, inputs: dict[str, torch.Tensor], trainer: SharedPrefixes) -> None:
-        super().__init__(inputs)
-        self._trainer = trainer
-
-    def __missing__(self, name: str) -> torch.Tensor:
-        if name != "old_logps":
-            raise KeyError(name)
-        return (self._trainer._log_probs * self["completion_mask"]).sum(1)
+        reason = f"log-probabilities of the first batch differ by {worst:.2g} nats a token from plain rows"
+        return reason if worst > TOLERANCE[dtype] else ""
 
 
 def why_not_shared(config: PreTrainedConfig) -> str:
     """Return why a model cannot attend along a tree; "" if it can."""
-    if getattr(config, "_attn_implementation", None) not in ("sdpa", "eager"):
-        return f"attention {config._attn_implementation!r} takes no mask; use --attn_implementation sdpa"
+    if config._attn_implementation not in ("sdpa", "flex_attention"):
+        return f"attention {config._attn_implementation!r} takes no such mask; use --attn_implementation sdpa"
     if other := set(getattr(config, "layer_types", None) or ()) - {"full_attention"}:
         return f"the model has layers of type {', '.join(sorted(other))}, which see a row from its start"
     if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
         return "the model attends to a sliding window"
     return ""
-
-
-def _rows(input_ids: torch.Tensor, attention_mask: torch.Tensor, num_completion: int) -> list[Row]:
-    """Return the token ids of padded rows, whose prompts are padded on the left."""
-    real = attention_mask.bool()
-    prompt_lengths = real[:, :-num_completion].sum(1).tolist()
-    return [
-        Row(ids[mask].tolist(), length)
-        for ids, mask, length in zip(input_ids.cpu(), real.cpu(), prompt_lengths, strict=True)
-    ]

@@ -22,8 +22,7 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, TrainerControl
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
-from trl.models.utils import disable_gradient_checkpointing
-from trl.trainer.utils import pad, use_adapter
+from trl.trainer.utils import pad
 
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.distributed import equal_share
@@ -46,6 +45,7 @@ from cocos.rollout import rollout
 from cocos.training.artifacts.checkpoints import EpochSampler
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.console.progress import example_text
+from cocos.training.forward_passes import ForwardPasses
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -62,7 +62,7 @@ from cocos.trajectories import Trajectory, Turn, begin, check_infra_failures
 logger = logging.getLogger(__name__)
 
 
-class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
+class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
 
     Args:
@@ -266,42 +266,6 @@ class CoCoSTrainer(SharedPrefixes, ResumableTrainer, RLOOTrainer):
             "completion_ids": padded(completions, "right", pad_id),  # (R, C)
             "completion_mask": padded(masks, "right", 0),  # (R, C)
         }
-
-    def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor | None, torch.Tensor]:
-        """Return each row's log-probability under the policy, and its k1 KL to the reference.
-
-        Both have shape (R,) and are sums over the row's completion tokens, in float32. With one update per
-        batch the first is None, because the update itself gives the old log-probabilities.
-        """
-        mask = rows["completion_mask"]
-        if self.beta == 0.0 and self.has_one_update_per_batch:
-            return None, torch.zeros(len(mask), device=mask.device)
-        with (
-            torch.no_grad(),
-            disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
-        ):
-            policy = self._row_logps(self.model, rows)
-            old_logps = None if self.has_one_update_per_batch else (policy * mask).sum(1)
-            if self.beta == 0.0:
-                return old_logps, torch.zeros(len(mask), device=mask.device)
-            if self.ref_model is not None:
-                reference = self._row_logps(self.ref_model, rows)
-            else:  # LoRA: the reference is the same model without the trained adapter
-                unwrapped = self.accelerator.unwrap_model(self.model)
-                with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
-                    reference = self._row_logps(self.model, rows)
-        return old_logps, ((policy - reference) * mask).sum(1)
-
-    def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
-        logps, _, _ = self._get_per_token_logps_and_entropies(
-            model,
-            torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
-            torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
-            logits_to_keep=rows["completion_ids"].size(1),
-            batch_size=self.args.rollout_batch_size,
-        )
-        return logps.float()
 
     def rewards(self, trajectory: Trajectory) -> list[float | None]:
         """Return r_1..r_T of a trajectory; None where the executor failed."""

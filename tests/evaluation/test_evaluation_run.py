@@ -194,15 +194,15 @@ def test_programs_can_import_the_packages_that_run_json_records(tmp_path):
 
 def test_the_time_limit_of_a_program_follows_the_reference_of_its_problem(tmp_path):
     busy = "def f():\n    import time\n    while time.process_time() < {}:\n        pass\n    return 1"
-    slow = Problem("slow", "Wait.", ("assert f() == 1",), busy.format(0.6), buggy_code=busy.format(2))
+    slow = Problem("slow", "Wait.", ("assert f() == 1",), busy.format(0.3), buggy_code=busy.format(1.2))
     same = replace(slow, task_id="same tests", code="def f(): return 1")
     fast = replace(same, task_id="fast", test_list=("assert f() < 2",))
     save_problems([slow, same, fast], tmp_path / "data.jsonl")
     given = {"test_data": str(tmp_path / "data.jsonl"), "answers": ["buggy"], "num_turns": 1}
     assert evaluated(**given, output_dir=str(tmp_path / "a"))["num_timeouts"] == 0
-    # 10 x 0.6 s allow what 10 x nearly 0 s, at least 1 s, do not
+    # 30 x 0.3 s allow what 30 x nearly 0 s, at least 1 s, do not
     assert (
-        evaluated(**given, output_dir=str(tmp_path / "b"), program_timeout_factor=10.0)["num_timeouts"] == 1
+        evaluated(**given, output_dir=str(tmp_path / "b"), program_timeout_factor=30.0)["num_timeouts"] == 1
     )
     assert [row["task_id"] for row in rows(tmp_path / "b") if row["turns"][0]["is_right"]] == [
         "slow",
@@ -294,15 +294,17 @@ def test_two_runs_in_one_folder_are_refused(problems, tmp_path):
 
 
 def test_the_conditions_are_recorded_in_every_row_and_in_both_json_files(problems, tmp_path):
-    given = options(problems, tmp_path, limit=4, visible_tests=1, on_repeat="tell")
+    given = options(problems, tmp_path, limit=4, visible_tests=1, prompt_tests=0, on_repeat="tell")
     metrics = evaluated(Drawing(), **given)
     conditions = {
         "protocol": "cocos",
         "feedback": "error",
+        "feedback_failures": 1,
         "early_stop": True,
         "on_repeat": "tell",
         "temperature": [0.8, 0.2],
         "visible_tests": 1,
+        "prompt_tests": 0,
         "answers": [],
     }
     run = json.loads((tmp_path / "run.json").read_text())
@@ -346,6 +348,27 @@ def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
     assert "The program above passes the tests." in Recording.shown
     assert metrics["metrics"]["acc_t3"]["value"] == 0.0
     assert [turn["reward"] for turn in rows(tmp_path)[0]["turns"]] == [0.5] * 3
+
+
+def test_a_test_is_shown_or_told_of_or_only_scored(problems, tmp_path):
+    """Of three tests, none is in the prompt, two are told of, and the third, which is hidden, is only scored."""
+    prompts = []
+
+    class Recording(Drawing):
+        def generate(self, prompt_ids, temperature, seeds=None):
+            prompts.append("".join(chr(code_point) for ids in prompt_ids for code_point in ids))
+            return [self.quote("def add(x):\n    return 0\n[DONE]") for _ in prompt_ids]
+
+    tests = ("assert add(1) == 1", "assert add(2) == 2", "assert add(0) == 0")
+    save_problems([replace(load_problems(problems)[0], test_list=tests)], tmp_path / "three.jsonl")
+    given = {"num_turns": 2, "visible_tests": 2, "prompt_tests": 0, "feedback": "error", "temperature": [0.0]}
+    given |= {"feedback_failures": 3, "early_stop": False}
+    evaluated(Recording(), **options(tmp_path / "three.jsonl", tmp_path / "out", **given))
+    first, second = prompts
+    assert "assert" not in first
+    assert second.count("assert") == 2 and "The program above passes 0 of the 2 tests. These fail:" in second
+    assert f"{tests[0]}\n\nExpected 1, got 0.\n\n{tests[1]}\n\nExpected 2, got 0." in second
+    assert [turn["reward"] for turn in rows(tmp_path / "out")[0]["turns"]] == [1 / 3] * 2
 
 
 # -- ranks --

@@ -52,6 +52,19 @@ def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of
     assert engine.calls == [([[5, 6], [7]], None, 1, 0.0)]
 
 
+def test_a_rank_whose_trajectories_have_ended_samples_as_many_completions_as_the_others(monkeypatch):
+    """Counts of two ranks: the other one has three prompts, then none."""
+    tokenizer = load_tokenizer(TOY)
+    engine = Engine([[5], [6], [7]])
+    generator = VLLMRollouts(engine, tokenizer, [tokenizer.eos_token_id])
+    monkeypatch.setattr("cocos.generation.trl_engines.gather_object", lambda counts: [*counts, 3])
+    assert [c.token_ids for c in generator.generate([[1, 2]], temperature=1.0)] == [(5,)]
+    assert engine.calls == [([[1, 2], *[[tokenizer.pad_token_id]] * 2], None, 1, 1.0)]
+    assert generator.generate([], temperature=1.0) == [] and len(engine.calls) == 2
+    monkeypatch.setattr("cocos.generation.trl_engines.gather_object", lambda counts: [*counts, 0])
+    assert generator.generate([], temperature=1.0) == [] and len(engine.calls) == 2
+
+
 def test_the_vllm_engine_of_trl_has_the_signature_that_we_call():
     assert list(inspect.signature(VLLMGeneration.generate).parameters) == [
         "self",

@@ -49,6 +49,19 @@ def test_an_exception_is_its_last_line(problem, executor, code, words):
     assert told("error", problem, executor, code) == words
 
 
+@pytest.mark.parametrize(("max_failures", "quoted"), [(1, ("2",)), (2, ("2", "-1")), (3, ("2", "-1"))])
+def test_several_failing_tests_can_be_quoted_in_their_order(problem, executor, max_failures, quoted):
+    [result] = executor.run([as_program(problem, "def double(x):\n    return 0")])
+    expected = {
+        "2": "assert double(2) == 4\n\nExpected 4, got 0.",
+        "-1": "assert double(-1) == -2\n\nExpected -2, got 0.",
+    }
+    words = "This one fails:" if len(quoted) == 1 else "These fail:"
+    assert feedback_message("error", problem, result, 300, max_failures) == "\n\n".join(
+        [f"The program above passes 1 of the 3 tests. {words}", *(expected[x] for x in quoted)]
+    )
+
+
 def test_what_is_long_is_cut_to_the_budget(problem, executor):
     long = replace(problem, test_list=(f"assert double(2) == {'4' * 200}",))
     words = told("error", long, executor, "def double(x):\n    return 'no' * 500", max_chars=40)

@@ -42,6 +42,21 @@ def test_where_no_test_is_shown_none_is_promised(problem):
     )
 
 
+@pytest.mark.parametrize(("prompt_tests", "shown"), [(None, 3), (5, 3), (1, 1), (0, 0)])
+def test_the_prompt_shows_the_first_visible_tests(problem, prompt_tests, shown):
+    few_shot = [replace(problem, task_id="2")]
+    own = replace(
+        own_protocol("mine", "{text}{tests}", "{feedback}", is_chat=True), prompt_tests=prompt_tests
+    )
+    few = protocol("cocos-fewshot", few_shot, prompt_tests)
+    for words in (protocol("cocos", prompt_tests=prompt_tests), protocol("chat", (), prompt_tests), own):
+        message = words.first_turn(problem)
+        assert [test in message for test in problem.test_list] == [n < shown for n in range(3)]
+    assert few.first_turn(problem).count("assert") == 2 * shown  # the example shows as many as the problem
+    hidden = replace(problem, test_list=problem.test_list[:0])
+    assert protocol("cocos", prompt_tests=0).first_turn(problem) == protocol("cocos").first_turn(hidden)
+
+
 def test_own_wording_is_used_character_by_character(problem):
     own = own_protocol("mine", "A {text} {{x}}\n{tests}", "{feedback}Again.", is_chat=True)
     tests = "\n".join(problem.test_list)

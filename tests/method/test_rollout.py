@@ -354,6 +354,23 @@ def test_only_shown_tests_stop_a_trajectory(problem, executor):
     assert trajectory.turns[1].is_carried and not trajectory.turns[1].result.all_passed
 
 
+def test_a_collective_generator_is_called_in_every_turn_also_if_all_trajectories_have_ended(
+    problem, executor
+):
+    calls = []
+
+    class Collective(ScriptedGenerator):
+        is_collective = True
+
+        def generate(self, prompts, temperature, seeds=None):
+            calls.append((len(prompts), temperature))
+            return super().generate(prompts, temperature)
+
+    rules = Rules(early_stop=True, temperatures=(1.0, 0.5))
+    rollout(begin([problem], 2), Collective(in_turn(answer(RIGHT))), executor, COCOS, 3, rules)
+    assert calls == [(2, 1.0), (0, 0.5), (0, 0.5)]
+
+
 def test_a_repeated_program_is_sampled_once_more_with_another_seed(problem, executor):
     answers = iter([WRONG, WRONG, RIGHT, RIGHT, RIGHT])  # turn 1, turn 2, again, turn 3, again
     generator = Recorder(lambda _: answer(next(answers)))

@@ -81,6 +81,38 @@ def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file
     assert re.search(r"needs \d+\.\d GiB per GPU", text) and text.rstrip().endswith("no warnings")
 
 
+def test_a_dry_run_shows_what_a_wrong_program_would_be_told_and_that_it_makes_transcripts_longer(
+    bare_base, problems_file
+):
+    rules = ("--num_turns", "3", "--feedback", "error", "--early_stop", "--on_repeat", "tell")
+    text = report(bare_base, problems_file, *rules, "--prompt_tests", "1", "--global_batch_size", "8")
+    first = PROBLEMS[0]
+    name = re.search(r"def (\w+)", first.code)[1]
+    wrong = f"def {name}(*args):\n    return None\n[DONE]"
+    told = f"{wrong}\n\nThe program above passes 0 of the 3 tests. This one fails:\n\n{first.test_list[0]}\n\nExpected "
+    assert text.count("--- prompt of turn ") == 3
+    assert text.count(told) == 3 and text.count("The program above is the same as the one before it.") == 1
+    assert f"the reference of task {first.task_id} passes 3 of 3 tests" in text
+    assert "20 problems, 0 for dev; 60 visible tests (20 in prompts), 0 hidden" in text
+    silent = report(bare_base, problems_file, "--num_turns", "3", "--global_batch_size", "8")
+    longest, shortest = (int(re.search(r"instruction (\d+),", t)[1]) for t in (text, silent))
+    assert longest > shortest + 50
+    rows = [int(re.search(r"rows of (\d+) tokens", t)[1]) for t in (text, silent)]
+    assert (
+        rows[0] - rows[1] > 2 * (longest - shortest) - 60
+    )  # two messages; the first prompt shows fewer tests
+
+
+def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):
+    lines = [{"task_id": PROBLEMS[n].task_id, "answers": ["def given(): 1\n[DONE]"]} for n in (0, 1, 1)]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    text = report(
+        bare_base, problems_file, "--answers", str(tmp_path / "answers.jsonl"), "--global_batch_size", "4"
+    )
+    assert "data: 2 problems, 0 for dev; 6 visible tests, 0 hidden; 3 prompts with given answers" in text
+    assert "[BEGIN]\ndef given(): 1\n[DONE]\n\nThere might" in text
+
+
 @pytest.mark.processes
 def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
     [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "README.md").read_text(), re.M)
@@ -173,7 +205,8 @@ def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp
     path = tmp_path / "bare.jsonl"
     save_problems([replace(problem, code="") for problem in PROBLEMS], path)
     text = report(bare_base, path, "--global_batch_size", "16", "--num_turns", "3", "--credit", "last")
-    assert text.count("def solution(*args):\n    return None\n[DONE]") == 1 + 2  # in turns 2 and 3
+    name = re.search(r"(\w+)\(", PROBLEMS[0].test_list[0])[1]
+    assert text.count(f"def {name}(*args):\n    return None\n[DONE]") == 1 + 2  # in turns 2 and 3
     assert "a placeholder (there is no reference) of task boost-0 passes 0 of 3 tests" in text
     assert "16 rows and 48 programs each" in text  # `last` trains one turn of three
 

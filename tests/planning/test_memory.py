@@ -24,11 +24,12 @@ from cocos.planning.memory import (
     reference_bytes,
     weight_bytes,
 )
-from cocos.planning.shapes import AUTOCAST, FLOAT32, GIB, NF4, ZERO_BF16, Layout, ModelShape, Workload
+from cocos.planning.shapes import AUTOCAST, FLOAT32, GIB, NF4, ZERO_BF16, Layout, ModelShape, Pass, Workload
 from cocos.planning.shapes_from_options import model_shape
 from tests.support.paths import ROOT
 
 BASE = ROOT / "data/toy/base"
+NO_WORK = Workload(0, 0, 0, Pass(0, 0), Pass(0, 0))
 
 
 def bare(parameters: int) -> ModelShape:
@@ -52,7 +53,7 @@ def test_states_equal_those_of_the_zero_paper(stage, num_gpus, gb):
 @pytest.mark.parametrize("num_gpus", [1, 2, 8])
 def test_the_optimizers_step_equals_deepspeeds_estimate(num_gpus):
     shape = bare(1_543_714_304)
-    workload = Workload(0, 0, 0, 0, 0)
+    workload = NO_WORK
     two = phases(shape, Layout(ZERO_BF16, 2, num_gpus, has_reference=False), workload)["step"]
     _, theirs = estimate_zero2_model_states_mem_needs(shape.parameters, num_gpus, cpu_offload=False)
     assert sum(two) == pytest.approx(theirs, abs=2)
@@ -143,7 +144,7 @@ QWEN = ModelShape(1_543_714_304, 46_797_824, 28, 1536, 8960, 12, 2, 128, 151_936
 
 def test_one_phase_by_hand():
     layout = Layout(ZERO_BF16, zero_stage=2, num_gpus=8)
-    memory = phases(QWEN, layout, Workload(16, 32, 8, prompt=900, answer=512))
+    memory = phases(QWEN, layout, Workload(16, 900, 512, Pass(32 * 1412, 32 * 512), Pass(8 * 1412, 8 * 512)))
     p = 1_543_714_304
     update = memory["update"]
     assert update.weights == update.reference == 2 * p
@@ -171,7 +172,7 @@ def test_without_zero_nothing_is_sharded_and_ddp_adds_buckets():
     one, two = Layout(AUTOCAST), Layout(AUTOCAST, num_gpus=2)
     assert gradient_bytes(bare(10), two) == 2 * gradient_bytes(bare(10), one) == 80
     assert optimizer_bytes(bare(10), two) == optimizer_bytes(bare(10), one) == 80
-    update = phases(bare(10), one, Workload(0, 0, 0, 0, 0))["update"]
+    update = phases(bare(10), one, NO_WORK)["update"]
     assert update.weights == 40 + 20 and update.reference == 40  # autocast's copies in bfloat16
 
 

@@ -22,6 +22,7 @@ from cocos.planning.schedule import (
 )
 from cocos.planning.shapes import Layout, ModelShape
 from tests.support.paths import ROOT
+from tests.training.test_prefix_tree import packed
 
 specification = importlib.util.spec_from_file_location("scaling", ROOT / "scripts" / "scaling.py")
 scaling = importlib.util.module_from_spec(specification)
@@ -42,6 +43,40 @@ def test_rows_and_programs_of_an_update():
     assert (SCHEDULE.rows, SCHEDULE.programs) == (256, 256)
     assert replace(SCHEDULE, turns=3, trained_turns=1).rows == 128  # credit `last`
     assert replace(SCHEDULE, turns=3, trained_turns=1).programs == 384
+
+
+def test_tokens_of_a_pass_by_hand():
+    # Two rows of 160 + 50 tokens per trajectory; as trees, prompts of 100 once per group and 110 tokens after it.
+    plain = replace(SCHEDULE, shares_prefixes=False)
+    assert plain.loss_tokens(4, [100, 160], 50) == 4 * 2 * 210
+    assert SCHEDULE.loss_tokens(4, [100, 160], 50) == 2 * 100 + 4 * 110
+    assert SCHEDULE.loss_tokens(1, [100, 160], 50) == 210  # half a group
+    assert (
+        replace(SCHEDULE, trained_turns=1).loss_tokens(4, [100, 160], 50) == 2 * 160 + 4 * 50
+    )  # credit `last`
+
+
+def test_the_estimated_tokens_are_those_of_the_layout():
+    """Two groups of three trajectories of two turns, whose answers of two tokens all differ."""
+    rows = []
+    for problem in (1, 2):
+        for sibling in (3, 4, 5):
+            first = [problem] * 6
+            second = [*first, sibling, 6, 7, 7, 7]
+            rows += [(first, [sibling, 6]), (second, [sibling, 8])]
+    schedule = replace(SCHEDULE, group=3)
+    estimated = schedule.loss_tokens(6, [6, 11], 2)
+    trees, _ = packed(*rows)
+    # The first prompt's last token is repeated for each answer, and the last token of a row is left out.
+    assert estimated == trees.input_ids.numel() + 2 == 2 * (6 + 3 * 7)
+
+
+def test_a_workload_by_hand():
+    workload = SCHEDULE.workload([100, 160], 50, num_gpus=8, rollout_batch_size=12, per_device=4)
+    assert (workload.rollout_rows, workload.prompt, workload.answer) == (12, 160, 50)
+    assert workload.update == (640, 4 * 2 * 50)
+    # The GPU's 16 trajectories have 8 x 320 = 2,560 tokens; twelve rows have 12 x 210 = 2,520.
+    assert workload.scoring == (2520, 16 * 2 * 50 * 2520 // 2560)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +104,7 @@ def test_seconds_by_hand():
     seconds = seconds_per_update(TINY, layout, SCHEDULE, card, [100, 160], answer=50, rollout_rows=16)
     # 64 trajectories per GPU: 4 batches of 50 steps with two layers' launches per turn, and 2e6 operations per token
     assert seconds.rollout == pytest.approx(2 * 4 * 50 * 2 * LAUNCH_S + 64 * 260 * 2e6 / 1e9)
-    tokens = 64 * 2 * (160 + 50)
+    tokens = 32 * (100 + 2 * 110)  # 32 groups of two: the first prompt once, then what follows it twice
     assert seconds.scoring == pytest.approx(tokens * 2 * 2e6 / 1e9)  # policy and reference
     assert seconds.update == pytest.approx(tokens * 8e6 / 1e9)  # forward, repeated forward, backward
     assert seconds.total == pytest.approx(sum(seconds))
@@ -77,7 +112,8 @@ def test_seconds_by_hand():
 
 def test_a_step_takes_as_long_as_reading_the_weights_if_that_is_longer():
     card = Card("narrow", 1, tflops=1e6, tb_s=1e-6)  # 1 MB per second, so 2 MB of weights take two seconds
-    seconds = seconds_per_update(TINY, Layout(), SCHEDULE, card, [1], answer=10, rollout_rows=128)
+    one_turn = replace(SCHEDULE, turns=1, trained_turns=1)
+    seconds = seconds_per_update(TINY, Layout(), one_turn, card, [1], answer=10, rollout_rows=128)
     assert seconds.rollout == pytest.approx(10 * 2.0, rel=1e-3)
 
 
@@ -89,12 +125,14 @@ def test_phases_that_a_run_skips_take_no_time():
     )
     adapted = replace(TINY, adapter_parameters=10)
     assert training_seconds(adapted, full, card, 1000) == pytest.approx(everything * 6 / 8)
-    no_reference = replace(full, has_reference=False)
+    no_reference, twice = replace(full, has_reference=False), replace(SCHEDULE, updates_per_rollout=2)
     scoring = [
-        seconds_per_update(TINY, layout, SCHEDULE, card, [1, 2], 1, 64).scoring
+        seconds_per_update(TINY, layout, schedule, card, [1, 2], 1, 64).scoring
         for layout in (full, no_reference)
+        for schedule in (SCHEDULE, twice)
     ]
-    assert scoring[0] == pytest.approx(2 * scoring[1])
+    one_pass = scoring[3]
+    assert one_pass > 0 and scoring == pytest.approx([2 * one_pass, 2 * one_pass, 0, one_pass])
 
 
 def test_operations_per_token_equal_those_that_torch_counts():

@@ -129,7 +129,7 @@ def test_boost_rows_are_made_and_trained_on(problems_file, tmp_path):
 
 def test_cocos_trains_from_a_config_and_saves_what_test_py_reads(problems_file, tmp_path):
     out = tmp_path / "cocos"
-    succeed(
+    done = succeed(
         *(
             sys.executable,
             "train.py",
@@ -140,10 +140,13 @@ def test_cocos_trains_from_a_config_and_saves_what_test_py_reads(problems_file, 
         ),
         *("--train_data", problems_file, "--dev_data", problems_file, "--output_dir", out),
         *("--max_steps", 2, "--global_batch_size", 8, "--per_device_train_batch_size", 4, "--eval_steps", 1),
-        *("--save_steps", 1),
+        *("--save_steps", 1, "--feedback", "error", "--early_stop", "true", "--prompt_tests", 1),
     )
     run = json.loads((out / "run.json").read_text())
-    assert run["options"]["credit"] == "turn" and run["feedback"] == "none"
+    assert run["options"]["credit"] == "turn" and run["feedback"] == "error" and run["options"]["early_stop"]
+    assert done.stdout.rstrip().endswith("--feedback error --early_stop True --prompt_tests 1")
+    state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
+    assert any(log.get("sampled_t2", 1) < 1 for log in state["log_history"])
     assert set(run["data_sha256"]) == {str(problems_file)}
     succeed(
         *(sys.executable, "test.py", "--config", "configs/toy/eval.yaml", "--model_name_or_path", out),

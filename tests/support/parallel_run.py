@@ -61,6 +61,16 @@ class Recorded:
 
 
 class SeededTrainer(Recorded, trainer.CoCoSTrainer):
+    """CoCoSTrainer that samples by prompt, and writes the prompts of its micro-batches, one file per rank."""
+
+    def _prepare_inputs(self, batch):
+        inputs = super()._prepare_inputs(batch)
+        masks = inputs["prompt_mask"].bool()
+        prompts = [ids[mask].tolist() for ids, mask in zip(inputs["prompt_ids"], masks, strict=True)]
+        with Path(self.args.output_dir, f"micro_batches-{self.accelerator.process_index}").open("a") as file:
+            print(json.dumps(prompts), file=file)
+        return inputs
+
     @contextmanager
     def generator(self):
         with super().generator() as generator:

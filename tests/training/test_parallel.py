@@ -49,6 +49,19 @@ LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequa
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
 
+# The weights after an update of plain gradient descent show every gradient.
+DESCENT = {
+    "per_device_train_batch_size": 4,  # a group
+    "global_batch_size": 16,
+    "optim": "sgd",
+    "learning_rate": 0.01,
+    "max_grad_norm": 0,
+    "max_steps": 3,  # two updates with the first batch, one with the second, whose KL is not 0
+    "save_steps": 3,
+    "dev_data": None,
+}
+PLAIN = DESCENT | {"share_prefixes": False}
+
 needs_compiler = pytest.mark.skipif(
     shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++"
 )
@@ -79,7 +92,8 @@ def launch(data, tmp_path_factory):
             else:
                 script, options = "train.py", COCOS | {"dev_data": data / "dev.jsonl"} | options
             options |= {"output_dir": folder / name}
-            words = [word for flag, value in options.items() for word in (f"--{flag}", *str(value).split())]
+            given = {flag: value for flag, value in options.items() if value is not None}
+            words = [word for flag, value in given.items() for word in (f"--{flag}", *str(value).split())]
             words = [word.replace("THESE_RUNS", str(folder)) for word in words]
             commands.append([script, *words])
         (folder / "runs.json").write_text(json.dumps(commands))
@@ -116,7 +130,9 @@ def alone(launch):
 def ddp(launch):
     config = "configs/accelerate/ddp.yaml"
     launcher = ("accelerate", "launch", "--config_file", config, "--num_processes", 2)
-    return launch([*launcher, "--main_process_port", free_port()], full=ACCUMULATED)
+    return launch(
+        [*launcher, "--main_process_port", free_port()], full=ACCUMULATED, shared=DESCENT, plain=PLAIN
+    )
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +145,8 @@ def fsdp2(launch):
         resumed=ACCUMULATED | {"resume_from_checkpoint": f"THESE_RUNS/full/checkpoint-{UPDATES // 2}"},
         bf16=ACCUMULATED | {"bf16": True},
         lora=ACCUMULATED | LORA,
+        shared=DESCENT,
+        plain=PLAIN,
         boost={"per_device_train_batch_size": 2},
     )
 
@@ -149,6 +167,8 @@ def zero(launch):
         # weights that stay divided: every sampled token is a forward pass that the ranks make together
         lora3=ACCUMULATED | LORA | stages[3] | {"ds3_gather_for_generation": False},
         boost3={"per_device_train_batch_size": 2} | stages[3],
+        shared3=DESCENT | stages[3],
+        plain3=PLAIN | stages[3],
     )
 
 
@@ -164,13 +184,14 @@ LAYOUTS = [
 ]
 BF16 = [*of_zero("bf163"), ("fsdp2", "bf16")]
 BOOST = [*of_zero("boost3"), ("fsdp2", "boost")]
+SHARED = [("ddp", "shared"), *of_zero("shared3"), ("fsdp2", "shared")]
 RESUMED = [*of_zero("resumed3"), ("fsdp2", "resumed")]
 
 
-def logs(output):
+def logs(output, names=None, step=UPDATES):
     """What each update logged, and what the evaluation after the last one did."""
-    state = json.loads((output / f"checkpoint-{UPDATES}/trainer_state.json").read_text())
-    return [{k: v for k, v in log.items() if k in COMPARED} for log in state["log_history"]]
+    state = json.loads((output / f"checkpoint-{step}/trainer_state.json").read_text())
+    return [{k: v for k, v in log.items() if k in (names or COMPARED)} for log in state["log_history"]]
 
 
 COMPARED = {
@@ -193,6 +214,44 @@ def test_two_ranks_equal_one_process_at_the_same_global_batch(alone, layout, nam
     assert len(gradients) == UPDATES and min(gradients) > 0.01, "a batch without gradient proves nothing"
     for kept in (".", f"checkpoint-{UPDATES}"):
         assert apart(folder / name / kept, alone / name.rstrip("123") / kept) < 1e-4
+
+
+@pytest.mark.parametrize("layout, name", [*LAYOUTS, *BF16])
+def test_prefixes_are_shared_in_every_layout_and_in_half_precision(layout, name, request):
+    output = request.getfixturevalue(layout) / name
+    ratios = [log["packing_ratio"] for log in logs(output, {"packing_ratio"}) if log]
+    assert len(ratios) == UPDATES and min(ratios) > 2
+
+
+@pytest.mark.parametrize("layout, name", SHARED)
+def test_shared_prefixes_equal_plain_rows_on_two_ranks(layout, name, request):
+    """Loss, KL, entropy, and every gradient, which is the change of the weights by plain gradient descent."""
+    folder = request.getfixturevalue(layout)
+    names = {"loss", "entropy", "kl_t1", "kl_t2", "clip_ratio/region_mean", "num_tokens"}
+    shared, plain = (
+        [log for log in logs(folder / run, names, step=3) if "loss" in log]
+        for run in (name, name.replace("shared", "plain"))
+    )
+    assert len(shared) == 3 and abs(shared[2]["kl_t2"]) > 1e-2, "equal policies prove nothing"
+    for one, other in zip(shared, plain, strict=True):
+        assert one == pytest.approx(other, rel=0, abs=1e-5)
+    trained, rows = folder / name, folder / name.replace("shared", "plain")
+    # The gradients move the weights by up to 8e-3. Those near 1 are rounded to 1e-7.
+    assert apart(trained, rows) < 4e-7
+    ratios, none = (logs(output, {"packing_ratio"}, step=3) for output in (trained, rows))
+    assert ratios[0]["packing_ratio"] > 2 and not any(none)
+
+
+def test_groups_of_one_problem_go_to_the_same_micro_batch(ddp):
+    """Two updates of two micro-batches with four problems on two ranks, and one update with the next batch."""
+    seen = []
+    for rank in (0, 1):
+        lines = (ddp / f"shared/micro_batches-{rank}").read_text().splitlines()
+        for line in lines:
+            first_turns = json.loads(line)[::2]
+            assert len(first_turns) == 4 and all(prompt == first_turns[0] for prompt in first_turns)
+            seen.append(tuple(first_turns[0]))
+    assert len(seen) == 2 * 2 * 3 and len(set(seen)) == 8
 
 
 def weights(output):
@@ -223,7 +282,7 @@ def test_ranks_that_were_interrupted_and_resumed_equal_ranks_that_were_not(layou
 @pytest.mark.parametrize("layout, name", [*LAYOUTS, *BF16])
 def test_the_reference_is_the_policy_at_step_0(layout, name, request):
     first, after = [log for log in logs(request.getfixturevalue(layout) / name) if "kl_t1" in log]
-    assert first["kl_t1"] == pytest.approx(0, abs=1e-6) and first["kl_t2"] == pytest.approx(0, abs=1e-6)
+    assert first["kl_t1"] == first["kl_t2"] == 0, "equal passes of equal models give equal numbers"
     assert abs(after["kl_t1"]) > 1e-4, "a policy that never leaves its reference proves nothing"
 
 

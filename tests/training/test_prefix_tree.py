@@ -1,48 +1,84 @@
 """Layout of rows as prefix trees: by hand, and as an invariant over random rows."""
 
 import random
+import warnings
 
 import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention
 
-from cocos.training.prefix_tree import IGNORED, Row, pack
+from cocos.training.prefix_tree import IGNORED, pack
 
 
-def attended(packed, place):
-    """Return the token ids that the token at a place of the first sequence attends to."""
-    allowed = packed.attention_mask()[0, 0, place]
-    return packed.input_ids[0][allowed].tolist()
+def packed(*rows):
+    """Return the trees and the index of rows, pairs (prompt, completion), padded as TRL pads them."""
+    num_prompt, num_completion = (max(len(row[part]) for row in rows) for part in (0, 1))
+    input_ids = torch.zeros(len(rows), num_prompt + num_completion, dtype=torch.long)
+    mask = torch.zeros_like(input_ids)
+    for number, (prompt, completion) in enumerate(rows):
+        real = slice(num_prompt - len(prompt), num_prompt + len(completion))
+        input_ids[number, real] = torch.tensor([*prompt, *completion])
+        mask[number, real] = 1
+    return pack(input_ids, mask, num_completion)
+
+
+def attended(trees, place):
+    """Return the token ids that the token at a place of the first tree attends to."""
+    allowed = trees.attention_mask()[0, 0, place]
+    return trees.input_ids[0][allowed].tolist()
 
 
 def test_siblings_share_their_prompt_and_repeat_the_token_before_they_part():
     # The prompt 1 2 3 is followed by 4 5 in two rows and by 6 in one. Its last token needs two labels, 4 and 6.
-    rows = [Row([1, 2, 3, 6], 3), Row([1, 2, 3, 4, 5], 3), Row([1, 2, 3, 4, 5], 3)]
-    packed = pack(rows, 2)
-    assert packed.input_ids.tolist() == [[1, 2, 3, 4, 5, 3, 6]]
-    assert packed.position_ids.tolist() == [[0, 1, 2, 3, 4, 2, 3]]
-    assert packed.labels.tolist() == [[IGNORED, IGNORED, 4, 5, IGNORED, 6, IGNORED]]
-    assert packed.last_descendant.tolist() == [[6, 6, 4, 4, 4, 6, 6]]
-    assert attended(packed, 4) == [1, 2, 3, 4, 5] and attended(packed, 6) == [1, 2, 3, 6]
-    assert packed.index.tolist() == [[5, 0], [2, 3], [2, 3]]
+    # The last tokens, 5 and 6, predict nothing.
+    trees, index = packed(([1, 2, 3], [6]), ([1, 2, 3], [4, 5]), ([1, 2, 3], [4, 5]))
+    assert trees.input_ids.tolist() == [[1, 2, 3, 4, 3]]
+    assert trees.position_ids.tolist() == [[0, 1, 2, 3, 2]]
+    assert trees.labels.tolist() == [[IGNORED, IGNORED, 4, 5, 6]]
+    assert trees.last_descendant.tolist() == [[4, 4, 3, 3, 4]]
+    assert attended(trees, 3) == [1, 2, 3, 4] and attended(trees, 4) == [1, 2, 3]
+    assert index.tolist() == [[4, 0], [2, 3], [2, 3]]
 
 
 def test_the_next_turn_continues_the_turn_before_it():
     # Turn 1: prompt 1 2, answer 3 4. Turn 2: prompt 1 2 3 4 9, answer 5. Nothing is repeated.
-    packed = pack([Row([1, 2, 3, 4], 2), Row([1, 2, 3, 4, 9, 5], 5)], 2)
-    assert packed.input_ids.tolist() == [[1, 2, 3, 4, 9, 5]]
-    assert packed.labels.tolist() == [[IGNORED, 3, 4, IGNORED, 5, IGNORED]]
-    assert packed.index.tolist() == [[1, 2], [4, 0]]
+    trees, index = packed(([1, 2], [3, 4]), ([1, 2, 3, 4, 9], [5]))
+    assert trees.input_ids.tolist() == [[1, 2, 3, 4, 9]]
+    assert trees.labels.tolist() == [[IGNORED, 3, 4, IGNORED, 5]]
+    assert index.tolist() == [[1, 2], [4, 0]]
 
 
 def test_an_empty_completion_has_no_label():
-    packed = pack([Row([1, 2], 2), Row([1, 2, 3], 2)], 1)
-    assert packed.input_ids.tolist() == [[1, 2, 3]]
-    assert packed.labels.tolist() == [[IGNORED, 3, IGNORED]]
+    trees, _ = packed(([1, 2], []), ([1, 2], [3]))
+    assert trees.input_ids.tolist() == [[1, 2]]
+    assert trees.labels.tolist() == [[IGNORED, 3]]
 
 
-def test_trees_of_different_problems_share_a_sequence_but_see_nothing_of_each_other():
-    packed = pack([Row([1, 2, 3, 4, 5, 6], 3), Row([1, 7, 8], 2), Row([1, 9, 3], 2)], 3)
-    assert packed.input_ids.tolist() == [[1, 2, 3, 4, 5, 6], [1, 7, 8, 1, 9, 3]]
-    assert packed.attention_mask()[1, 0, 5].tolist() == [False] * 3 + [True] * 3
+def test_every_problem_has_a_tree_of_its_own_although_all_prompts_begin_alike():
+    trees, index = packed(([1, 7], [8, 2]), ([1, 2, 3], [4, 5, 6]), ([1, 9, 9], []))
+    assert trees.input_ids.tolist() == [[1, 2, 3, 4, 5], [1, 7, 8, 0, 0], [1, 9, 0, 0, 0]]
+    assert trees.attention_mask()[1, 0, 2].tolist() == [True] * 3 + [False] * 2
+    assert trees.attention_mask().any(-1).all()  # a row without any key would give NaN
+    assert index.tolist() == [[6, 7, 0], [2, 3, 4], [0, 0, 0]]
+
+
+def test_a_part_has_some_of_the_trees():
+    trees, _ = packed(([1, 2], [3]), ([4, 5], [6]), ([7, 8], [9]))
+    assert [part.labels.tolist() for part in trees.split(2)] == [[[IGNORED, 3], [IGNORED, 6]], [[IGNORED, 9]]]
+
+
+def test_flex_attention_skips_the_blocks_of_other_branches():
+    # A prompt and two answers of 250 tokens: from place 250 on, the second answer does not see the first.
+    prompt, first, second = list(range(10)), list(range(10, 260)), list(range(260, 510))
+    trees, _ = packed((prompt, first), (prompt, second), (prompt, first[:7]))
+    query, key, value = torch.randn(3, 1, 2, trees.input_ids.size(1), 16, dtype=torch.float64)
+    blocks, mask = trees.attention_mask(in_blocks=True), trees.attention_mask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without compilation it is slow
+        found = flex_attention(query, key, value, block_mask=blocks)
+    torch.testing.assert_close(found, scaled_dot_product_attention(query, key, value, mask))
+    causal = create_block_mask(lambda b, h, q, k: k <= q, None, None, *mask.shape[-2:], device="cpu")
+    assert blocks.sparsity() > causal.sparsity() > 0
 
 
 def random_rows(chance, num_problems, group_size, num_turns):
@@ -60,7 +96,7 @@ def random_rows(chance, num_problems, group_size, num_turns):
             context = list(prompt)
             for turn in range(num_turns):
                 answer = chance.choice(answers) if turn == 0 else tokens(0, 12)
-                rows.append(Row(context + answer, len(context)))
+                rows.append((context, answer))
                 context = context + answer + [sibling % 2, *tokens(0, 5)]
     chance.shuffle(rows)
     return rows
@@ -69,17 +105,18 @@ def random_rows(chance, num_problems, group_size, num_turns):
 def test_every_row_can_be_read_off_its_tree():
     chance = random.Random(0)
     for _ in range(40):
-        rows = random_rows(chance, chance.randint(1, 4), chance.randint(2, 4), chance.randint(1, 3))
-        longest = max(len(row.ids) - row.prompt_length for row in rows)
-        packed = pack(rows, longest)
-        allowed = packed.attention_mask()[:, 0]
-        labels, length = packed.labels.flatten(), packed.input_ids.size(1)
-        for row, places in zip(rows, packed.index.tolist(), strict=True):
-            scored = row.ids[row.prompt_length :]
-            for number, place in enumerate(places[: len(scored)]):
-                sequence, column = divmod(place, length)
-                seen = allowed[sequence, column]
-                assert labels[place] == scored[number]
-                assert packed.input_ids[sequence][seen].tolist() == row.ids[: row.prompt_length + number]
-                depths = packed.position_ids[sequence][seen]
+        num_problems = chance.randint(1, 4)
+        rows = random_rows(chance, num_problems, chance.randint(2, 4), chance.randint(1, 3))
+        trees, index = packed(*rows)
+        assert len(trees.input_ids) == num_problems
+        allowed = trees.attention_mask()[:, 0]
+        labels, length = trees.labels.flatten(), trees.input_ids.size(1)
+        assert len(set(index[index > 0].tolist())) == (labels != IGNORED).sum()
+        for (prompt, completion), places in zip(rows, index.tolist(), strict=True):
+            for number, place in enumerate(places[: len(completion)]):
+                tree, column = divmod(place, length)
+                seen = allowed[tree, column]
+                assert labels[place] == completion[number]
+                assert trees.input_ids[tree][seen].tolist() == prompt + completion[:number]
+                depths = trees.position_ids[tree][seen]
                 assert torch.equal(depths, torch.arange(len(depths)))

@@ -16,6 +16,13 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from cocos.training.artifacts.model_card import ModelCard, evaluation_at, saved_step
 
+# Defaults of test.py for the options that a model should be evaluated with as it was trained.
+EVALUATION_DEFAULTS = {
+    **{"num_turns": 2, "protocol": "cocos", "few_shot_data": None, "max_completion_length": 512},
+    **{"feedback": "none", "feedback_failures": 1, "feedback_chars": 300, "early_stop": False},
+    **{"on_repeat": "keep", "visible_tests": None, "prompt_tests": None},
+}
+
 
 class StartLines(TrainerCallback):
     """Lines about a run that begins: model, device, batch, updates, output and loggers.
@@ -86,8 +93,7 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
         "test_data": str(sibling) if sibling.exists() else "test.jsonl",
         "output_dir": f"{os.path.normpath(str(args.output_dir))}_eval",
     }
-    defaults = {"num_turns": 2, "protocol": "cocos", "few_shot_data": None, "max_completion_length": 512}
-    for name, default in defaults.items():
+    for name, default in EVALUATION_DEFAULTS.items():
         if card.options.get(name, default) != default:
             options[name] = str(card.options[name])
     return shlex.join(["python", "test.py", *(w for k, v in options.items() for w in (f"--{k}", str(v)))])

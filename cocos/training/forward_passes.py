@@ -1,0 +1,101 @@
+"""Forward passes of a batch: its micro-batches, its old log-probabilities, and its KL to the reference.
+
+Passes over a batch, by number of updates per batch and KL penalty:
+
+    one update                the update alone
+    one update, KL            policy, reference, update
+    several updates           policy, the updates
+    several updates, KL       policy, reference, the updates
+
+With one update per batch, the old policy is the policy, so its log-probabilities are those that the update
+computes, detached. The ratio exp(log p - log p_old) is then 1 without rounding, and its gradient is that of
+log p. A pass of its own would round differently.
+
+The policy's term of the KL comes from a pass over the rows as the reference's does, not from sampling, whose
+passes over single tokens round differently. So a policy that equals its reference has a KL of exactly 0. Both
+terms are summed in float32.
+
+`shared_prefixes.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
+"""
+
+from typing import Any
+
+import torch
+from trl import RLOOTrainer
+from trl.models.utils import disable_gradient_checkpointing
+from trl.trainer.utils import split_tensor_dict, use_adapter
+
+
+class ForwardPasses(RLOOTrainer):
+    """RLOOTrainer that keeps siblings together and makes no pass whose result another pass gives."""
+
+    _buffered_inputs: list[dict[str, torch.Tensor]] | None
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        """Return the next micro-batch, of equally many rows on every rank, as TRL's metrics require.
+
+        TRL shuffles the rows. Here they keep the order of the sampler, in which siblings are neighbours, so
+        that a micro-batch of a multiple of `num_generations` trajectories consists of whole groups.
+        """
+        if not self.model.training:
+            return super()._prepare_inputs(generation_batch)
+        steps = self.args.steps_per_generation
+        if self._step % (steps * self.num_iterations) == 0 or self._buffered_inputs is None:
+            rows = self._generate_and_score_completions(generation_batch)
+            self._buffered_inputs = split_tensor_dict(rows, steps)
+        return self._buffered_inputs[self._step % steps]
+
+    @property
+    def has_one_update_per_batch(self) -> bool:
+        """Whether the policy that is updated is the one that sampled, so that every ratio is 1."""
+        num_passes = self.args.steps_per_generation * self.num_iterations
+        return num_passes == self.args.gradient_accumulation_steps
+
+    def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor | None, torch.Tensor]:
+        """Return each row's log-probability under the policy, and its k1 KL to the reference.
+
+        Both have shape (R,) and are sums over the row's completion tokens, in float32. With one update per
+        batch the first is None, because the update itself gives the old log-probabilities.
+        """
+        mask = rows["completion_mask"]
+        if self.beta == 0.0 and self.has_one_update_per_batch:
+            return None, torch.zeros(len(mask), device=mask.device)
+        with (
+            torch.no_grad(),
+            disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
+        ):
+            policy = self._row_logps(self.model, rows)
+            old_logps = None if self.has_one_update_per_batch else (policy * mask).sum(1)
+            if self.beta == 0.0:
+                return old_logps, torch.zeros(len(mask), device=mask.device)
+            if self.ref_model is not None:
+                reference = self._row_logps(self.ref_model, rows)
+            else:  # LoRA: the reference is the same model without the trained adapter
+                unwrapped = self.accelerator.unwrap_model(self.model)
+                with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
+                    reference = self._row_logps(self.model, rows)
+        return old_logps, ((policy - reference) * mask).sum(1)
+
+    def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
+        logps, _, _ = self._get_per_token_logps_and_entropies(
+            model,
+            torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
+            torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
+            logits_to_keep=rows["completion_ids"].size(1),
+            batch_size=self.args.rollout_batch_size,
+        )
+        return logps.float()
+
+    def _compute_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return TRL's loss; without `old_logps`, the loss's own log-probabilities take their place."""
+        self._micro_batch = dict(inputs)
+        return super()._compute_loss(model, self._micro_batch)
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what TRL's method returns. In the loss, TRL reads `old_logps` after this call."""
+        result = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        if torch.is_grad_enabled():
+            own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
+            self._micro_batch.setdefault("old_logps", own)
+        return result

@@ -1,0 +1,141 @@
+"""Batches of rows like those of training, of any size, and the trainers that the benchmark gives them to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a batch of made-up rows, in tokens, and the model that computes them."""
+
+    name: str
+    num_problems: int
+    num_generations: int
+    num_turns: int
+    prompt: int
+    answer: int
+    instruction: int
+    model: str  # a checkpoint, or "random": the width of 0.1B parameters, two layers
+
+
+LAB = Shape("lab", 32, 4, 2, 70, 20, 12, "data/toy/base")
+MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "random")
+
+
+def make_rows(shape: Shape, vocabulary: int) -> dict[str, Any]:
+    """Return rows like those of training, of random tokens. Lengths vary by a third around their mean."""
+    import torch
+    from trl.trainer.utils import pad
+
+    chance = torch.Generator().manual_seed(0)
+
+    def tokens(mean: int) -> list[int]:
+        low, high = mean * 2 // 3, mean * 4 // 3 + 1
+        length = int(torch.randint(low, high, (1,), generator=chance))
+        return torch.randint(5, vocabulary, (length,), generator=chance).tolist()
+
+    prompts, completions = [], []
+    for _ in range(shape.num_problems):
+        prompt = tokens(shape.prompt)
+        for _ in range(shape.num_generations):
+            context = list(prompt)
+            for _ in range(shape.num_turns):
+                answer = tokens(shape.answer)
+                prompts.append(torch.tensor(context))
+                completions.append(torch.tensor(answer))
+                context = context + answer + tokens(shape.instruction)
+    return {
+        "prompt_ids": pad(prompts, 0, "left"),
+        "prompt_mask": pad([torch.ones_like(ids) for ids in prompts], 0, "left"),
+        "completion_ids": pad(completions, 0, "right"),
+        "completion_mask": pad([torch.ones_like(ids) for ids in completions], 0, "right"),
+        "advantages": torch.linspace(-1, 1, len(prompts)),
+    }
+
+
+def load_model(name: str) -> Any:
+    """Return a checkpoint, or a random model of the width of SmolLM2-135M with two layers."""
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+
+    if name != "random":
+        return AutoModelForCausalLM.from_pretrained(name, dtype="float32")
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 8192, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 9, "num_key_value_heads": 3}
+    return LlamaForCausalLM(LlamaConfig(**sizes, **heads, tie_word_embeddings=True))
+
+
+OPTIONS = {
+    "beta": 0.0,
+    "report_to": "none",
+    "disable_tqdm": True,
+    "gradient_checkpointing": False,
+    "save_strategy": "no",
+    "logging_steps": 1,
+    "use_cpu": True,
+    "bf16": False,
+}
+
+
+def our_trainer(folder: str, model: str, **options: Any) -> tuple[Any, Any]:
+    """Return a CoCoSTrainer on the laboratory's problems, and its executor."""
+    from cocos.config.trl_configs import CoCoSConfig
+    from cocos.executor import Executor
+    from cocos.generation.tokenizer import load_tokenizer
+    from cocos.problems import load_problems
+    from cocos.prompts import protocol
+    from cocos.training.trainer import CoCoSTrainer
+    from cocos.trajectories import begin
+
+    data = {"model_name_or_path": "data/toy/base", "train_data": "data/toy/train.jsonl"}
+    args = CoCoSConfig(output_dir=folder, rollout_batch_size=256, **data, **OPTIONS | options)
+    executor, problems = Executor(2), load_problems("data/toy/train.jsonl")
+    tokenizer = load_tokenizer("data/toy/base")
+    trainer = CoCoSTrainer(load_model(model), args, begin(problems), executor, protocol("cocos"), tokenizer)
+    return trainer, executor
+
+
+def trl_trainer(folder: str, model: str) -> Any:
+    """Return TRL's RLOOTrainer. It is given rows, so its data and its reward are never used."""
+    from datasets import Dataset
+    from trl import RLOOConfig, RLOOTrainer
+
+    from cocos.generation.tokenizer import load_tokenizer
+
+    return RLOOTrainer(
+        model=load_model(model),
+        reward_funcs=lambda completions, **_: [0.0] * len(completions),
+        args=RLOOConfig(output_dir=folder, num_iterations=2, **OPTIONS),
+        train_dataset=Dataset.from_dict({"prompt": ["x"] * 64}),
+        processing_class=load_tokenizer("data/toy/base"),
+    )
+
+
+def operations(model: Any, rows: dict[str, Any]) -> dict[str, float]:
+    """Count the operations of a forward pass over the rows, and over their trees.
+
+    Two operations per token and weight of a matrix product, and four per pair of tokens that attend, channel
+    and layer. Padding counts for the rows, whose attention is causal, but not for the trees: it is no work.
+    """
+    import torch
+
+    from cocos.training.prefix_tree import pack
+
+    input_ids = torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1)
+    mask = torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1)
+    trees, _ = pack(input_ids, mask, rows["completion_ids"].size(1))
+    is_token = trees.last_descendant < trees.last_descendant.size(1)
+    num_rows, length = input_ids.shape
+    weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)
+    channels = 4 * model.config.num_hidden_layers * model.config.hidden_size
+
+    def count(tokens: int, pairs: int) -> float:
+        return float(2 * tokens * weights + channels * pairs)
+
+    pairs = int(trees.attention_mask()[:, 0][is_token].sum())
+    return {
+        "plain": count(input_ids.numel(), num_rows * length * (length + 1) // 2),
+        "shared": count(int(is_token.sum()), pairs),
+        "packing_ratio": input_ids.numel() / trees.input_ids.numel(),
+    }
