@@ -33,7 +33,12 @@ from cocos.problems import Problem, save_problems
 
 NAME = "f"  # the text names the function, because the prompt shows no test
 NUM_TESTS = 3
-NUM_QUESTIONS = {"train": 400, "dev": 20, "test": 80}  # with two readings, and as many with three
+NUM_QUESTIONS = {
+    "train": 400,
+    "dev": 20,
+    "test": 80,
+    "boost": 52,
+}  # with two readings, and as many with three
 
 
 def readings(words: str, *codes: str) -> tuple[Operation, ...]:
@@ -82,7 +87,7 @@ def questions() -> list[Question]:
 
 def split(seed: int) -> dict[str, list[list[Question]]]:
     """Split the questions without overlap; per split one list with two readings, one with three."""
-    pools: dict[str, list[list[Question]]] = {name: [] for name in NUM_QUESTIONS}
+    pools: dict[str, list[list[Question]]] = {name: [] for name in ("train", "dev", "test")}
     rng = random.Random(seed)
     for num_readings in (2, 3):
         deck = [question for question in questions() if len(question) == num_readings]
@@ -144,7 +149,7 @@ def draw_problems(prefix: str, pool: list[Question], count: int, rng: random.Ran
 
 
 def main() -> None:
-    """Write train.jsonl, dev.jsonl and test.jsonl."""
+    """Write train.jsonl, dev.jsonl, test.jsonl and boost.jsonl."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument(
@@ -160,7 +165,8 @@ def main() -> None:
     args.output_dir.mkdir(parents=True, exist_ok=True)
     pools, rng = split(args.seed), random.Random(args.seed)
     for name, count in NUM_QUESTIONS.items():
-        problems = [p for pool in pools[name] for p in draw_problems(name, pool, count, rng)]
+        kinds = pools["train" if name == "boost" else name]
+        problems = [p for pool in kinds for p in draw_problems(name, pool, count, rng)]
         if name == "train":
             problems = [replace(problem, code="") for problem in problems]
         save_problems(problems, args.output_dir / f"{name}.jsonl")
