@@ -5,9 +5,8 @@ First laboratory: noisy programs. As in code on the web, some operations are wro
 reinforcement learning. Later versions of some programs follow them with a few errors fixed, so the model
 learns to read and edit earlier programs. The instruction of a second turn never occurs.
 
-Second laboratory (`--lab feedback`): transcripts of several turns, in which each program is a reading of its
-question. A later program mostly repeats the one before or is another reading, whatever the feedback says.
-The model thus knows every reading and the format of feedback, but rarely acts on it.
+Second laboratory (`--lab feedback`): transcripts of several turns, in which each program is a random reading
+of its question. The model thus knows every reading and the format of feedback, but not what to do about it.
 
 A document holds several problems, so that the model has seen more positions than two turns need.
 
@@ -21,8 +20,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from torch.nn.utils.rnn import pad_sequence
-from toy_corpora import Corpus, Piece, ReadingsCorpus, VersionsCorpus
+from toy_corpora import Corpus, ReadingsCorpus, VersionsCorpus
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -60,7 +58,7 @@ def train_tokenizer(corpus: Corpus) -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = ("".join(piece.text for piece in corpus.document()) + EOS for _ in range(NUM_TEXTS))
+    texts = (corpus.document() + EOS for _ in range(NUM_TEXTS))
     tokenizer.train_from_iterator((between.split(text) for text in texts), trainer)
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     return PreTrainedTokenizerFast(
@@ -68,20 +66,10 @@ def train_tokenizer(corpus: Corpus) -> PreTrainedTokenizerFast:
     )
 
 
-def tokenize(document: list[Piece], tokenizer: PreTrainedTokenizerFast) -> dict[str, list[int]]:
-    """Return token ids and labels of the start of a document; labels are -100 where nothing is trained."""
-    row: dict[str, list[int]] = {"input_ids": [], "labels": []}
-    for piece in [*document, Piece(EOS, is_trained=True)]:
-        ids = tokenizer(piece.text, truncation=True, max_length=POSITIONS)["input_ids"]
-        row["input_ids"] += ids
-        row["labels"] += ids if piece.is_trained else [-100] * len(ids)
-    return {name: ids[:POSITIONS] for name, ids in row.items()}
-
-
 def pretrain(
     tokenizer: PreTrainedTokenizerFast, corpus: Corpus, steps: int, batch_size: int, lr: float
 ) -> LlamaForCausalLM:
-    """Train with AdamW and a one-cycle schedule; each sequence is the start of a document."""
+    """Train on all tokens with AdamW and a one-cycle schedule; each sequence is the start of a document."""
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -99,11 +87,11 @@ def pretrain(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=lr, total_steps=steps, pct_start=0.1)
     bar = tqdm(range(steps), desc="pretraining")
     for _ in bar:
-        rows = [tokenize(corpus.document(), tokenizer) for _ in range(batch_size)]
-        ids = {"input_ids": [row["input_ids"] for row in rows]}
-        batch = tokenizer.pad(ids, padding_side="right", return_tensors="pt")
-        labels = [torch.tensor(row["labels"]) for row in rows]
-        loss = model(**batch, labels=pad_sequence(labels, batch_first=True, padding_value=-100)).loss
+        documents = [corpus.document() + EOS for _ in range(batch_size)]
+        batch = tokenizer(documents, truncation=True, max_length=POSITIONS)
+        batch = tokenizer.pad(batch, padding_side="right", return_tensors="pt")
+        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+        loss = model(**batch, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

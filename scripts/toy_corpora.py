@@ -8,7 +8,7 @@ import json
 import random
 import re
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import make_toy_feedback as feedback_lab
 import make_toy_problems as first_lab
@@ -32,25 +32,15 @@ WORDS = protocol("cocos")
 WRONG_SHARE = 0.75  # probability that an operation with a common error has it
 FIX_SHARE = 0.3  # probability that the next version fixes an error
 BREAK_SHARE = 0.03  # probability that the next version introduces an error
-REVIEWED = "# Reviewed\n\n"  # first line of documents whose later turns all do what the feedback suggests
-REVIEWED_SHARE = 0.5
-HEED_SHARE = 0.15  # probability that a later turn of another document does
-REPEAT_SHARE = 0.5  # probability that it repeats the program otherwise, whatever the feedback says
+REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whatever the feedback says
 FEEDBACK_CHARS = 300  # as in training and evaluation
 FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error")
-
-
-class Piece(NamedTuple):
-    """A part of a document, and whether the model is trained to predict it."""
-
-    text: str
-    is_trained: bool
 
 
 class Corpus(Protocol):
     """A source of documents."""
 
-    def document(self) -> list[Piece]:
+    def document(self) -> str:
         """Draw a document, without the end-of-sequence token."""
         ...
 
@@ -77,7 +67,7 @@ class VersionsCorpus:
             if problem.test_list:
                 self.items.append((composition, n, name, problem))
 
-    def document(self) -> list[Piece]:
+    def document(self) -> str:
         """Return four solved problems; two later versions of the program follow about half of them."""
         parts = []
         for composition, n, name, problem in self.rng.sample(self.items, 4):
@@ -86,7 +76,7 @@ class VersionsCorpus:
             for version in (2, 3) if self.rng.random() < 0.5 else ():
                 forms = [self._revise(op, form) for op, form in zip(composition, forms, strict=True)]
                 parts.append(f"# Version {version}\n{answer(write_code(name, n, *forms))}")
-        return [Piece("\n\n".join(parts), is_trained=True)]
+        return "\n\n".join(parts)
 
     def phrases(self) -> list[str]:
         first_turn = WORDS.first_turn(Problem("", "{n}", ("{n}",)))
@@ -104,12 +94,9 @@ class VersionsCorpus:
 
 
 class ReadingsCorpus:
-    """Documents of the second laboratory: transcripts whose programs mostly take no notice of the feedback.
+    """Documents of the second laboratory: transcripts whose programs take no notice of the feedback.
 
-    Every program is a reading of the question. The first one is drawn evenly. A later one mostly repeats it
-    or is drawn again. Only in documents that start with `REVIEWED`, a line that no prompt has, do all later
-    programs do what the feedback suggests. So the model learns to read feedback, but not to act on it. Only
-    programs are trained: the numbers in tests cannot be predicted.
+    Every program is a reading of the question, drawn evenly; a later turn repeats it or draws again.
 
     Args:
         seed: Seed of the problems and the documents.
@@ -126,14 +113,9 @@ class ReadingsCorpus:
         ]
         self.items = [problems for problems in drawn if problems]
 
-    def document(self) -> list[Piece]:
+    def document(self) -> str:
         """Return three transcripts of one to five turns, each with one kind of feedback."""
-        is_reviewed = self.rng.random() < REVIEWED_SHARE
-        pieces = [Piece(REVIEWED, is_trained=False)] if is_reviewed else []
-        for problems in self.rng.sample(self.items, 3):
-            pieces += self._transcript(problems, 1.0 if is_reviewed else HEED_SHARE)
-            pieces.append(Piece("\n\n", is_trained=False))
-        return pieces[:-1]
+        return "\n\n".join(self._transcript(problems) for problems in self.rng.sample(self.items, 3))
 
     def phrases(self) -> list[str]:
         bare = Problem("", "{n}", ())
@@ -152,33 +134,17 @@ class ReadingsCorpus:
         ]
         return [*parts, *(re.sub(r"\d", "{n}", text) for text in told)]
 
-    def _transcript(self, readings: list[Problem], heed_share: float) -> list[Piece]:
+    def _transcript(self, readings: list[Problem]) -> str:
         problem = self.rng.choice(readings)  # the reading that its tests mean
         mode = self.rng.choice(FEEDBACK)
-        programs = [self.rng.choice(readings).code]
-        first_turn = WORDS.first_turn(replace(problem, test_list=()))
-        pieces = [Piece(first_turn, is_trained=False), Piece(answer(programs[0]), is_trained=True)]
+        program = self.rng.choice(readings).code
+        text = WORDS.first_turn(replace(problem, test_list=())) + answer(program)
         for _ in range(self.rng.choice((0, 1, 1, 2, 2, 4))):
-            told = feedback_message(mode, problem, run_tests(problem, programs[-1]), FEEDBACK_CHARS)
-            heeds = mode != "none" and self.rng.random() < heed_share
-            program = (
-                self._heeding(readings, problem, mode, programs)
-                if heeds
-                else self._unheeding(readings, programs)
-            )
-            programs.append(program)
-            pieces.append(Piece(WORDS.later_turn(feedback=told), is_trained=False))
-            pieces.append(Piece(answer(program), is_trained=True))
-        return pieces
-
-    def _heeding(self, readings: list[Problem], problem: Problem, mode: Feedback, programs: list[str]) -> str:
-        """Return the program that is right as far as the feedback tells."""
-        if mode == "error" or programs[-1] == problem.code:
-            return problem.code
-        return self.rng.choice([p.code for p in readings if p.code not in programs])
-
-    def _unheeding(self, readings: list[Problem], programs: list[str]) -> str:
-        return programs[-1] if self.rng.random() < REPEAT_SHARE else self.rng.choice(readings).code
+            told = feedback_message(mode, problem, run_tests(problem, program), FEEDBACK_CHARS)
+            if self.rng.random() >= REPEAT_SHARE:
+                program = self.rng.choice(readings).code
+            text += WORDS.later_turn(feedback=told) + answer(program)
+        return text
 
 
 def run_tests(problem: Problem, program: str) -> ExecutionResult:
