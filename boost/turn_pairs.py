@@ -18,11 +18,12 @@ CorrectionSource = Literal["any", "reference", "own"]
 
 @dataclass(frozen=True)
 class TurnPair:
-    """Programs of both turns on one problem; they are equal if the first is right."""
+    """Programs of both turns on one problem, equal if the first is right, and the feedback between them."""
 
     problem: Problem
     attempt: str
     correction: str
+    told: str = ""
 
     @property
     def is_kept(self) -> bool:
@@ -61,7 +62,7 @@ def make_pairs(
         if source != "reference":
             candidates += [*attempt.corrections, *own[attempt.task_id]]
         if candidates:
-            pairs.append(TurnPair(problem, attempt.code, candidates[0]))
+            pairs.append(TurnPair(problem, attempt.code, candidates[0], attempt.told))
     return pairs
 
 

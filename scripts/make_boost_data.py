@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Options that change the samples. A log of attempts made with other values cannot be continued.
 SAMPLING_OPTIONS = (
     "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length",
-    "batch_size", "seed", "prompt_tests",
+    "batch_size", "seed", "prompt_tests", "feedback",
 )  # fmt: skip
 
 
@@ -72,7 +72,11 @@ def main() -> None:
     )
     # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
     taught = protocol("cocos", prompt_tests=args.prompt_tests)
-    rows = [row for pair in pairs for row in make_rows(pair.problem, pair.attempt, pair.correction, taught)]
+    rows = [
+        row
+        for pair in pairs
+        for row in make_rows(pair.problem, pair.attempt, pair.correction, taught, pair.told)
+    ]
     if not rows:
         raise ValueError(
             f"none of {len(attempts)} attempts is right or has a correction; "
@@ -125,6 +129,7 @@ def sample_missing_attempts(
             num_samples=args.num_samples,
             num_corrections=args.num_corrections,
             temperature=args.temperature,
+            feedback=args.feedback,
             max_infra_share=args.max_infra_share,
         )
         log.append(attempts)

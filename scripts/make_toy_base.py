@@ -1,64 +1,47 @@
-"""Pretrain the laboratory's base model: a tokenizer and a Llama of about 1 M parameters, on noisy programs.
+"""Pretrain the base model of a laboratory: a tokenizer and a Llama of about 1 M parameters.
 
-As in code on the web, some operations are wrong more often than right (`Operation.wrong`). The model thus
-knows the right form and prefers the wrong one, which leaves room for reinforcement learning. Later versions
-of some programs follow them with a few errors fixed, so the model learns to read and edit earlier programs.
-The instruction of a second turn never occurs. A document holds several problems, so that the model has seen
-more positions than two turns need.
+First laboratory: noisy programs. As in code on the web, some operations are wrong more often than right
+(`Operation.wrong`). The model thus knows the right form and prefers the wrong one, which leaves room for
+reinforcement learning. Later versions of some programs follow them with a few errors fixed, so the model
+learns to read and edit earlier programs. The instruction of a second turn never occurs.
+
+Second laboratory (`--lab feedback`): transcripts of several turns, in which each program is a random reading
+of its question. The model thus knows every reading and the format of feedback, but not what to do about it.
+
+A document holds several problems, so that the model has seen more positions than two turns need.
 
     python scripts/make_toy_base.py --seed 0 --output_dir data/toy/base     # six minutes on 2 CPU cores
+    python scripts/make_toy_base.py --lab feedback --output_dir data/toy/feedback/base
 """
 
 import argparse
-import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from make_toy_problems import (
-    FILTERS,
-    MAPS,
-    NUMBERS,
-    REDUCTIONS,
-    Composition,
-    Operation,
-    draw_name,
-    make_problem,
-    split,
-    write_code,
-)
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from toy_corpora import Corpus, ReadingsCorpus, VersionsCorpus
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cocos.problems import Problem
-from cocos.prompts import answer, protocol
-
 EOS, PAD = "<eos>", "<pad>"
+CORPORA = {"first": VersionsCorpus, "feedback": ReadingsCorpus}
 POSITIONS = 256
-WRONG_SHARE = 0.75  # probability that an operation with a common error has it
-FIX_SHARE = 0.3  # probability that the next version fixes an error
-BREAK_SHARE = 0.03  # probability that the next version introduces an error
+NUM_TEXTS = 2000  # documents from which the tokenizer is trained
 # A digit with its comma, a word with its space, a run of punctuation, or a line break with its indent.
 PIECES = r"\d(?:, )?| ?[A-Za-z]+|_[A-Za-z]*|[^A-Za-z\d_\n]+|\n *"
 
 
-def idioms() -> list[str]:
+def idioms(corpus: Corpus) -> list[str]:
     """Return the phrases that get one token each: a short trajectory can be trained on two CPU cores.
 
-    They are the fixed text of the prompts and the expressions of the programs, without the text of a problem.
     Short ones are left to BPE: a token "def " would take the space that belongs to the name after it.
     """
-    words = protocol("cocos")
-    first_turn = words.first_turn(Problem("", "{n}", ("{n}",)))
-    style = write_code("{n}", "{n}", "{n}", "{n}", "{n}")
-    forms = [form for op in FILTERS + MAPS + REDUCTIONS for form in (op.code, op.wrong)]
-    phrases = [first_turn, words.later_turn(), answer(""), style, *forms]
-    return list(dict.fromkeys(part for phrase in phrases for part in phrase.split("{n}") if len(part) > 4))
+    parts = (part for phrase in corpus.phrases() for part in phrase.split("{n}"))
+    return list(dict.fromkeys(part for part in parts if len(part) > 4))
 
 
-def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
+def train_tokenizer(corpus: Corpus) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE with single digits; no token spans the end of a prompt."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -68,50 +51,19 @@ def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    phrases = idioms()
+    phrases = idioms(corpus)
     between = re.compile("|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True)))
     trainer = trainers.BpeTrainer(
         special_tokens=[PAD, EOS],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
+    texts = (corpus.document() + EOS for _ in range(NUM_TEXTS))
     tokenizer.train_from_iterator((between.split(text) for text in texts), trainer)
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token=EOS, pad_token=PAD, padding_side="left", model_max_length=1024
     )
-
-
-class Corpus:
-    """Unlimited pretraining documents over the compositions of data/toy/train.jsonl."""
-
-    def __init__(self, seed: int, repeats: int = 20) -> None:
-        self.rng = random.Random(seed)
-        self.items: list[tuple[Composition, int, str, Problem]] = []
-        for composition in split(seed=0)["train"] * repeats:
-            n, name = self.rng.choice(NUMBERS), draw_name(self.rng)
-            problem = make_problem("", composition, n, name, self.rng)
-            if problem.test_list:
-                self.items.append((composition, n, name, problem))
-
-    def document(self) -> str:
-        """Return four solved problems; two later versions of the program follow about half of them."""
-        parts = []
-        for composition, n, name, problem in self.rng.sample(self.items, 4):
-            forms = [self._write(operation) for operation in composition]
-            parts.append(protocol("cocos").first_turn(problem) + answer(write_code(name, n, *forms)))
-            for version in (2, 3) if self.rng.random() < 0.5 else ():
-                forms = [self._revise(op, form) for op, form in zip(composition, forms, strict=True)]
-                parts.append(f"# Version {version}\n{answer(write_code(name, n, *forms))}")
-        return "\n\n".join(parts) + EOS
-
-    def _write(self, operation: Operation) -> str:
-        return operation.wrong if operation.wrong and self.rng.random() < WRONG_SHARE else operation.code
-
-    def _revise(self, operation: Operation, form: str) -> str:
-        if form == operation.code:
-            return operation.wrong if operation.wrong and self.rng.random() < BREAK_SHARE else form
-        return operation.code if self.rng.random() < FIX_SHARE else form
 
 
 def pretrain(
@@ -135,7 +87,7 @@ def pretrain(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=lr, total_steps=steps, pct_start=0.1)
     bar = tqdm(range(steps), desc="pretraining")
     for _ in bar:
-        documents = [corpus.document() for _ in range(batch_size)]
+        documents = [corpus.document() + EOS for _ in range(batch_size)]
         batch = tokenizer(documents, truncation=True, max_length=POSITIONS)
         batch = tokenizer.pad(batch, padding_side="right", return_tensors="pt")
         labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
@@ -153,6 +105,9 @@ def main() -> None:
     """Write the tokenizer's files, config.json, generation_config.json and model.safetensors."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument(
+        "--lab", choices=sorted(CORPORA), default="first", help="laboratory of the model (default: first)"
+    )
     parser.add_argument("--steps", type=int, default=1200, help="optimizer steps (default: 1200)")
     parser.add_argument("--batch_size", type=int, default=16, help="documents per step (default: 16)")
     parser.add_argument(
@@ -167,8 +122,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     torch.manual_seed(args.seed)
-    corpus = Corpus(args.seed)
-    tokenizer = train_tokenizer(corpus.document() for _ in range(2000))
+    corpus = CORPORA[args.lab](args.seed)
+    tokenizer = train_tokenizer(corpus)
     model = pretrain(tokenizer, corpus, args.steps, args.batch_size, args.learning_rate)
     tokenizer.save_pretrained(args.output_dir)
     model.save_pretrained(args.output_dir)

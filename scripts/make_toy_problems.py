@@ -77,6 +77,7 @@ NAMES = (
 )
 
 Composition = tuple[Operation, Operation, Operation]
+Evaluator = Callable[[list[int]], object]
 
 
 def compositions() -> list[Composition]:
@@ -99,6 +100,12 @@ def write_code(name: str, n: int, filter_code: str, map_code: str, reduction_cod
     return body.replace("{n}", str(n))
 
 
+def write_text(composition: Composition, n: int, function: str = "a function") -> str:
+    """Return the task in words."""
+    words = "".join(operation.words for operation in (composition[2], composition[1], composition[0]))
+    return f"Write {function} to find the {words} in a list.".replace("{n}", str(n))
+
+
 def draw_name(rng: random.Random) -> str:
     """Draw a function name unrelated to the task, so that a model must copy it from the tests."""
     return rng.choice(NAMES.split())
@@ -106,16 +113,14 @@ def draw_name(rng: random.Random) -> str:
 
 def make_problem(task_id: str, composition: Composition, n: int, name: str, rng: random.Random) -> Problem:
     """Return a problem for a composition: its text, three asserts, and the reference solution."""
-    words = "".join(operation.words for operation in (composition[2], composition[1], composition[0]))
-    text = f"Write a function to find the {words} in a list.".replace("{n}", str(n))
     code = write_code(name, n, *(operation.code for operation in composition))
-    return Problem(task_id, text, make_tests(composition, n, name, rng), code)
+    return Problem(task_id, write_text(composition, n), make_tests(composition, n, name, rng), code)
 
 
 def make_tests(composition: Composition, n: int, name: str, rng: random.Random) -> tuple[str, ...]:
     """Draw three asserts that the reference passes and no wrong program passes; () after 400 failed draws."""
-    right = _evaluator(write_code("f", n, *(operation.code for operation in composition)))
-    wrong = [_evaluator(write_code("f", n, *codes)) for codes in wrong_programs(composition)]
+    right = evaluator(write_code("f", n, *(operation.code for operation in composition)))
+    wrong = [evaluator(write_code("f", n, *codes)) for codes in wrong_programs(composition)]
     for _ in range(400):
         # "greater than n" and its common error differ at n only, so n is always among the numbers.
         inputs = [rng.sample([n, *rng.choices(range(10), k=4)], 5) for _ in range(3)]
@@ -138,7 +143,7 @@ def wrong_programs(composition: Composition) -> list[tuple[str, ...]]:
 
 
 @cache
-def _evaluator(code: str) -> Callable[[list[int]], object]:
+def evaluator(code: str) -> Evaluator:
     """Return the function that `code` defines; it returns None where the program raises."""
     namespace: dict[str, Callable[[list[int]], object]] = {}
     exec(code, namespace)

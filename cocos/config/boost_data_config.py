@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from cocos.config.option import option
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
+from cocos.prompts import Feedback
 
 
 @dataclass
@@ -35,6 +36,10 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
     num_corrections: int = option(
         default=0,
         help="Second turns per wrong attempt. Those that pass every test become corrections. 0: none.",
+    )
+    feedback: Feedback = option(
+        default="none",
+        help="What the prompt of the second turn tells of the attempt, as in training and evaluation.",
     )
     pairs_per_problem: int | None = option(
         default=None, help="Largest number of attempts per problem that become rows. No limit by default."

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from boost.attempts import Attempt, sample_attempts
+from boost.boost_rows import make_rows
+from boost.turn_pairs import make_pairs
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.prompts import answer, protocol
 
@@ -14,6 +16,22 @@ def sample(problems, script, executor, **numbers):
     return sample_attempts(
         problems, ScriptedGenerator(script), executor, COCOS, temperature=1.0, max_infra_share=0.0, **numbers
     )
+
+
+def test_second_turns_and_rows_quote_the_feedback_on_the_attempt(problem, executor):
+    told = (
+        "The program above passes 2 of the 3 tests. This one fails:\n\n"
+        "assert double(-1) == -2\n\nExpected -2, got 1."
+    )
+
+    def script(prompt: str) -> str:
+        return answer(RIGHT if told in prompt else WRONG)
+
+    [made] = sample([problem], script, executor, num_samples=1, num_corrections=1, feedback="error")
+    assert made == Attempt("1", WRONG, False, (RIGHT,), told)
+    [pair] = make_pairs([problem], [made], set(), "own")
+    _, second = make_rows(problem, pair.attempt, pair.correction, COCOS, pair.told)
+    assert f"[DONE]\n\n{told}\n\nThere might be an error" in second.prompt
 
 
 def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(problem, executor):

@@ -286,6 +286,10 @@ READERS = {
     "cocos": CoCoSConfig,
     "score": CoCoSConfig,
     "eval": EvalConfig,
+    "feedback_boost_data": BoostDataConfig,
+    "feedback_boost": BoostConfig,
+    "feedback_eval": EvalConfig,
+    "feedback": CoCoSConfig,
 }
 
 
