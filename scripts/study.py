@@ -34,7 +34,6 @@ QUIET = {
     # PyTorch's idle threads must not take processor time from the executed programs.
     "OMP_WAIT_POLICY": "PASSIVE",
 }
-BOOST = "boost"
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,15 @@ class Arm:
     """One way of training.
 
     Attributes:
-        stages: Options of each call of train.py; none: the model that all arms start from.
-        feedback: Kinds of feedback at test time; empty: those of the laboratory.
+        stages: Options of each call of train.py; none: the model that the arm starts from.
+        boost: Options of the rows of its Boost model, besides those of the laboratory.
+        model: Model that the arm starts from instead of a Boost model, or "".
 
     """
 
     stages: list[dict[str, Any]] = field(default_factory=list)
-    feedback: list[str] = field(default_factory=list)
+    boost: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Laboratory:
 
     Attributes:
         seeds: Seeds of every arm.
-        start: Model that every arm starts from; "boost": a Boost model per seed.
+        boost_data: Options of make_boost_data.py.
+        boost: Options of boost_train.py. Arms with equal `Arm.boost` share a Boost model per seed.
         train: Options of train.py for every arm.
         test: Options of test.py for every arm.
         feedback: Kinds of feedback at test time.
@@ -66,7 +68,8 @@ class Laboratory:
     """
 
     seeds: list[int]
-    start: str
+    boost_data: dict[str, Any]
+    boost: dict[str, Any]
     train: dict[str, Any]
     test: dict[str, Any]
     feedback: list[str]
@@ -88,11 +91,6 @@ class Run:
         return self.laboratory.arms[self.name]
 
     @property
-    def feedback(self) -> list[str]:
-        """Kinds of feedback at test time."""
-        return self.arm.feedback or self.laboratory.feedback
-
-    @property
     def folder(self) -> Path:
         return self.outputs / self.lab / f"seed{self.seed}" / slug(self.name)
 
@@ -101,7 +99,7 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        return all((self.test_folder(told) / "metrics.json").exists() for told in self.feedback)
+        return all((self.test_folder(told) / "metrics.json").exists() for told in self.laboratory.feedback)
 
 
 def load_study(path: Path) -> dict[str, Laboratory]:
@@ -134,18 +132,18 @@ def command(script: str, folder: Path, options: Mapping[str, Any]) -> None:
 
 
 def start_model(run: Run) -> str:
-    """Return the model that an arm starts from; train the seed's Boost model if it does not exist."""
-    if run.laboratory.start != BOOST:
-        return run.laboratory.start
-    folder = run.folder.parent / BOOST
+    """Return the model that an arm starts from; train its Boost model if it does not exist."""
+    if run.arm.model:
+        return run.arm.model
+    folder = run.folder.parent / slug(" ".join(["boost", *map(str, run.arm.boost.values())]))
     model, rows = folder / "model", folder / "rows.jsonl"
     if not (model / "config.json").exists():
         shutil.rmtree(model, ignore_errors=True)
         if not rows.exists():
-            options = {"config": "configs/toy/boost_data.yaml", "output": rows, "seed": run.seed}
-            command("scripts/make_boost_data.py", folder, options)
-        options = {"config": "configs/toy/boost.yaml", "train_data": rows, "output_dir": model}
-        command("boost/boost_train.py", folder, options | {"seed": run.seed})
+            own = {"output": rows, "seed": run.seed}
+            command("scripts/make_boost_data.py", folder, run.laboratory.boost_data | run.arm.boost | own)
+        own = {"train_data": rows, "output_dir": model, "seed": run.seed}
+        command("boost/boost_train.py", folder, run.laboratory.boost | own)
     return str(model)
 
 
@@ -168,7 +166,7 @@ def finish(run: Run) -> None:
         return
     began = time.monotonic()
     model = train(run)
-    for feedback in run.feedback:
+    for feedback in run.laboratory.feedback:
         folder = run.test_folder(feedback)
         if not (folder / "metrics.json").exists():
             # test.py rejects a folder with samples. Those of an interrupted evaluation are removed.
@@ -188,7 +186,7 @@ def collect(runs: Sequence[Run]) -> None:
     outcomes: list[Outcome] = []
     curves: list[Point] = []
     for run in sorted(runs, key=lambda run: (run.lab != "first", list(run.laboratory.arms).index(run.name))):
-        for feedback in run.feedback:
+        for feedback in run.laboratory.feedback:
             outcomes += read_outcomes(run.lab, run.name, run.seed, feedback, run.test_folder(feedback))
         curves += read_curve(run.lab, run.name, run.seed, run.folder)
     save_csv(outcomes, STUDY / "outcomes.csv")
