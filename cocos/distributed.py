@@ -66,3 +66,23 @@ def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
     """
     size = math.ceil(len(items) / num_ranks)
     return [items[i % len(items)] for i in range(rank * size, (rank + 1) * size)]
+
+
+def share_of_groups(
+    problems: Sequence[Item], group_size: int, keep_whole: bool, rank: int, num_ranks: int
+) -> list[Item]:
+    """Return the problem of each trajectory that one rank plays; every rank gets the same number.
+
+    Example: groups of 2 of the problems a, b, c on rank 0 of 2 are a, a, b, with `keep_whole` a, a, b, b.
+
+    Args:
+        problems: One problem per group.
+        group_size: Trajectories per group.
+        keep_whole: Never divide a group between ranks.
+        rank: The rank, from 0.
+        num_ranks: Number of ranks.
+
+    """
+    unit = group_size if keep_whole else 1
+    units = [problem for problem in problems for _ in range(group_size // unit)]
+    return [problem for problem in equal_share(units, rank, num_ranks) for _ in range(unit)]

@@ -1,4 +1,4 @@
-"""Metrics of self-correction: accuracy per turn, changes between turns, pass@k, error types, fix rates.
+"""Metrics of self-correction: accuracy per turn, changes between turns, edits, pass@k, errors, fix rates.
 
 Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
 exactly. A trajectory in which the executor or the endpoint failed is not scored, but counted separately.
@@ -6,14 +6,17 @@ Intervals come from `cocos.statistics`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cocos.executor import ExecutionResult, Status
-from cocos.statistics import Estimate, change, share
+from cocos.prompts import passes_visible_tests
+from cocos.statistics import Estimate, bounded_mean, change, share
 from cocos.trajectories import Trajectory
 
+T = TypeVar("T")
 NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
@@ -32,6 +35,14 @@ def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
 
 
+def _by_problem(trajectories: Iterable[Trajectory], value: Callable[[Trajectory], T]) -> list[list[T]]:
+    """Return one list per problem with the value of each of its trajectories."""
+    values: dict[str, list[T]] = defaultdict(list)
+    for trajectory in trajectories:
+        values[trajectory.problem.task_id].append(value(trajectory))
+    return list(values.values())
+
+
 def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     """Return acc_t1 .. acc_tT, and delta, i2c, c2i, better, worse of pairs of turns.
 
@@ -43,21 +54,11 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
         ValueError: No trajectory is scored.
 
     """
-    by_problem: dict[str, list[Trajectory]] = defaultdict(list)
-    for trajectory in scored(trajectories):
-        by_problem[trajectory.problem.task_id].append(trajectory)
-    if not by_problem:
+    if not (usable := scored(trajectories)):
         raise ValueError(NOTHING_SCORED)
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
-    right_P_K_T = [
-        [[turn.result.all_passed for turn in sample.turns] for sample in samples]
-        for samples in by_problem.values()
-    ]
-    passed_P_K_T = [
-        [[turn.result.num_passed or 0 for turn in sample.turns] for sample in samples]
-        for samples in by_problem.values()
-    ]
-
+    right_P_K_T = _by_problem(usable, lambda t: [turn.result.all_passed for turn in t.turns])
+    passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
     num_turns = len(right_P_K_T[0][0])
     metrics = {
         f"acc_t{t + 1}": share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(num_turns)
@@ -77,6 +78,24 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     return metrics
 
 
+def visible_test_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
+    """Return acc_visible_t1 .. acc_visible_tT: the share whose turn-t program passes the visible tests.
+
+    In EvalPlus' sets they are the base tests, and acc_t is the accuracy on base + plus. There are no such
+    metrics if no problem has visible and hidden tests.
+    """
+    usable = scored(trajectories)
+    if not any(t.problem.test_list and t.problem.hidden_test_list for t in usable):
+        return {}
+    passes_P_K_T = _by_problem(
+        usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
+    )
+    return {
+        f"acc_visible_t{t + 1}": share([[row[t] for row in rows] for rows in passes_P_K_T])
+        for t in range(len(passes_P_K_T[0][0]))
+    }
+
+
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return pass@k of each turn, averaged over problems.
 
@@ -87,20 +106,63 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         ValueError: No trajectory is scored.
 
     """
-    right: dict[str, list[list[bool]]] = defaultdict(list)
-    for trajectory in scored(trajectories):
-        right[trajectory.problem.task_id].append([turn.result.all_passed for turn in trajectory.turns])
-    if not right:
+    right_P_K_T = _by_problem(scored(trajectories), lambda t: [turn.result.all_passed for turn in t.turns])
+    if not right_P_K_T:
         raise ValueError(NOTHING_SCORED)
-    most = min(len(samples) for samples in right.values())
+    most = min(len(samples) for samples in right_P_K_T)
     ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
-    num_turns = len(next(iter(right.values()))[0])
+    num_turns = len(right_P_K_T[0][0])
     return {
-        f"pass@{k}_t{t + 1}": sum(pass_at_k(len(s), sum(row[t] for row in s), k) for s in right.values())
-        / len(right)
+        f"pass@{k}_t{t + 1}": sum(pass_at_k(len(s), sum(row[t] for row in s), k) for s in right_P_K_T)
+        / len(right_P_K_T)
         for k in ks
         for t in range(num_turns)
     }
+
+
+def edit_ratio(before: str, after: str) -> float:
+    """Return the number of edits that turn one program into another, divided by the length of both together.
+
+    An edit inserts or deletes one character. The ratio is 0 for equal programs and 1 for programs without a
+    common character; the edits are the lengths minus twice the longest common subsequence (LCS).
+    Example: "x + 1" -> "x * 2": the LCS is "x " and " ", 3 characters, so (5 + 5 - 2 * 3) / 10 = 0.4.
+
+    This is SCoRe's edit distance ratio (arXiv 2409.12917) with a replaced character as two edits; counted as
+    one, two programs that have nothing in common would have some ratio between 0.5 and 1.
+    """
+    if not before and not after:
+        return 0.0
+    # Bit-parallel LCS: one addition of long integers per character instead of a row of a table (Hyyrö, AWOCA
+    # 2004). A zero bit i says that the LCS grows at before[i].
+    places: dict[str, int] = defaultdict(int)
+    for i, character in enumerate(before):
+        places[character] |= 1 << i
+    all_bits = row = (1 << len(before)) - 1
+    for character in after:
+        common = row & places.get(character, 0)
+        row = (row + common | row - common) & all_bits
+    return 1.0 - 2 * (len(before) - row.bit_count()) / (len(before) + len(after))
+
+
+def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
+    """Return the share of repeated programs and the mean edit ratio of each pair of neighbouring turns.
+
+    repeated_t1_t2: share of the sampled turns 2 whose program equals that of turn 1. edit_ratio_t1_t2: mean
+    of `edit_ratio` over the same turns. A given turn and one carried over by early stop are not the model's
+    answer, so they do not count; a pair of turns without a sampled one has no metrics.
+    """
+    by_pair: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for trajectory in scored(trajectories):
+        for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
+            if not following.is_given and not following.is_carried:
+                ratio = edit_ratio(turn.code, following.code)
+                by_pair[f"t{t}_t{t + 1}"][trajectory.problem.task_id].append(ratio)
+    metrics: dict[str, Estimate] = {}
+    for pair, by_problem in by_pair.items():
+        ratios_P_K = list(by_problem.values())
+        metrics[f"repeated_{pair}"] = share([[ratio == 0.0 for ratio in ratios] for ratios in ratios_P_K])
+        metrics[f"edit_ratio_{pair}"] = bounded_mean(ratios_P_K, 0.0, 1.0)
+    return metrics
 
 
 def error_type(result: ExecutionResult) -> str | None:
@@ -131,9 +193,7 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
     """Return the FixRate of each error type, most frequent first, per pair of turns (`t1_t2`)."""
     rates: dict[str, dict[str, FixRate]] = {}
     for trajectory in scored(trajectories):
-        for t, (turn, following) in enumerate(
-            zip(trajectory.turns, trajectory.turns[1:], strict=False), start=1
-        ):
+        for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
             kind = error_type(turn.result)
             if kind is not None:
                 pair = rates.setdefault(f"t{t}_t{t + 1}", {})
@@ -174,6 +234,9 @@ def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
 def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
     """Return all metrics as plain values, as written to metrics.json."""
     usable = scored(trajectories)
+    estimates = (
+        correction_metrics(trajectories) | visible_test_metrics(trajectories) | edit_metrics(trajectories)
+    )
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
     return {
         "num_problems": len({trajectory.problem.task_id for trajectory in trajectories}),
@@ -185,7 +248,7 @@ def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
         ),
         "num_truncated": sum(turn.completion.is_truncated for turn in turns),
         "num_in_child": in_child_counts(trajectories),
-        "metrics": {name: estimate._asdict() for name, estimate in correction_metrics(trajectories).items()},
+        "metrics": {name: estimate._asdict() for name, estimate in estimates.items()},
         "pass_at_k": pass_at_k_metrics(trajectories),
         "errors": [dict(counts.most_common()) for counts in error_counts(trajectories)],
         "fix_rates": {

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cocos.files.json_lines import DataError, Place, read_rows
-from cocos.files.raw_rows import describe_other_file, describe_own_row, describe_raw_row
+from cocos.files.raw_rows import (
+    describe_original_format,
+    describe_other_file,
+    describe_own_row,
+    describe_raw_row,
+)
 from cocos.python_parser import parse
 
 __all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
@@ -132,7 +137,9 @@ def problem_from_row(row: object, place: Place) -> Problem:
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
     has_other_columns = not row.keys() <= Problem.__dataclass_fields__.keys()
     if has_other_columns and (
-        other := describe_raw_row(row, place.path) or describe_own_row(row, place.path)
+        other := describe_original_format(row)
+        or describe_raw_row(row, place.path)
+        or describe_own_row(row, place.path)
     ):
         raise DataError(f"{place}: {other}")
     task_id = row.get("task_id", place.number)

@@ -72,21 +72,34 @@ def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
     """Return the mean of the changes 1 (gained), -1 (lost) and 0 over all samples, with its Wald interval.
 
     With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
-    lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318). Without variance, or
-    with fewer than `MIN_PROBLEMS` problems, there is no interval.
+    lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
 
     Args:
         changes_P_K: The change of each sample of each problem.
 
     """
-    delta, variance = _mean_and_variance(changes_P_K)
+    return bounded_mean(changes_P_K, -1.0, 1.0)
+
+
+def bounded_mean(values_P_K: Sequence[Sequence[float]], lowest: float, highest: float) -> Estimate:
+    """Return the mean over all samples with its Wald interval, with problems as clusters (Kish 1965).
+
+    Without variance, or with fewer than `MIN_PROBLEMS` problems, there is no interval.
+
+    Args:
+        values_P_K: The value of each sample of each problem.
+        lowest: Smallest possible value; the interval is cut off there.
+        highest: Largest possible value.
+
+    """
+    mean, variance = _mean_and_variance(values_P_K)
     half = Z_95 * sqrt(variance)
-    if len(changes_P_K) < MIN_PROBLEMS or half < NO_SPREAD:
-        return Estimate(delta, None, None)
-    return Estimate(delta, max(-1.0, delta - half), min(1.0, delta + half))
+    if len(values_P_K) < MIN_PROBLEMS or half < NO_SPREAD:
+        return Estimate(mean, None, None)
+    return Estimate(mean, max(lowest, mean - half), min(highest, mean + half))
 
 
-def _mean_and_variance(values_P_K: Sequence[Sequence[int]]) -> tuple[float, float]:
+def _mean_and_variance(values_P_K: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Return the mean over all samples and its variance, with problems as clusters (Kish 1965)."""
     n = sum(map(len, values_P_K))
     mean = sum(map(sum, values_P_K)) / n

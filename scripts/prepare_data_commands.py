@@ -81,6 +81,8 @@ def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int
         raise ValueError(f"--input {args.input}: no such folder; give the folder of the raw files")
     failed = 0
     for source in PUBLIC_SOURCES.values():
+        if source.executes_references:
+            continue
         folder = args.output_dir / source.name
         try:
             raw = fetch_raw_file(source, args.output_dir / "raw", args.input)

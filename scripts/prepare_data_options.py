@@ -98,9 +98,10 @@ def check_parser() -> _Parser:
 
 def public_parser() -> _Parser:
     """Return the parser of the options of `public`."""
+    names = [source.name for source in PUBLIC_SOURCES.values() if not source.executes_references]
     result = _Parser(
         usage="prepare_data.py public --output_dir FOLDER [--input FOLDER]",
-        description=f"Prepare {', '.join(PUBLIC_SOURCES)},\n"
+        description=f"Prepare {', '.join(names)},\n"
         "each in a folder of its name, and keep the raw files in raw/. No program is\n"
         "executed; `check` does that. Sets that exist are skipped, so that the same\n"
         "command continues after a failure. Exit with status 1 if a set failed.",

@@ -1,6 +1,7 @@
 """Fixtures of several test modules, and the advice on skipped tests at the end of a run."""
 
 import importlib.util
+import os
 
 import pytest
 import torch
@@ -13,6 +14,9 @@ from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
+
+# pytest-xdist sets the width of its own terminal; commands under test print as they do without one.
+os.environ.pop("COLUMNS", None)
 
 
 def pytest_collection_modifyitems(items):

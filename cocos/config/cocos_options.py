@@ -74,13 +74,18 @@ class RolloutOptions:
         default=True,
         help="Compute the tokens that rows share only once.",
     )
+    dynamic_sampling: int = option(
+        default=0,
+        help="Further draws per batch, at most: other problems replace those whose group has no gradient, "
+        "because its returns are equal. 0: off.",
+    )
     max_truncated_share: float = option(
         default=0.9,
         help="Stop if more completions of a batch are truncated.",
     )
     dead_batches: int = option(
         default=10,
-        help="Warn after so many batches with equal returns in each group.",
+        help="Warn after so many batches in a row without a gradient.",
     )
 
 
@@ -151,6 +156,8 @@ class CoCoSOptions(
     def _check_rollouts(self) -> None:
         require_positive(self, "max_completion_length", "rollout_batch_size", "dead_batches")
         require_share(self, "max_truncated_share")
+        if self.dynamic_sampling < 0:
+            raise ValueError(f"--dynamic_sampling is {self.dynamic_sampling}; give 0 or more")
         if self.on_repeat == "resample":
             raise ValueError(
                 "--on_repeat resample is for evaluation: a resampled turn does not have the policy's "

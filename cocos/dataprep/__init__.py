@@ -10,11 +10,16 @@
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         humaneval.py          HumanEval's check() -> independent tests
+        evalplus.py           EvalPlus' inputs -> calls of the function under test
+        input_tests.py        a call and its expected value -> a test
+        literals.py           plain values as Python source
         pytest_files.py       a pytest file -> independent tests
         pytest_idioms.py      pytest's calls -> the standard library
         indentation.py        tabs -> spaces
         source_edits.py       edits of program text at the positions of its syntax tree
+    expected_values.py        expected values, computed by the references in the sandbox
     splits.py                 assignment to train, validation and test
+    given_answers.py          answers of a file, to be played as the first turns
     hidden_tests.py           tests that are scored but not shown
     checks/                   what `--checks` finds
         findings.py           the kinds of findings about a row

@@ -6,6 +6,7 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tqdm import tqdm
 from cocos.dataprep.checks.duplicates import find_duplicates
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.reference_checks import check_references
+from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.hidden_tests import hide_tests
 from cocos.dataprep.output_folder import SplitWriter
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared, require_new_id
@@ -142,16 +144,22 @@ def run_check(
         if check == "overlap":
             yield from find_duplicates(bar, read_benchmarks(options.against), options.similarity)
             return
-        with Executor(
-            options.executor_workers,
-            options.program_limits,
-            options.sandbox,
-            options.min_isolation,
-            packages=options.program_packages,
-            python=options.program_python,
-        ) as executor:
-            report.isolation, report.packages = executor.isolation, executor.packages
+        with _open_executor(options, report) as executor:
             yield from check_references(bar, executor, options.num_seeds, options.slow_s)
+
+
+def _open_executor(options: PreparationOptions, report: PreparationReport) -> Executor:
+    """Return a new executor after writing its isolation level and packages into the report."""
+    executor = Executor(
+        options.executor_workers,
+        options.program_limits,
+        options.sandbox,
+        options.min_isolation,
+        packages=options.program_packages,
+        python=options.program_python,
+    )
+    report.isolation, report.packages = executor.isolation, executor.packages
+    return executor
 
 
 def _convert(
@@ -160,7 +168,10 @@ def _convert(
     """Write the converted rows to the files of their splits, and fill the report's counts."""
     seen: set[bytes] = set()
     are_assigned = False
-    with SplitWriter(report.folder) as writer:
+    with (
+        SplitWriter(report.folder) as writer,
+        _open_executor(options, report) if source.executes_references else nullcontext() as executor,
+    ):
         for place, raw_split, row in rows:
             report.rows_in += 1
             try:
@@ -168,6 +179,8 @@ def _convert(
                     raise row
                 converted = source.convert(row, place)
                 require_new_id(converted.problem, place, seen)
+                if executor is not None:
+                    converted = with_expected_values(converted, place, executor)
                 split = source.split_of(converted.problem, place) if source.split_of else raw_split
             except DataError as error:
                 if "malformed" not in options.drop:

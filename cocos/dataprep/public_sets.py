@@ -102,7 +102,9 @@ def parse_reference(reference: str) -> PublicSplit | None:
 def _parse_name(text: str, reference: str) -> tuple[Source, str]:
     """Return the set and the split in `NAME/SPLIT`, or in `NAME` if the set has one split only."""
     name, _, split = text.partition("/")
-    known = [source.name for source in PUBLIC_SOURCES.values() if source.splits]
+    known = [
+        source.name for source in PUBLIC_SOURCES.values() if source.splits and not source.executes_references
+    ]
     source = PUBLIC_SOURCES.get(name)
     if source is None:
         close = difflib.get_close_matches(name, known, n=1)
@@ -110,6 +112,11 @@ def _parse_name(text: str, reference: str) -> tuple[Source, str]:
         raise DataError(
             f"{reference}: unknown public set {name!r}; {hint}choose one of {', '.join(known)}, or prepare "
             "another set first: python scripts/prepare_data.py OWNER/NAME --output_dir FOLDER"
+        )
+    if source.executes_references:
+        raise DataError(
+            f"{reference}: the references of {name} compute its expected values, so prepare it first: python "
+            f"scripts/prepare_data.py {name} --input {source.raw_file} --output_dir data/{name}"
         )
     if not source.splits:
         raise DataError(

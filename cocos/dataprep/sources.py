@@ -12,6 +12,7 @@ from cocos.dataprep.formats.conversion import (
     from_kodcode,
     from_mbpp,
 )
+from cocos.dataprep.formats.evalplus import from_humanevalplus, from_mbppplus
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
@@ -33,6 +34,7 @@ class Source:
         splits: The standard splits; empty if there are none.
         raw_file: Name of the raw file as it is published, or "" for the user's own sets.
         raw_urls: URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
+        executes_references: The tests' expected values come from executing the references.
 
     """
 
@@ -46,6 +48,7 @@ class Source:
     splits: tuple[str, ...] = ()
     raw_file: str = ""
     raw_urls: tuple[str, ...] = ()
+    executes_references: bool = False
 
 
 def _mbpp_split(problem: Problem, place: Place) -> str:
@@ -107,6 +110,17 @@ PUBLIC_SOURCES = {
         Source(
             "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
             hub=("KodCode/KodCode-V1", None), raw_file="kodcode_demo_232.jsonl", raw_urls=_KODCODE_DEMO,
+        ),
+        # On the hub these sets have another format, which cannot be converted.
+        Source(
+            "humanevalplus", from_humanevalplus, "HumanEval+ (EvalPlus)", "Apache-2.0",
+            "https://github.com/evalplus/humanevalplus_release", split_of=_test_split, splits=("test",),
+            raw_file="HumanEvalPlus.jsonl.gz", executes_references=True,
+        ),
+        Source(
+            "mbppplus", from_mbppplus, "MBPP+ (EvalPlus)", "Apache-2.0",
+            "https://github.com/evalplus/mbppplus_release", split_of=_test_split, splits=("test",),
+            raw_file="MbppPlus.jsonl.gz", executes_references=True,
         ),
     )
 }  # fmt: skip

@@ -6,6 +6,7 @@ processes, therefore has the same rows as one that was not.
 """
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,7 @@ from cocos.evaluation.progress_bar import ProgressBar
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
+from cocos.evaluation.speed import speed
 from cocos.executor import Executor
 from cocos.files.durable import save_json
 from cocos.generation import Generator
@@ -88,6 +90,7 @@ class EvaluationRun:
         executor: Executes the programs.
         state: This rank and the number of ranks.
         path: File to which this rank appends its rows.
+        started_s: Time at which this command began the run, on the clock of `time.monotonic`.
 
     """
 
@@ -97,6 +100,7 @@ class EvaluationRun:
     executor: Executor
     state: PartialState
     path: Path
+    started_s: float
 
     @property
     def keys(self) -> list[Key]:
@@ -115,7 +119,7 @@ def start_or_resume(
             another run is writing to the folder.
 
     """
-    folder, state = Path(args.output_dir), join_ranks()
+    folder, state, started_s = Path(args.output_dir), join_ranks(), time.monotonic()
     keys = [trajectory.key for trajectory in trajectories]
     missing = set(keys)
     with closing(FolderLock(folder)) as lock:
@@ -129,7 +133,7 @@ def start_or_resume(
             [missing] = broadcast_object_list([missing])
             lock.lock_shared()
             path = rank_path(folder, state.process_index)
-            yield EvaluationRun(args, trajectories, missing, executor, state, path)
+            yield EvaluationRun(args, trajectories, missing, executor, state, path, started_s)
         finally:
             if state.is_main_process and not sample_paths(folder):  # a failed start leaves nothing behind
                 (folder / "run.json").unlink(missing_ok=True)
@@ -212,28 +216,9 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
     trajectories = [trajectory_from_row(rows[t.key], t.problem) for t in run.trajectories]
     check_infra_failures(trajectories, run.args.max_infra_share)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
-    return summary(trajectories) | run.args.conditions | {"speed": speed(trajectories), "executor": total}
-
-
-def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return totals of tokens, programs and seconds, two rates, and the means per trajectory.
-
-    `tokens_per_s` is the rate of one rank while it generates, `programs_per_s` that of one worker while it
-    executes. Supplied completions count as programs only; carried turns do not count. `seconds_per_problem`
-    and `tokens_per_problem` are the means of a trajectory's sampled completions.
-    """
-    turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
-    sampled = [turn.completion for turn in turns if not turn.is_given]
-    tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
-    generation_s = sum(completion.duration_s for completion in sampled)
-    execution_s = sum(turn.result.duration_s for turn in turns)
-    return {
-        "completion_tokens": tokens,
-        "generation_s": round(generation_s, 3),
-        "tokens_per_s": round(tokens / generation_s, 1) if generation_s else 0.0,
-        "programs": len(turns),
-        "execution_s": round(execution_s, 3),
-        "programs_per_s": round(len(turns) / execution_s, 1) if execution_s else 0.0,
-        "seconds_per_problem": round(generation_s / len(trajectories), 3),
-        "tokens_per_problem": round(tokens / len(trajectories), 1),
-    }
+    wall_time = {"wall_s": round(time.monotonic() - run.started_s, 3), "played": len(run.missing)}
+    return (
+        summary(trajectories)
+        | run.args.conditions
+        | {"speed": speed(trajectories) | wall_time, "executor": total}
+    )

@@ -4,20 +4,23 @@ Used for error messages only: it decides by the names of columns and converts no
 """
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 # Columns by which a row of a public set is recognized, and the SOURCE of prepare_data.py that converts it.
 # The first match counts: HumanEvalPack has HumanEval's columns too.
+EVALPLUS_COLUMN = "plus_input"
 PUBLIC_SETS = (
+    ("mbppplus", (EVALPLUS_COLUMN, "assertion")),
+    ("humanevalplus", (EVALPLUS_COLUMN, "canonical_solution")),
     ("humanevalfix", ("canonical_solution", "buggy_solution")),
     ("humaneval", ("canonical_solution", "entry_point", "test")),
     ("kodcode", ("question_id", "question", "solution")),
     ("mbpp", ("test_list", "test_setup_code", "challenge_test_list")),
     ("mbpp-sanitized", ("test_list", "test_imports", "source_file")),
 )
-EVALPLUS_COLUMN = "plus_input"
-EVALPLUS = "EvalPlus (HumanEval+ or MBPP+), which prepare_data.py cannot convert yet; give HumanEval or MBPP"
+# A function in the tests of EvalPlus' original format.
+ORIGINAL_FORMAT = "def assertion(out, exp, atol)"
 # Words in the names of columns that are likely to contain the field.
 LIKELY_WORDS = {
     "text": ("text", "prompt", "question", "problem", "description", "instruction", "task"),
@@ -34,8 +37,6 @@ def describe_other_file(path: Path) -> str | None:
         if file.read(4) == b"PAR1":
             file.seek(max(0, path.stat().st_size - FOOTER_BYTES))
             footer = file.read()  # contains the names of the columns as plain text
-            if EVALPLUS_COLUMN.encode() in footer:
-                return f"contains rows of {EVALPLUS}"
             names = {name for _, columns in PUBLIC_SETS for name in columns if name.encode() in footer}
             command = conversion_command(public_set(names) or "parquet", path)
             return f"is a Parquet file, not JSON; convert it: {command}"
@@ -46,11 +47,24 @@ def describe_other_file(path: Path) -> str | None:
 
 def describe_raw_row(row: Collection[str], path: str | Path) -> str | None:
     """Return which public set a row without a text or tests is of, and which command converts it, or None."""
-    if EVALPLUS_COLUMN in row:
-        return f"a row of {EVALPLUS}"
     if missing_fields(row) and (source := public_set(row)):
         return f"a raw row of the public set {source}; convert it: {conversion_command(source, path)}"
     return None
+
+
+def describe_original_format(row: Mapping[str, object]) -> str | None:
+    """Return what a row of EvalPlus' original format is and which file to give instead, or None.
+
+    Its `test` loops over all inputs and compares with numpy, so it gives no single asserts. On the hub, the
+    data sets evalplus/humanevalplus and evalplus/mbppplus have this format too.
+    """
+    if ORIGINAL_FORMAT not in str(row.get("test", "")):
+        return None
+    return (
+        "a row of EvalPlus' original format (HumanEvalPlus-OriginFmt or MbppPlus-OriginFmt), whose tests "
+        "need numpy and have no single asserts; convert HumanEvalPlus.jsonl.gz or MbppPlus.jsonl.gz of the "
+        "same release with prepare_data.py humanevalplus or mbppplus"
+    )
 
 
 def describe_own_row(row: Collection[str], path: str | Path) -> str | None:

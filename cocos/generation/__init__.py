@@ -3,7 +3,8 @@
 A transcript is the prompt of turn 1, followed by the completions and messages of later turns.
 
 interface     Completion and the Generator protocol that the turn loop calls
-huggingface   a transformers model in this process; kv_cache keeps attention keys and values between turns
+huggingface   a transformers model in this process; kv_cache keeps attention keys and values between turns,
+              batch holds those of the rows being generated, sampling draws their ids
 vllm_offline  vLLM's offline engine
 trl_engines   the rollout engines of TRL: vLLM and transformers' continuous batching
 checkpoint_files  checks of a checkpoint before it is loaded; safetensors_files checks its weights

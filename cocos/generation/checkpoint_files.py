@@ -26,7 +26,10 @@ HUB_TIMEOUT_S = 5.0
 CONFIG, ADAPTER_CONFIG, ADAPTER_WEIGHTS = "config.json", "adapter_config.json", "adapter_model.safetensors"
 # One of these holds a tokenizer's vocabulary. Without any, transformers fails with a page about conversion.
 TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokenization_*.py")
-GGUF_REMEDY = "give the original checkpoint, or serve the GGUF file with Ollama and use --generator api"
+GGUF_REMEDY = (
+    "convert it with `python scripts/import_gguf.py FILE.gguf FOLDER`, or serve it with Ollama and use "
+    "--generator api"
+)
 
 
 def check_checkpoint(name_or_path: str, revision: str | None = None, needs_weights: bool = True) -> None:

@@ -16,9 +16,11 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from cocos.generation.batch import Batch, passes
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion
-from cocos.generation.kv_cache import Batch, TranscriptCache
+from cocos.generation.kv_cache import TranscriptCache
+from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
 
@@ -110,33 +112,28 @@ class HuggingFaceGenerator(TokenTranscripts):
         """Compute the prompts, then sample one id per row until all rows have ended or reached the limit."""
         started = time.perf_counter()
         device, max_length = self.model.device, self.max_completion_length
-        draws = _uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
+        draws = uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
         batch, logits = self._prefill(prompts)
         sampled: list[list[int]] = [[] for _ in prompts]
-        has_ended = [False for _ in prompts]
         rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues
+        has_ended = [False for _ in prompts]
         for step in range(max_length):
-            ids = sample_ids(logits, temperature, None if draws is None else draws[:, step])  # (B)
+            ids = sample_ids(logits, temperature, None if draws is None else draws[rows, step])  # (B)
             for prompt, token in zip(rows, ids.tolist(), strict=True):
                 if not has_ended[prompt]:
                     sampled[prompt].append(token)
                     has_ended[prompt] = self.has_ended(sampled[prompt])
             if self.on_tokens:
                 self.on_tokens(sum(len(ids) == step + 1 for ids in sampled))
-            active = [row for row, prompt in enumerate(rows) if not has_ended[prompt]]
-            if not active or step + 1 == max_length:
+            if all(has_ended) or step + 1 == max_length:
                 break
-            # Every selection copies the cache, so ended rows are removed only once they are half of the
-            # batch. Until then they are computed with the others and their ids are ignored.
-            if 2 * len(active) <= len(rows) and self.cache.is_supported:
-                ended = {
-                    row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows) if has_ended[i]
-                }
-                self.cache.store(batch, ended, is_last_use=False)
-                index = torch.tensor(active, device=device)
-                batch.select(index)
-                ids, draws = ids[index], None if draws is None else draws[index]
-                rows = [rows[row] for row in active]
+            ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]
+            # Without support, ended rows are computed with the others and their ids are ignored.
+            if ended and self.cache.is_supported:
+                transcripts = {row: _computed_ids(prompts[rows[row]], sampled[rows[row]]) for row in ended}
+                self.cache.store(batch, transcripts, is_last_use=False)
+                order = batch.remove(ended)
+                ids, rows = ids[order], [rows[row] for row in order]
             batch.end += 1
             logits = self._next_logits(batch, ids[:, None])
         remaining = {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}
@@ -157,12 +154,27 @@ class HuggingFaceGenerator(TokenTranscripts):
             self.batch_size or len(prompts),
             self.model.device,
         )
-        logits = self._next_logits(batch, new_ids)
+        logits = self._first_logits(batch, new_ids)
         if has_duplicates:
             index = torch.tensor(unique_rows, device=self.model.device)
             batch.select(index)
             logits = logits[index]
         return batch, logits
+
+    def _first_logits(self, batch: Batch, new_ids: torch.Tensor) -> torch.Tensor:
+        """Compute the prompts of a batch and return the logits (B, V) of their next ids.
+
+        On a CPU, whose time depends on the ids computed, prompts of similar length share a pass.
+        """
+        is_new = new_ids.shape[1] == batch.end  # no stored prefix
+        if not (is_new and self.cache.is_supported and new_ids.device.type == "cpu"):
+            return self._next_logits(batch, new_ids)
+        logits = []
+        for rows, width in passes(batch.mask[:, : batch.end].sum(1).tolist()):
+            part = batch.start_part(rows, width)
+            logits.append(self._next_logits(part, new_ids[rows, -width:]))
+            batch.finish_part(rows, part)
+        return torch.cat(logits)
 
     def _next_logits(self, batch: Batch, ids: torch.Tensor) -> torch.Tensor:
         """Compute the last columns of a batch and return the logits of the next id.
@@ -210,33 +222,6 @@ def _context_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase
 def _computed_ids(prompt: Sequence[int], sampled: Sequence[int]) -> list[int]:
     """Return the ids that have keys and values: all but the last sampled one, which was never an input."""
     return [*prompt, *sampled[:-1]]
-
-
-def _uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
-    """Return `count` random numbers in [0, 1) per seed. Drawn on the CPU, they are equal on every device."""
-    generator = torch.Generator()
-    return torch.stack(
-        [torch.rand(count, dtype=torch.float64, generator=generator.manual_seed(seed)) for seed in seeds]
-    )
-
-
-def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None) -> torch.Tensor:
-    """Return one id per row of logits, by inverse transform sampling.
-
-    Args:
-        logits: Logits of shape (B, V).
-        temperature: Sampling temperature above 0; not used without draws.
-        draws: Uniform random numbers in [0, 1) of shape (B); None decodes greedily.
-
-    """
-    if draws is None:
-        return logits.argmax(-1)
-    # float64, because a cumulative sum in float32 rounds away the small probabilities at its end.
-    cumulative = (logits.double() / temperature).softmax(-1).cumsum(-1)
-    # Scale the draws by the last sum, which rounding keeps from being 1. Clamp, because a scaled draw can
-    # round up to that sum.
-    ids = torch.searchsorted(cumulative, draws[:, None] * cumulative[:, -1:], right=True)
-    return ids[:, 0].clamp(max=logits.shape[1] - 1)
 
 
 def is_sharded(model: torch.nn.Module) -> bool:

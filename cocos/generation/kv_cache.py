@@ -17,28 +17,7 @@ import torch
 from transformers import Cache, DynamicCache, PretrainedConfig
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-
-@dataclass
-class Batch:
-    """Left-padded transcripts during generation, one per row.
-
-    Attributes:
-        cache: Keys and values of the first `end` columns.
-        mask: Attention mask: 0 on a row's padding, 1 from its first id on. Shape (B, W + C).
-        positions: Position of every id in its transcript; 0 on padding. Shape (B, W + C).
-        end: Number of columns computed so far, including those of a forward pass that is about to run.
-
-    """
-
-    cache: Cache
-    mask: torch.Tensor
-    positions: torch.Tensor
-    end: int
-
-    def select(self, rows: torch.Tensor) -> None:
-        """Replace the batch by the given rows, in this order. A row may be given more than once."""
-        self.cache.batch_select_indices(rows)
-        self.mask, self.positions = self.mask[rows], self.positions[rows]
+from cocos.generation.batch import Batch, PreallocatedLayer
 
 
 class TranscriptCache:
@@ -49,8 +28,8 @@ class TranscriptCache:
 
     Attributes:
         is_supported: Every layer of the model caches keys and values per id. If False, a layer has a
-            recurrent state, which cannot be truncated to a prefix. Nothing is then stored, and
-            `Batch.select` must not be used.
+            recurrent state, which cannot be truncated to a prefix. Nothing is then stored, and no rows of a
+            batch can be selected or removed.
         transcripts: Stored transcripts, the oldest first.
 
     """
@@ -165,13 +144,13 @@ class TranscriptCache:
             return DynamicCache(config=self.config)
         # Sliding-window layers keep all columns too. The model masks those outside the window, and a later
         # prompt may share only an early part of the transcript.
-        layers = [_PreallocatedLayer() for _ in range(self.num_layers)]
+        layers = [PreallocatedLayer() for _ in range(self.num_layers)]
         sources = {transcript for transcript, _ in prefixes if transcript} if width else set()
         for number, layer in enumerate(layers):
             for row, (transcript, length) in enumerate(prefixes):
                 if transcript in sources and length > 0 and (states := transcript.layers[number]):
                     keys, values = (state[:, :length] for state in states)
-                    layer.write_prefix(row, len(prefixes), width, keys, values)
+                    layer.write(row, len(prefixes), width, keys, values)
             for transcript in sources:
                 transcript.layers[number] = None  # freed layer by layer: only one is in memory twice
         return Cache(layers=layers)
@@ -186,53 +165,3 @@ class _Transcript:
 
     ids: np.ndarray
     layers: list[tuple[torch.Tensor, torch.Tensor] | None]
-
-
-class _PreallocatedLayer(DynamicLayer):
-    """Cache layer with spare capacity, so that appending an id rarely copies the earlier ones."""
-
-    SPARE_COLUMNS = 64  # capacity added whenever the buffers are full
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.length = 0  # columns in use
-
-    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        self.keys, self.values = key_states, value_states
-        self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        start, self.length = self.length, self.length + key_states.shape[2]
-        if not self.is_initialized:
-            # These are the prompts. Spare columns are added with the first sampled ids.
-            self.lazy_initialization(key_states, value_states)
-            return self.keys, self.values
-        if self.length > self.keys.shape[2]:
-            self.keys, self.values = (
-                torch.cat(
-                    [old[:, :, :start], new, old.new_empty(*old.shape[:2], self.SPARE_COLUMNS, old.shape[3])],
-                    2,
-                )
-                for old, new in ((self.keys, key_states), (self.values, value_states))
-            )
-        else:
-            self.keys[:, :, start : self.length] = key_states
-            self.values[:, :, start : self.length] = value_states
-        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
-
-    def get_seq_length(self) -> int:
-        return self.length
-
-    def write_prefix(
-        self, row: int, num_rows: int, width: int, keys: torch.Tensor, values: torch.Tensor
-    ) -> None:
-        """Write keys and values (H, ids, D) into a row, right-aligned in the first `width` columns."""
-        if not self.is_initialized:
-            # Not `new_empty`: attention multiplies masked columns by 0, and 0 * NaN is NaN.
-            shapes = ((num_rows, like.shape[0], width, like.shape[2]) for like in (keys, values))
-            self.lazy_initialization(*(keys.new_zeros(shape) for shape in shapes))
-            self.length = width
-        self.keys[row, :, width - keys.shape[1] :] = keys
-        self.values[row, :, width - values.shape[1] :] = values

@@ -38,6 +38,7 @@ def run_warnings(
         *_vocabulary_warnings(config, num_tokens),
         *_reference_warnings(args, trajectory),
         *_engine_warnings(args),
+        *_draw_warnings(args),
     ]
 
 
@@ -95,4 +96,13 @@ def _engine_warnings(args: CoCoSConfig) -> list[str]:
     return [
         "memory and seconds of the rollout are estimated for transformers' generate; the chosen engine "
         "samples faster and reserves its own share of the GPU for its cache"
+    ]
+
+
+def _draw_warnings(args: CoCoSConfig) -> list[str]:
+    if not args.dynamic_sampling:
+        return []
+    return [
+        f"seconds are estimated without the further draws of --dynamic_sampling {args.dynamic_sampling}, "
+        f"which can make the rollout of an update up to {1 + args.dynamic_sampling} times as long"
     ]

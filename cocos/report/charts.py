@@ -9,10 +9,9 @@ from math import ceil
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
-from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cocos.report.chart_style import (
-    ERROR_COLOURS,
     INK,
     RIGHT,
     WRONG,
@@ -24,8 +23,8 @@ from cocos.report.chart_style import (
     run_colour,
     turn_colours,
 )
+from cocos.report.equal_tokens import EqualTokens
 from cocos.report.finished_runs import FinishedRun
-from cocos.report.tables import printable_error_type
 
 NUM_BINS = 24
 
@@ -125,34 +124,24 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
     axes.set_title("right and wrong programs from turn to turn")
 
 
-def most_frequent_errors(runs: Sequence[FinishedRun]) -> list[str]:
-    """Return the error types that have their own colour in the charts of these runs."""
-    totals: dict[str, int] = {}
-    for run in runs:
-        for counts in run.metrics["errors"]:
-            for error_type, count in counts.items():
-                totals[error_type] = totals.get(error_type, 0) + count
-    return sorted(totals, key=lambda error_type: -totals[error_type])[: len(ERROR_COLOURS) - 1]
-
-
-def draw_errors(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> None:
-    """Draw one bar per turn: the shares of right programs, of each error type, and of all other errors."""
-    counts_T, n = run.metrics["errors"], run.metrics["num_scored"]
-    rows = [("right", RIGHT, [n - sum(counts.values()) for counts in counts_T])]
-    for error_type, colour in zip(error_types, ERROR_COLOURS, strict=False):
-        label = printable_error_type(error_type)
-        rows.append((label, colour, [counts.get(error_type, 0) for counts in counts_T]))
-    others = [sum(counts.values()) - sum(counts.get(name, 0) for name in error_types) for counts in counts_T]
-    rows.append(("other", ERROR_COLOURS[-1], others))
-    turns, left = range(1, run.num_turns + 1), [0.0] * run.num_turns
-    for label, colour, counts in rows:
-        if any(counts):
-            shares = [count / n for count in counts]
-            axes.barh(turns, shares, left=left, color=colour, label=label, height=0.7)
-            left = [a + b for a, b in zip(left, shares, strict=True)]
-    axes.set(title="results of each turn", ylabel="turn", yticks=turns, xlim=(0, 1))
-    axes.invert_yaxis()
-    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+def draw_equal_tokens(axes: Axes, comparison: EqualTokens) -> None:
+    """Draw accuracy over tokens: the turns of a run, and independent first attempts of the same model."""
+    turns, attempts = comparison.turns, comparison.attempts
+    tokens = [point.tokens for point in turns]
+    turn_colour, attempt_colour = run_colour(0), run_colour(1)
+    rows = (
+        (tokens, [point.right_any for point in turns], turn_colour, "-", "t turns, any right"),
+        (tokens, [point.right_last for point in turns], turn_colour, "--", "t turns, last right (acc@t)"),
+        (
+            [point.tokens for point in attempts],
+            [point.pass_k for point in attempts],
+            *(attempt_colour, "-", "k first attempts, any right (pass@k)"),
+        ),
+    )
+    for xs, ys, colour, style, label in rows:
+        axes.plot(xs, ys, marker="o", markersize=4, color=colour, linestyle=style, label=label)
+    axes.axhline(attempts[0].pass_k, color=attempt_colour, linestyle="--", label="one first attempt (pass@1)")
+    format_share_axis(axes, title="turns and first attempts at equal tokens", xlabel="tokens per problem")
     add_legend_below(axes)
 
 

@@ -64,8 +64,8 @@ def _compare(baseline: FinishedRun, other: FinishedRun) -> RunComparison:
                 "compare evaluations of the same data"
             )
     try:
-        first_turn = compare(before.first_turn_outcomes, after.first_turn_outcomes)
-        last_turn = compare(before.last_turn_outcomes, after.last_turn_outcomes)
+        first_turn = compare(before.outcomes(0), after.outcomes(0))
+        last_turn = compare(before.outcomes(-1), after.outcomes(-1))
     except ValueError as error:
         raise ValueError(f"{baseline.name} and {other.name}: {error}") from None
     return RunComparison(baseline, other, first_turn, last_turn)

@@ -40,8 +40,11 @@ class SampleStatistics:
     A suffix _T marks a list with one entry per turn.
 
     Attributes:
-        first_turn_outcomes: By task_id, whether the program of turn 1 is right in each scored sample.
-        last_turn_outcomes: The same at the last turn.
+        right_K_T: By task_id, whether the program of each turn of each scored sample is right.
+        sampled_tokens_K_T: By task_id, the tokens of each turn's completion in each scored sample; 0 for a
+            turn that early stop carried over.
+        has_resampled: A turn was sampled again because it repeated the previous one. The rows do not contain
+            the first completion, so the generated tokens are more than `sampled_tokens_K_T`.
         tokens_T: Tokens of each completion. Here and below, a turn that early stop carried over has no entry.
         generation_s_T: Seconds of generation of each completion.
         execution_s_T: Seconds of execution of each program.
@@ -50,8 +53,9 @@ class SampleStatistics:
 
     """
 
-    first_turn_outcomes: dict[str, list[bool]] = field(default_factory=dict)
-    last_turn_outcomes: dict[str, list[bool]] = field(default_factory=dict)
+    right_K_T: dict[str, list[list[bool]]] = field(default_factory=dict)
+    sampled_tokens_K_T: dict[str, list[list[int]]] = field(default_factory=dict)
+    has_resampled: bool = False
     tokens_T: list[list[float]] = field(default_factory=list)
     generation_s_T: list[list[float]] = field(default_factory=list)
     execution_s_T: list[list[float]] = field(default_factory=list)
@@ -73,8 +77,16 @@ class SampleStatistics:
         if not has_infra_failure(row):
             task_id = row["task_id"]
             self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
-            self.first_turn_outcomes.setdefault(task_id, []).append(turns[0]["is_right"])
-            self.last_turn_outcomes.setdefault(task_id, []).append(turns[-1]["is_right"])
+            self.right_K_T.setdefault(task_id, []).append([turn["is_right"] for turn in turns])
+            tokens_T = [0 if turn["is_carried"] else turn["num_completion_tokens"] for turn in turns]
+            self.sampled_tokens_K_T.setdefault(task_id, []).append(tokens_T)
+            self.has_resampled |= any(turn["is_resampled"] for turn in turns)
+
+    def outcomes(self, turn: int) -> dict[str, list[bool]]:
+        """Return by task_id whether each scored sample is right at a turn, counted from 0; -1 is the last."""
+        return {
+            task_id: [right_T[turn] for right_T in right_K_T] for task_id, right_K_T in self.right_K_T.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ class FinishedRun:
     def first_and_last(self) -> TurnPair | None:
         """The first and the last turn; None if there is one turn, or if an old metrics.json lacks them."""
         pair = TurnPair(1, self.num_turns)
-        return pair if f"delta_{pair}" in self.metrics["metrics"] else None
+        return pair if self.has_estimate(f"delta_{pair}") else None
 
     @property
     def pass_at_k_sizes(self) -> list[int]:
@@ -132,6 +144,10 @@ class FinishedRun:
         """Return a metric of metrics.json with its interval, for example that of `acc_t1`."""
         return Estimate(**self.metrics["metrics"][metric])
 
+    def has_estimate(self, metric: str) -> bool:
+        """Return whether metrics.json has a metric; an old one may lack it."""
+        return metric in self.metrics["metrics"]
+
     @property
     def lacks_interval(self) -> bool:
         """Return whether a change between turns has no interval."""
@@ -144,7 +160,7 @@ class FinishedRun:
         return self.metrics["num_in_child"]
 
     def mean_per_problem(self, quantity: str) -> float | None:
-        """Return the mean `seconds` of generation or `tokens` of a problem's completions, per sample.
+        """Return the mean `seconds` of generation, `tokens` or `prompt_tokens` of a problem, per sample.
 
         None if an old metrics.json lacks it.
         """

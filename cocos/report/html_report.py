@@ -16,20 +16,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cocos.report import page_data
+from cocos.report.cells import NO_INTERVAL, NO_INTERVAL_NOTE, format_p_value
 from cocos.report.chart_style import GRID, INK
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.tables import (
     IN_CHILD_NOTE,
-    NO_INTERVAL,
-    NO_INTERVAL_NOTE,
     accuracy_heading,
     excluded_problems,
-    format_p_value,
     further_tables,
 )
 
-CHARTS_OF_A_RUN = ("flow", "errors", "pass_at_k", "tokens", "generation", "execution")
+CHARTS_OF_A_RUN = (
+    *("flow", "errors", "fix_rates", "pass_at_k", "equal_tokens"),
+    *("tokens", "generation", "execution"),
+)
 
 
 def save_page(

@@ -6,13 +6,13 @@ The columns are padded, so that the file can be read as plain text too.
 from collections.abc import Iterator, Sequence
 
 from cocos.files.markdown import markdown_table
+from cocos.report.cells import printable_error_type
 from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import (
     Table,
     comparison_table,
     excluded_problems,
-    printable_error_type,
     run_tables,
 )
 

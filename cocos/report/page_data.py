@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cocos.evaluation.sample_rows import TurnRow
+from cocos.report.cells import printable_error_type
 from cocos.report.finished_runs import FinishedRun
-from cocos.report.tables import printable_error_type
 from cocos.statistics import Estimate, wilson
 
 NUM_ERROR_ROWS = 12

@@ -3,19 +3,28 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cocos.report.comparison import RunComparison
-from cocos.report.finished_runs import FinishedRun, TurnPair, group_by_conditions
-from cocos.statistics import MIN_PROBLEMS, Estimate
-
-NO_INTERVAL = "(no interval)"
-NO_INTERVAL_NOTE = (
-    f"{NO_INTERVAL}: a difference has no interval if there are fewer than {MIN_PROBLEMS} problems, "
-    "or if all of them differ by the same, for example by 0."
+from cocos.report.cells import (
+    NO_INTERVAL,
+    NO_INTERVAL_NOTE,
+    format_estimate,
+    format_mean,
+    format_p_value,
+    format_share,
 )
+from cocos.report.comparison import RunComparison
+from cocos.report.equal_tokens import equal_token_comparisons
+from cocos.report.finished_runs import FinishedRun, TurnPair, group_by_conditions
+
 IN_CHILD = "in_child"
 IN_CHILD_NOTE = (
     f"{IN_CHILD}: right programs with a test whose verdict comes from the program's own process, which could "
     "have forged it; samples.jsonl gives the reason for each."
+)
+
+ANY_TURN = "any turn"
+EQUAL_TOKENS_NOTE = (
+    f"{ANY_TURN} and pass@k: one of the programs is right, so all tests choose; acc@t and pass@1 choose "
+    "without tests. k first attempts have as many tokens as the turns; a dash: a problem has fewer samples."
 )
 
 
@@ -47,7 +56,8 @@ class Table:
     def notes(self) -> list[str]:
         """Notes that explain the table."""
         lacks_interval = any(NO_INTERVAL in cell for row in self.rows for cell in row)
-        return [IN_CHILD_NOTE] * (IN_CHILD in self.header) + [NO_INTERVAL_NOTE] * lacks_interval
+        notes = {IN_CHILD: IN_CHILD_NOTE, ANY_TURN: EQUAL_TOKENS_NOTE}
+        return [notes[name] for name in notes if name in self.header] + [NO_INTERVAL_NOTE] * lacks_interval
 
 
 def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
@@ -58,16 +68,18 @@ def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
 
 def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables of pass@k and of means per trajectory.
+    """Return the tables of visible tests, edits, pass@k, turns at equal tokens, and means per trajectory.
 
-    pass@k needs a run with several samples per problem, the means a run with speeds in its metrics.json.
+    A table without rows is left out.
     """
-    tables = []
-    if any(has_pass_at_k(run) for run in runs):
-        tables.append(pass_at_k_table(runs))
-    if any(run.mean_per_problem("seconds") is not None for run in runs):
-        tables.append(means_table(runs))
-    return tables
+    tables = [
+        visible_tests_table(runs),
+        edits_table(runs),
+        pass_at_k_table(runs),
+        equal_tokens_table(runs),
+        means_table(runs),
+    ]
+    return [table for table in tables if table.rows]
 
 
 def accuracy_heading(conditions: str) -> str:
@@ -118,6 +130,31 @@ def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
     return [*run.turn_pairs, *overall]
 
 
+def visible_tests_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per turn of each run whose problems have visible and hidden tests."""
+    rows = [
+        [run.label, str(turn), *(format_estimate(run.estimate(name)) for name in names)]
+        for run in runs
+        for turn in range(1, run.num_turns + 1)
+        for names in [(f"acc_visible_t{turn}", f"acc_t{turn}")]
+        if run.has_estimate(names[0])
+    ]
+    header = ["model", "turn", "visible tests", "all tests"]
+    return Table("Accuracy on the visible tests and on all tests", "% [95 % interval]", header, rows)
+
+
+def edits_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per run and pair of consecutive turns of which the model sampled the second."""
+    rows = [
+        [run.label, f"{pair.before} to {pair.after}", *map(format_estimate, estimates)]
+        for run in runs
+        for pair in run.turn_pairs
+        if run.has_estimate(f"edit_ratio_{pair}")
+        for estimates in [[run.estimate(f"{name}_{pair}") for name in ("repeated", "edit_ratio")]]
+    ]
+    return Table("Edits", "% [95 % interval]", ["model", "turns", "repeated programs", "edit ratio"], rows)
+
+
 def has_pass_at_k(run: FinishedRun) -> bool:
     """Return whether every problem of the run has several scored samples; pass@1 alone is the accuracy."""
     return len(run.pass_at_k_sizes) > 1
@@ -131,18 +168,43 @@ def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
     for run in sampled:
         for turn in range(1, run.num_turns + 1):
             shares = [run.metrics["pass_at_k"].get(f"pass@{k}_t{turn}") for k in sizes]
-            cells = ["-" if share is None else f"{100 * share:.1f}" for share in shares]
+            cells = [format_share(share) for share in shares]
             rows.append([run.label, str(turn), *cells])
     return Table("pass@k", "%", ["model", "turn", *(f"pass@{k}" for k in sizes)], rows)
 
 
+def equal_tokens_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per run and number of turns, from 2 on, that has first attempts with as many tokens."""
+    header = ["model", "attempts of", "turns", "tokens", "acc@t", ANY_TURN, "k", "pass@1", "pass@k"]
+    rows = []
+    for comparison in equal_token_comparisons(runs):
+        for point in comparison.turns[1:]:
+            shares = (point.right_last, point.right_any, comparison.attempts[0].pass_k, point.pass_k)
+            last, any_turn, pass_1, pass_k = [format_share(share) for share in shares]
+            difference = "-" if point.difference is None else format_estimate(point.difference)
+            names = [
+                comparison.run.label,
+                comparison.source.name,
+                str(point.turns),
+                format_mean(point.tokens),
+            ]
+            rows.append([*names, last, any_turn, f"{point.num_attempts:.2f}", pass_1, pass_k, difference])
+    return Table(
+        "Turns and first attempts at equal tokens", "%", [*header, f"{ANY_TURN} - pass@k"], rows, num_names=2
+    )
+
+
 def means_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return the mean seconds of generation and completion tokens of each run's trajectories."""
-    rows = [
-        [run.label, *(_format_mean(run.mean_per_problem(quantity)) for quantity in ("seconds", "tokens"))]
-        for run in runs
-    ]
-    return Table("Mean per trajectory", "", ["model", "seconds of generation", "completion tokens"], rows)
+    """Return the mean seconds of generation, completion tokens and prompt tokens of each run's trajectories.
+
+    An old metrics.json lacks them; the table has no rows if all do.
+    """
+    quantities = ("seconds", "tokens", "prompt_tokens")
+    means = [[run.mean_per_problem(quantity) for quantity in quantities] for run in runs]
+    rows = [[run.label, *map(format_mean, row)] for run, row in zip(runs, means, strict=True)]
+    header = ["model", "seconds of generation", "completion tokens", "prompt tokens"]
+    has_means = any(mean is not None for row in means for mean in row)
+    return Table("Mean per trajectory", "", header, rows if has_means else [])
 
 
 def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
@@ -179,33 +241,3 @@ def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
                     f"{comparison.other.name} against {comparison.baseline.name} excludes the problems that "
                     f"only {run.name} has scored: {', '.join(task_ids)}."
                 )
-
-
-def format_estimate(estimate: Estimate) -> str:
-    """Return a share and its interval in percent, as in `50.0 [23.7, 76.3]` or `50.0 (no interval)`."""
-    value, low, high = estimate
-    if low is None or high is None:
-        return f"{100 * value:.1f} {NO_INTERVAL}"
-    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def format_p_value(p: float | None) -> str:
-    """Return a p-value with two digits; `several samples` for None, as the test needs one per problem."""
-    if p is None:
-        return "several samples"
-    return "< 0.001" if p < 0.001 else f"{p:.2g}"
-
-
-def printable_error_type(error_type: str) -> str:
-    """Return an exception's name on one line of at most 30 characters.
-
-    The program under test defines the exception, so its name can be any text.
-    """
-    printable = "".join(character if character.isprintable() else "?" for character in error_type)
-    return printable if len(printable) <= 30 else printable[:29] + "…"
-
-
-def _format_mean(mean: float | None) -> str:
-    if mean is None:
-        return "-"
-    return f"{mean:.1f}" if mean >= 10 else f"{mean:.3g}"

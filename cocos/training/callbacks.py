@@ -6,7 +6,6 @@ from typing import Any
 
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
-from trl import RLOOTrainer
 
 from cocos.executor import Executor
 from cocos.training.monitor import PhaseTimer, RunWarnings
@@ -48,23 +47,30 @@ class UpdateTime(TrainerCallback):
 
 
 class RunCounters(TrainerCallback, ExportableState):
-    """State that transformers does not save: micro-steps, the warnings' state, the executor's statistics.
+    """State that transformers does not save: micro-steps, warnings, executor, problem draw, sampled tokens.
 
     transformers writes `state()` of an ExportableState to trainer_state.json and reads it back on resume.
     """
 
-    def __init__(self, trainer: RLOOTrainer, run_warnings: RunWarnings, executor: Executor):
+    def __init__(self, trainer: Any, run_warnings: RunWarnings, executor: Executor):
         self.trainer = trainer
         self.run_warnings = run_warnings
         self.executor = executor
 
     def state(self) -> dict[str, dict]:
-        counters = {"warnings": self.run_warnings.state_dict(), "executor": asdict(self.executor.stats)}
+        counters = {
+            "warnings": self.run_warnings.state_dict(),
+            "executor": asdict(self.executor.stats),
+            "draw": self.trainer.draw.state_dict(),
+            "sampled_tokens": self.trainer.num_sampled_tokens,
+        }
         return {"args": {}, "attributes": counters}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         counters = state.stateful_callbacks[type(self).__name__]["attributes"]
         self.run_warnings.load_state_dict(counters["warnings"])
+        self.trainer.draw.load_state_dict(counters["draw"])
+        self.trainer.num_sampled_tokens = counters["sampled_tokens"]
         if state.is_world_process_zero:  # the checkpoint contains the statistics of this rank's executor only
             vars(self.executor.stats).update(counters["executor"])
         # TRL generates at every n-th micro-step, but its own counter starts at 0 in a resumed run.

@@ -17,7 +17,7 @@ import torch
 
 from cocos.executor import ExecutionResult, Executor
 from cocos.metrics import correction_metrics, error_type, scored
-from cocos.rewards import Score
+from cocos.rewards import Credit, Score
 from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def batch_metrics(
 
     Args:
         trajectories: One generation batch of all ranks.
-        scores: One per trajectory.
+        scores: One per trajectory; without KL (`kl_K` is empty) for those that are not trained.
         turns: Numbers of the trained turns, from 1.
 
     """
@@ -53,11 +53,22 @@ def batch_metrics(
     if usable := scored(trajectories):
         metrics |= {name: estimate.value for name, estimate in correction_metrics(usable).items()}
     for k, turn in enumerate(turns):
-        metrics[f"kl_t{turn}"] = mean([kl for score in scores if (kl := score.kl_K[k]) is not None])
+        kls = [score.kl_K[k] for score in scores if score.kl_K]
+        metrics[f"kl_t{turn}"] = mean([kl for kl in kls if kl is not None])
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     metrics["infra_failures"] = sum(result.is_infra_failure for result in results)
     metrics["in_child"] = mean([verdict.in_child for result in results for verdict in result.verdicts])
     return metrics
+
+
+def num_sampled_tokens(trajectories: Sequence[Trajectory], credit: Credit) -> int:
+    """Return the number of tokens that the model sampled; with credit `last`, shared turns count once."""
+    return sum(
+        len(turn.completion.token_ids)
+        for trajectory in trajectories
+        for turn in (trajectory.turns[-1:] if credit == "last" and trajectory.sample else trajectory.turns)
+        if turn.is_sampled
+    )
 
 
 class CompletionsTable(NamedTuple):

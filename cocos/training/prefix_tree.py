@@ -94,6 +94,7 @@ def pack(
     # Rows share a token if they share its successor too, which is its label.
     has_successor = ids[:, 1:] != END  # (R, L - 1)
     is_new = has_successor & ~is_shared[:, 1:]
+    is_new[0, 0] |= not is_new.any()  # such a batch makes a pass too, because other ranks may wait for it
     row, depth = is_new.nonzero(as_tuple=True)  # of each token of the trees, in depth-first order
     number = is_new.flatten().cumsum(0).view_as(is_new) - 1
     owner = torch.where(is_new, torch.arange(len(ids))[:, None], 0).cummax(0).values  # row that added it
@@ -104,10 +105,10 @@ def pack(
     labels = torch.full_like(row, IGNORED)
     labels[number[is_scored]] = ids[:, 1:][is_scored]
 
-    sizes = tree[row].bincount()
-    first = (sizes.cumsum(0) - sizes)[tree[row]]  # number of the first token of each token's tree
+    _, tree, sizes = tree[row].unique_consecutive(return_inverse=True, return_counts=True)
+    first = (sizes.cumsum(0) - sizes)[tree]  # number of the first token of each token's tree
     num_trees, length = len(sizes), int(sizes.max())
-    place = tree[row] * length + torch.arange(len(row)) - first  # in the flattened (M, N)
+    place = tree * length + torch.arange(len(row)) - first  # in the flattened (M, N)
 
     def laid_out(values: torch.Tensor, padding: int) -> torch.Tensor:
         flat = torch.full((num_trees * length,), padding).index_copy(0, place, values)
@@ -128,7 +129,8 @@ def _numbers_of_trees(prompt_lengths: list[int], num_shared: list[int]) -> list[
     """Return the tree of each row, from 0; `num_shared` are the tokens shared with the row before."""
     numbers, shortest = [0], prompt_lengths[0]
     for length, shared in zip(prompt_lengths[1:], num_shared, strict=True):
-        starts = shared < min(shortest, length)
+        # A turn that was not sampled has one pad token as its prompt, with which all prompts may begin.
+        starts = shared < max(2, min(shortest, length))
         numbers.append(numbers[-1] + starts)
         shortest = length if starts else min(shortest, length)
     return numbers

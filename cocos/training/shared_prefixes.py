@@ -3,8 +3,6 @@
 TRL's loss asks `_get_per_token_logps_and_entropies` for the log-probabilities of its rows. Here this method
 lays the rows out as trees (`prefix_tree.py`), runs the model over them, and gathers the results into rows. So
 loss, old log-probabilities and reference gain alike, and TRL's code stays as it is.
-
-Axes: R rows of L tokens, C completion tokens; M trees of N tokens.
 """
 
 import logging
@@ -44,7 +42,7 @@ class SharedPrefixes(RLOOTrainer):
         compute_aux_loss: bool = False,
         **multimodal: Any,
     ) -> Any:
-        """Return log p and, if requested, the entropy of every completion token, shapes (R, C), and None."""
+        """Return log p and, if requested, the entropy of every completion token of every row, and None."""
         rows = (model, input_ids, attention_mask, logits_to_keep, batch_size)
         plain = partial(super()._get_per_token_logps_and_entropies, *rows)
         if self.args.share_prefixes and self._uses_trees is None:
@@ -52,7 +50,7 @@ class SharedPrefixes(RLOOTrainer):
             if reason:
                 logger.warning("prefixes are not shared, so training is slower: %s", reason)
             self._uses_trees = not reason
-        if compute_aux_loss or not self._uses_trees:
+        if compute_aux_loss or not (self.args.share_prefixes and self._uses_trees):
             return plain(compute_entropy, compute_aux_loss, **multimodal)
         return self._over_trees(*rows, compute_entropy)
 

@@ -9,8 +9,7 @@ and completion tokens.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,15 +20,11 @@ from torch.utils.data import Sampler
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, TrainerControl
 from trl import RLOOTrainer
-from trl.models import unwrap_model_for_generation
 from trl.trainer.utils import pad
 
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.distributed import equal_share
 from cocos.executor import Executor
-from cocos.generation import Generator
-from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
@@ -38,13 +33,13 @@ from cocos.rewards import (
     grouped_returns,
     row_advantages,
     trained_advantages,
-    turn_reward,
     zero_spread,
 )
 from cocos.rollout import rollout
 from cocos.training.artifacts.checkpoints import EpochSampler
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.console.progress import example_text
+from cocos.training.dynamic_sampling import Group
 from cocos.training.forward_passes import ForwardPasses
 from cocos.training.monitor import (
     PhaseTimer,
@@ -52,17 +47,19 @@ from cocos.training.monitor import (
     batch_metrics,
     completions_table,
     hidden_gap,
+    num_sampled_tokens,
     peak_memory_mb,
 )
+from cocos.training.problem_draw import ProblemDraw
 from cocos.training.resumable_trainer import ResumableTrainer
-from cocos.training.sharded_weights import whole_weights
+from cocos.training.rollouts import Rollouts
 from cocos.training.shared_prefixes import SharedPrefixes
 from cocos.trajectories import Trajectory, Turn, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
 
 
-class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer):
+class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
 
     Args:
@@ -82,7 +79,6 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
 
     args: CoCoSConfig
     control: TrainerControl
-    _last_loaded_step: int
     _tag_names = ["trl", "rloo", "cocos"]
     _name = "CoCoS"
 
@@ -109,6 +105,8 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
         self.protocol = protocol
         self.objective = args.objective
         self.rules = args.rules(temperatures=[args.temperature])
+        self.draw = ProblemDraw(len(self.prompts), args.seed)
+        self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings(args.dead_batches)
         self.timer = PhaseTimer(executor)
         super().__init__(
@@ -137,26 +135,28 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
         with self.timer.phase("rollout"):
-            trajectories = self.sample_trajectories([self.prompts[example["index"]] for example in inputs])
+            batch, played_here = self.sample_batch([example["index"] for example in inputs])
+        first = self.accelerator.process_index * len(inputs)
+        local = slice(first, first + len(inputs))
+        trajectories = batch.trajectories[local]
         rows = self.rows(trajectories)
         with self.timer.phase("logprobs"):
             old_logps, kl_R = self.old_logps_and_kl(rows)
-        kl_B_K = [
+        local_kl_B_K = [
             [
                 kl if turn.is_sampled else None
                 for turn, kl in zip(self.row_turns(trajectory), kl_K, strict=True)
             ]
             for trajectory, kl_K in zip(trajectories, kl_R.view(len(trajectories), -1).tolist(), strict=True)
         ]
-        # Every rank computes the rewards and advantages of all ranks, so one exchange is enough.
-        gathered = gather_object(list(zip(trajectories, kl_B_K, strict=True)))
-        all_trajectories = [trajectory for trajectory, _ in gathered]
-        scores = [Score(self.rewards(trajectory), kl_K) for trajectory, kl_K in gathered]
+        # Every rank computes the advantages of all ranks.
+        kl_B_K = gather_object(local_kl_B_K)
+        rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
+        scores = [Score(rewards_T, kl_K) for rewards_T, kl_K in zip(rewards_B_T, kl_B_K, strict=True)]
         advantages_B_K = self.advantages(scores)
-        self._log_batch(all_trajectories, scores, advantages_B_K)
-        self.record(self.timer.metrics(trajectories))
-        first = self.accelerator.process_index * len(inputs)
-        local_B_K = advantages_B_K[first : first + len(inputs)]
+        self._log_batch(batch.trajectories, scores, advantages_B_K, batch.dropped)
+        self.record(batch.metrics() | self.timer.metrics(played_here))
+        local_B_K = advantages_B_K[local]
         rows["advantages"] = torch.tensor(row_advantages(local_B_K), device=kl_R.device)  # (R,)
         return rows if old_logps is None else rows | {"old_logps": old_logps}
 
@@ -190,54 +190,6 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
 
     # -- steps of a batch --
 
-    def sample_trajectories(self, prompts: Sequence[Trajectory]) -> list[Trajectory]:
-        """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1."""
-        num_turns, group_size = self.args.num_turns, self.args.num_generations
-        rules = self.rules
-        trajectories = [replace(prompt, sample=i % group_size) for i, prompt in enumerate(prompts)]
-        with self.generator() as generator:
-            if self.args.credit == "last" and num_turns > 1:
-                shared = rollout(
-                    trajectories[::group_size], generator, self.executor, self.protocol, num_turns - 1, rules
-                )
-                trajectories = [
-                    replace(t, turns=shared[i // group_size].turns) for i, t in enumerate(trajectories)
-                ]
-            trajectories = rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
-        check_infra_failures(trajectories, self.args.max_infra_share)
-        self._check_truncated(trajectories)
-        return trajectories
-
-    @contextmanager
-    def generator(self) -> Iterator[Generator]:
-        """Yield a generator that samples from the current policy.
-
-        The policy is unwrapped from DDP, ZeRO or FSDP, or its weights are copied to vLLM.
-        """
-        if self.use_vllm:
-            # TRL's own counter: vLLM needs new weights once per update, not once per generation.
-            if self.state.global_step != self._last_loaded_step:
-                self.vllm_generation.sync_weights()
-                self._last_loaded_step = self.state.global_step
-            yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids)
-            return
-        with (
-            unwrap_model_for_generation(
-                self.model_wrapped,
-                self.accelerator,
-                gather_deepspeed3_params=self.args.ds3_gather_for_generation,
-                gradient_checkpointing_kwargs=self.args.gradient_checkpointing_kwargs,
-            ) as model,
-            torch.no_grad(),
-            self._dist.summon_full_params(self.model_wrapped, recurse=False),
-            whole_weights(self.model_wrapped, self.accelerator),
-        ):
-            length = self.args.max_completion_length
-            if self.use_transformers_continuous_batching:
-                yield ContinuousBatches(model, self._tokenizer, self.continuous_batching_config, length)
-            else:
-                yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
-
     def row_turns(self, trajectory: Trajectory) -> list[Turn]:
         """Return the turns of a trajectory that have a row. Length K."""
         return [trajectory.turns[turn - 1] for turn in self.objective.trained_turns]
@@ -267,15 +219,6 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
             "completion_mask": padded(masks, "right", 0),  # (R, C)
         }
 
-    def rewards(self, trajectory: Trajectory) -> list[float | None]:
-        """Return r_1..r_T of a trajectory; None where the executor failed."""
-        args = self.args
-        num_unpaid = len(trajectory.problem.test_list) if args.reward_tests == "hidden" else 0
-        return [
-            turn_reward(turn.result, args.reward, args.reward_in_child, num_unpaid)
-            for turn in trajectory.turns
-        ]
-
     def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
         """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.
 
@@ -300,10 +243,14 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
             self._metrics["train"][name].append(value)
 
     def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
-        """Update the totals of the run: tokens of all transcripts, and number of trajectories."""
+        """Update the totals of the run: tokens of all transcripts, sampled tokens, and trajectories."""
         # The prompt of the last turn that was played contains all earlier turns.
         last = [[turn for turn in t.turns if not turn.is_carried][-1] for t in trajectories]
         self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
+        sampled = num_sampled_tokens(trajectories, self.args.credit)
+        self.num_sampled_tokens += sampled
+        self.record({"sampled_tokens": sampled})
+        self._metrics["train"]["sampled_tokens_total"] = [self.num_sampled_tokens]
         updates_per_generation = (
             self.args.steps_per_generation * self.num_iterations // self.args.gradient_accumulation_steps
         )
@@ -316,13 +263,23 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
         trajectories: Sequence[Trajectory],
         scores: Sequence[Score],
         advantages_B_K: Sequence[Sequence[float]],
+        dropped: Sequence[Group] = (),
     ) -> None:
-        """Log the metrics and the completions table of one batch of all ranks."""
+        """Log the metrics and the completions table of one batch of all ranks.
+
+        Rewards, accuracies and tokens are those of all played trajectories: the trained ones are a selection
+        in which right and wrong programs are mixed. KL and table are those of the trained trajectories.
+        """
         turns = self.objective.trained_turns
-        self.record(batch_metrics(trajectories, scores, turns) | {"peak_memory_mb": peak_memory_mb()})
+        played = [*trajectories, *(trajectory for group in dropped for trajectory in group.trajectories)]
+        played_scores = [
+            *scores,
+            *(Score(rewards_T, []) for group in dropped for rewards_T in group.rewards_G_T),
+        ]
+        self.record(batch_metrics(played, played_scores, turns) | {"peak_memory_mb": peak_memory_mb()})
         if not self.args.reward_in_child:
-            self.run_warnings.check_in_child(trajectories)
-        self.count_tokens(trajectories)
+            self.run_warnings.check_in_child(played)
+        self.count_tokens(played)
         if not self.log_completions:
             return
         self._logs["prompt"].extend(self.protocol.first_turn(t.problem) for t in trajectories)
@@ -343,18 +300,6 @@ class CoCoSTrainer(ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer)
         if "loss" in logs and self.is_world_process_zero():
             for example in self.shown_examples:
                 tqdm.write(example)  # not print(), which would break the progress bar
-
-    def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
-        truncated = [
-            turn.completion.is_truncated for t in trajectories for turn in t.turns if turn.is_sampled
-        ]
-        if sum(truncated) > self.args.max_truncated_share * len(truncated):
-            raise ValueError(
-                f"{sum(truncated)} of {len(truncated)} completions were truncated at "
-                f"{self.args.max_completion_length} tokens, more than --max_truncated_share "
-                f"{self.args.max_truncated_share}; raise --max_completion_length, or train a Boost model "
-                f"first, so that completions end with [DONE]"
-            )
 
 
 def _index(entries: Sequence[object]) -> Dataset:

@@ -2,13 +2,16 @@
 
     python scripts/bench/update.py --json build/update.json
 
-Three parts. `passes`: old log-probabilities, loss and gradient of made-up rows with the lengths of the
-laboratory and of MBPP, over group sizes, turns, prompt lengths and batches. `trl`: the same for one turn, in
-TRL's own trainer. `updates`: whole updates of the laboratory (rollout, programs, loss, optimizer).
+Three parts. `passes`: old log-probabilities, loss and gradient of rows that the laboratory's base model
+samples, and of made-up rows with MBPP's lengths, over group sizes, turns, prompt lengths and batches. `trl`:
+the same for one turn, in TRL's own trainer. `updates`: whole updates of the laboratory (rollout, programs,
+loss, optimizer).
 
 Every shape is measured in a process of its own, in which the layouts alternate over the rounds; figures are
-medians. Trees come first, so that the peak memory of the process after them is theirs. Shapes that the JSON
-file has already are not measured again. `update_figures.py` draws the file.
+medians. Passes run on one thread and are measured in processor seconds, which other processes disturb less
+than the time of the clock; updates are measured by the clock, on all processors. Trees come first, so that
+the peak memory of the process after them is theirs. Shapes that the JSON file has already are not measured
+again. `update_figures.py` draws the file.
 """
 
 import argparse
@@ -26,17 +29,16 @@ from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
-from update_batches import LAB, MBPP, Shape, make_rows, operations, our_trainer, trl_trainer
+from update_batches import LAB, MBPP, Shape, make_rows, operations, our_trainer, sample_rows, trl_trainer
 
 KIB = 1024
 PHASES = ("rollout", "logprobs", "update")
 PASSES = [
-    *(replace(LAB, num_generations=k) for k in (2, 4, 8, 16)),
+    *(replace(LAB, num_generations=k) for k in (4, 16, 8, 2)),
+    *(replace(MBPP, num_generations=k) for k in (8, 16, 4, 2)),
     *(replace(LAB, num_turns=turns) for turns in (1, 3, 4)),
-    *(replace(LAB, prompt=tokens) for tokens in (140, 280)),
-    *(replace(LAB, num_problems=problems) for problems in (8, 64)),
-    *(replace(MBPP, num_generations=k) for k in (2, 4, 8, 16)),
     *(replace(MBPP, num_turns=turns) for turns in (1, 3, 4)),
+    *(replace(LAB, num_problems=problems) for problems in (8, 64)),
     *(replace(MBPP, prompt=tokens) for tokens in (260, 520)),
     *(replace(MBPP, num_problems=problems) for problems in (2, 4)),
 ]
@@ -53,10 +55,10 @@ def peak_mib() -> float:
 
 
 def time_passes(trainer: Any, rows: dict[str, Any]) -> float:
-    """Return the seconds of old log-probabilities, loss and gradient."""
+    """Return the processor seconds of old log-probabilities, loss and gradient."""
     import torch
 
-    started = time.perf_counter()
+    started = time.process_time()
     with torch.no_grad():
         log_probs, _, _ = trainer._get_per_token_logps_and_entropies(
             trainer.model,
@@ -67,19 +69,22 @@ def time_passes(trainer: Any, rows: dict[str, Any]) -> float:
         )
     old_logps = (log_probs * rows["completion_mask"]).sum(1)
     trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps}).backward()
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     trainer.model.zero_grad()
     return seconds
 
 
 def passes(shape: Shape, rounds: int, with_trl: bool = False) -> dict[str, Any]:
-    """Measure the passes of a shape in all layouts."""
+    """Measure the passes of a shape in all layouts, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
     seconds: dict[str, list[float]] = {"shared": [], "trl" if with_trl else "plain": []}
     with tempfile.TemporaryDirectory() as folder:
-        trainer, executor = our_trainer(folder, shape.model, num_iterations=2)
-        executor.close()
+        trainer, executor = our_trainer(folder, shape, num_iterations=2)
         other = trl_trainer(folder, shape.model) if with_trl else trainer
-    rows = make_rows(shape, trainer.model.config.vocab_size)
+    with executor:
+        rows = make_rows(shape) if shape.model == "random" else sample_rows(trainer, shape)
     peaks = {}
     time_passes(trainer, rows)  # compares trees with plain rows; not measured
     for _ in range(rounds):
@@ -94,20 +99,13 @@ def updates(shape: Shape, rounds: int) -> dict[str, Any]:
     """Measure whole updates of the laboratory. The first one, with the comparison, is not measured."""
     seconds, peaks = {}, {}
     for layout in ("shared", "plain"):
-        batch = shape.num_problems * shape.num_generations
-        sizes = {"num_turns": shape.num_turns, "num_generations": shape.num_generations}
-        sizes |= {"global_batch_size": batch, "per_device_train_batch_size": batch}
         with tempfile.TemporaryDirectory() as folder:
             trainer, executor = our_trainer(
                 folder,
-                shape.model,
+                shape,
                 share_prefixes=layout == "shared",
-                max_completion_length=24,
                 max_steps=rounds + 1,
                 learning_rate=1e-6,  # so that both layouts sample alike
-                credit="turn",
-                temperature=1.0,
-                **sizes,
             )
             with executor:
                 trainer.train()
@@ -118,15 +116,16 @@ def updates(shape: Shape, rounds: int) -> dict[str, Any]:
 
 
 def matrix_rate() -> float:
-    """Return the operations per second of products of large float32 matrices, the best of ten."""
+    """Return the operations per processor second of products of large float32 matrices, the best of ten."""
     import torch
 
+    torch.set_num_threads(1)
     left, right = torch.randn(2048, 2048), torch.randn(2048, 2048)
     times = []
     for _ in range(10):
-        started = time.perf_counter()
+        started = time.process_time()
         left @ right
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     return 2 * 2048**3 / min(times)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a batch of made-up rows, in tokens, and the model that computes them."""
+    """Sizes of a batch of rows, in tokens, and the model that computes them."""
 
     name: str
     num_problems: int
@@ -18,11 +18,14 @@ class Shape:
     model: str  # a checkpoint, or "random": the width of 0.1B parameters, two layers
 
 
-LAB = Shape("lab", 32, 4, 2, 70, 20, 12, "data/toy/base")
+LAB = Shape("lab", 32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of what its base model samples
 MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "random")
 
 
-def make_rows(shape: Shape, vocabulary: int) -> dict[str, Any]:
+VOCABULARY = 8192  # of the random model
+
+
+def make_rows(shape: Shape) -> dict[str, Any]:
     """Return rows like those of training, of random tokens. Lengths vary by a third around their mean."""
     import torch
     from trl.trainer.utils import pad
@@ -32,7 +35,7 @@ def make_rows(shape: Shape, vocabulary: int) -> dict[str, Any]:
     def tokens(mean: int) -> list[int]:
         low, high = mean * 2 // 3, mean * 4 // 3 + 1
         length = int(torch.randint(low, high, (1,), generator=chance))
-        return torch.randint(5, vocabulary, (length,), generator=chance).tolist()
+        return torch.randint(5, VOCABULARY, (length,), generator=chance).tolist()
 
     prompts, completions = [], []
     for _ in range(shape.num_problems):
@@ -53,6 +56,16 @@ def make_rows(shape: Shape, vocabulary: int) -> dict[str, Any]:
     }
 
 
+def sample_rows(trainer: Any, shape: Shape) -> dict[str, Any]:
+    """Return rows that the laboratory's base model samples for its first problems."""
+    import torch
+
+    torch.manual_seed(0)
+    prompts = [p for p in trainer.prompts[: shape.num_problems] for _ in range(shape.num_generations)]
+    rows: dict[str, Any] = trainer.rows(trainer.sample_trajectories(prompts))
+    return rows | {"advantages": torch.linspace(-1, 1, len(rows["prompt_ids"]))}
+
+
 def load_model(name: str) -> Any:
     """Return a checkpoint, or a random model of the width of SmolLM2-135M with two layers."""
     import torch
@@ -61,7 +74,7 @@ def load_model(name: str) -> Any:
     if name != "random":
         return AutoModelForCausalLM.from_pretrained(name, dtype="float32")
     torch.manual_seed(0)
-    sizes = {"vocab_size": 8192, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 2}
+    sizes = {"vocab_size": VOCABULARY, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 9, "num_key_value_heads": 3}
     return LlamaForCausalLM(LlamaConfig(**sizes, **heads, tie_word_embeddings=True))
 
@@ -78,7 +91,7 @@ OPTIONS = {
 }
 
 
-def our_trainer(folder: str, model: str, **options: Any) -> tuple[Any, Any]:
+def our_trainer(folder: str, shape: Shape, **options: Any) -> tuple[Any, Any]:
     """Return a CoCoSTrainer on the laboratory's problems, and its executor."""
     from cocos.config.trl_configs import CoCoSConfig
     from cocos.executor import Executor
@@ -88,11 +101,24 @@ def our_trainer(folder: str, model: str, **options: Any) -> tuple[Any, Any]:
     from cocos.training.trainer import CoCoSTrainer
     from cocos.trajectories import begin
 
-    data = {"model_name_or_path": "data/toy/base", "train_data": "data/toy/train.jsonl"}
-    args = CoCoSConfig(output_dir=folder, rollout_batch_size=256, **data, **OPTIONS | options)
-    executor, problems = Executor(2), load_problems("data/toy/train.jsonl")
+    batch = shape.num_problems * shape.num_generations
+    args = CoCoSConfig(
+        output_dir=folder,
+        model_name_or_path="data/toy/base",
+        train_data="data/toy/train.jsonl",
+        num_turns=shape.num_turns,
+        num_generations=shape.num_generations,
+        global_batch_size=batch,
+        per_device_train_batch_size=batch,
+        rollout_batch_size=256,
+        max_completion_length=24,
+        credit="turn",
+        temperature=1.0,
+        **OPTIONS | options,
+    )
+    executor, prompts = Executor(2), begin(load_problems("data/toy/train.jsonl"))
     tokenizer = load_tokenizer("data/toy/base")
-    trainer = CoCoSTrainer(load_model(model), args, begin(problems), executor, protocol("cocos"), tokenizer)
+    trainer = CoCoSTrainer(load_model(shape.model), args, prompts, executor, protocol("cocos"), tokenizer)
     return trainer, executor
 
 

@@ -31,7 +31,7 @@ HUMANEVAL = {
 
 
 def test_each_assert_of_check_is_a_test_with_what_it_needs_and_nothing_else():
-    problem, left_out, _ = from_humaneval(HUMANEVAL, PLACE)
+    problem, left_out, *_ = from_humaneval(HUMANEVAL, PLACE)
     assert problem.test_list == (
         "assert add(1, 2) == 3, 'small'",
         "for n in range(3):\n        assert add(n, n) == 2 * n",

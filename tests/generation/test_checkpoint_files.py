@@ -99,7 +99,7 @@ def test_a_gguf_file_says_how_to_use_it(tmp_path):
     path = tmp_path / "model.gguf"
     path.touch()
     for name in (path, tmp_path):
-        assert "serve the GGUF file with Ollama and use --generator api" in fault(name)
+        assert "convert it with `python scripts/import_gguf.py FILE.gguf FOLDER`, or serve it" in fault(name)
 
 
 def test_a_mistyped_folder_is_missing_at_once_and_the_similar_one_is_named(folder, tmp_path, monkeypatch):

@@ -21,7 +21,9 @@ from transformers import (
 
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator_from_options import open_generator
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model, sample_ids
+from cocos.generation.batch import passes
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.sampling import sample_ids
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
@@ -284,6 +286,31 @@ def test_the_cache_holds_at_most_a_batch_and_evicts_the_oldest(model, tokenizer,
         assert len(generator.cache.transcripts) <= 3
         stored = {tuple(transcript.ids[: len(p)]) for transcript in generator.cache.transcripts for p in part}
         assert stored & {tuple(p) for p in part}
+
+
+def test_ended_rows_leave_the_batch_at_once(model, tokenizer, prompts, computed):
+    """A decoding step computes one id per row that has not ended, whichever rows end first."""
+    model.generation_config.eos_token_id = list(range(4, 604, 12))
+    generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
+    completions = generator.generate(prompts, 3.0, range(10))
+    lengths = [len(c.token_ids) for c in completions]
+    assert len(set(lengths)) > 4 and lengths != sorted(lengths)
+    steps = [sum(length > step for length in lengths) for step in range(1, max(lengths))]
+    assert computed[-len(steps) :] == steps
+    alone = HuggingFaceGenerator(model, tokenizer, 24, batch_size=1).generate(prompts, 3.0, range(10))
+    assert [c.token_ids for c in completions] == [c.token_ids for c in alone]
+
+
+def test_new_prompts_of_similar_length_share_a_pass(model, tokenizer, computed):
+    """112 is within an eighth of 100, 130 is not; two prompts of at most 131 ids are enough for a pass."""
+    lengths = (300, 112, 100, 131, 100, 130, 100)
+    assert list(passes(sorted(lengths))) == [(slice(0, 4), 112), (slice(4, 6), 131), (slice(6, 7), 300)]
+    prompts = [[5 + (i * (row + 1)) % 600 for i in range(length)] for row, length in enumerate(lengths)]
+    generator = HuggingFaceGenerator(model, tokenizer, 6, batch_size=7)
+    together = generator.generate(prompts, 0.0)
+    assert computed[:3] == [4 * 112, 2 * 131, 300] and computed[3] <= 7
+    alone = HuggingFaceGenerator(model, tokenizer, 6, batch_size=1).generate(prompts, 0.0)
+    assert [c.token_ids for c in together] == [c.token_ids for c in alone]
 
 
 def test_equal_prompts_are_computed_once(model, tokenizer, prompts, computed):

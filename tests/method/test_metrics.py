@@ -12,6 +12,8 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.metrics import (
     correction_metrics,
+    edit_metrics,
+    edit_ratio,
     error_counts,
     error_type,
     fix_rates,
@@ -266,6 +268,85 @@ def test_a_sample_that_the_executor_failed_on_is_no_sample():
     assert pass_at_k_metrics(trajectories) == {"pass@1_t1": 0.75}
 
 
+# -- edits --
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ratio"),
+    [
+        ("x + 1", "x * 2", 0.4),  # delete "+" and "1", insert "*" and "2": 4 edits / 10 characters
+        ("abc", "abc", 0.0),
+        ("abc", "xyz", 1.0),  # 6 edits / 6 characters
+        ("abc", "abcabc", 1 / 3),  # 3 insertions / 9
+        ("ab", "ba", 0.5),  # delete "a", insert it again: 2 / 4
+        ("", "abc", 1.0),
+        ("", "", 0.0),  # two completions without a program
+        ("é\n🙂", "é\n", 0.2),  # characters, not bytes: 1 / 5
+    ],
+)
+def test_the_edit_ratio_by_hand(before, after, ratio):
+    assert edit_ratio(before, after) == pytest.approx(ratio)
+
+
+@quick
+@given(st.text("ab\n", max_size=12), st.text("abc", max_size=12))
+def test_the_edit_ratio_counts_the_fewest_insertions_and_deletions(before, after):
+    # The textbook recurrence: edits[i][j] turn the first i characters into the first j.
+    edits = [[i + j for j in range(len(after) + 1)] for i in range(len(before) + 1)]
+    for i, a in enumerate(before):
+        for j, b in enumerate(after):
+            edits[i + 1][j + 1] = edits[i][j] if a == b else 1 + min(edits[i][j + 1], edits[i + 1][j])
+    assert edit_ratio(before, after) == pytest.approx(edits[-1][-1] / max(1, len(before) + len(after)))
+    assert edit_ratio(before, after) == pytest.approx(edit_ratio(after, before))
+    assert (edit_ratio(before, after) == 0.0) == (before == after)
+
+
+def written(*codes: str, task_id: str = "1", sample: int = 0) -> Trajectory:
+    """A trajectory with these programs."""
+    turns = tuple(Turn((1,), Completion((3,), code), code, executed(0)) for code in codes)
+    return Trajectory(Problem(task_id, "t", ("assert True",)), sample, turns)
+
+
+def test_repeated_programs_and_edits_of_every_pair_of_neighbouring_turns():
+    found = edit_metrics([written("ab", "ab", "ba"), written("ab", "xy", "xy", task_id="2")])
+    assert {name: estimate.value for name, estimate in found.items()} == {
+        "repeated_t1_t2": 0.5,
+        "edit_ratio_t1_t2": 0.5,  # (0 + 4/4) / 2
+        "repeated_t2_t3": 0.5,
+        "edit_ratio_t2_t3": 0.25,  # (2/4 + 0) / 2
+    }
+    assert summary([written("ab", "ab")])["metrics"]["repeated_t1_t2"]["value"] == 1.0
+    assert edit_metrics([written("ab")]) == {}
+
+
+def test_the_interval_of_the_edit_ratio_is_over_problems_and_within_0_and_1():
+    # 10 problems: 9 ratios of 0 and one of 1. mean 0.1; variance (9 * 0.01 + 0.81) / 100 = 0.009;
+    # 0.1 -+ 1.96 * 0.094868 = (-0.086, 0.286), cut off at 0
+    once = [written("ab", "xy" if i == 0 else "ab", task_id=str(i)) for i in range(10)]
+    assert edit_metrics(once)["edit_ratio_t1_t2"] == pytest.approx((0.1, 0.0, 0.285938), abs=1e-5)
+    assert edit_metrics(once)["repeated_t1_t2"] == pytest.approx(wilson(9, 10))
+    twice = once + [replace(trajectory, sample=1) for trajectory in once]  # says nothing more
+    assert edit_metrics(twice)["edit_ratio_t1_t2"] == pytest.approx(edit_metrics(once)["edit_ratio_t1_t2"])
+    assert edit_metrics(once[:9])["edit_ratio_t1_t2"].low is None
+
+
+def test_turns_that_the_model_did_not_sample_are_no_edits():
+    first, second, third = written("ab", "ab", "xy").turns
+    problem = written("ab").problem
+    stopped = Trajectory(
+        problem, 0, (first, replace(second, is_carried=True), replace(second, is_carried=True))
+    )
+    given_answer = Trajectory(problem, 1, (first, replace(second, is_given=True), third))
+    assert edit_metrics([stopped]) == {}
+    found = edit_metrics([stopped, given_answer])
+    assert {name: estimate.value for name, estimate in found.items()} == {
+        "repeated_t2_t3": 0.0,
+        "edit_ratio_t2_t3": 1.0,
+    }
+    failed = replace(given_answer, turns=(first, second, replace(third, result=INFRA_FAILURE)))
+    assert edit_metrics([stopped, given_answer, failed]) == found
+
+
 # -- errors --
 
 
@@ -336,3 +417,22 @@ def test_the_summary_counts_problems_cut_answers_and_samples():
     assert found["metrics"]["acc_t1"]["value"] == 0.5 and found["metrics"]["i2c_t1_t2"]["value"] == 0.25
     assert found["pass_at_k"]["pass@2_t2"] == 1.0
     assert found["fix_rates"] == {"t1_t2": {"AssertionError": {"failed": 2, "fixed": 1}}}
+
+
+def test_the_accuracy_on_the_visible_tests_is_beside_that_on_all_tests():
+    # 3 tests, the first one or two visible: `executed(n)` passes the first n
+    def shown(visible: int, *passed: int, task_id: str) -> Trajectory:
+        tests = ("assert True",) * 3
+        problem = Problem(task_id, "t", tests[:visible], hidden_test_list=tests[visible:])
+        return replace(trajectory(*passed), problem=problem)
+
+    rows = [
+        *(shown(1, 0, 1, task_id="a"), shown(1, 1, 3, task_id="b"), shown(2, 1, 2, task_id="c")),
+        shown(3, 2, 3, task_id="d"),
+    ]
+    found = summary(rows)["metrics"]
+    assert found["acc_visible_t1"]["value"] == 0.25  # b; of d, two of three visible tests pass
+    assert found["acc_visible_t2"]["value"] == 1.0 and found["acc_t2"]["value"] == 0.5  # b and d
+    assert not [name for name in summary([rows[3]])["metrics"] if "visible" in name]  # nothing is hidden
+    hidden = shown(0, 3, 3, task_id="e")
+    assert not [name for name in summary([hidden])["metrics"] if "visible" in name]  # nothing is visible

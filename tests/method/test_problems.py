@@ -223,6 +223,8 @@ def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):
 RAW_COLUMNS = {
     "humaneval": ["task_id", "prompt", "entry_point", "canonical_solution", "test"],
     "humanevalfix": ["task_id", "prompt", "entry_point", "canonical_solution", "test", "buggy_solution"],
+    "humanevalplus": ["task_id", "prompt", "entry_point", "canonical_solution", "test", "plus_input"],
+    "mbppplus": ["task_id", "prompt", "entry_point", "canonical_solution", "plus_input", "assertion"],
     "kodcode": ["question_id", "question", "solution", "test_code"],
 }
 
@@ -242,15 +244,6 @@ def test_a_raw_row_of_a_public_set_names_the_command_that_converts_it(tmp_path, 
         f"is a Parquet file, not JSON; convert it: python scripts/prepare_data.py {name} --input"
         in refusal(tmp_path / "raw.parquet")
     )
-
-
-@pytest.mark.parametrize("column", ["base_input", "assertion"])
-def test_a_row_of_evalplus_is_refused_and_no_command_is_named(tmp_path, column):
-    row = dict.fromkeys([*RAW_COLUMNS["humaneval"], "plus_input", column], "x")
-    message = refusal(written(tmp_path / "plus.jsonl", row))
-    assert "a row of EvalPlus (HumanEval+ or MBPP+), which prepare_data.py cannot convert yet" in message
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "plus.parquet")
-    assert "contains rows of EvalPlus" in refusal(tmp_path / "plus.parquet")
 
 
 def test_columns_of_other_names_csv_and_parquet_name_the_command_that_converts_them(tmp_path):

@@ -190,6 +190,8 @@ def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_pat
         report(bare_base, problems_file, *fine, "--use_transformers_continuous_batching", "true")
     )
     assert "reserves its own share of the GPU" in engine
+    [draws] = warnings_of(report(bare_base, problems_file, *fine, "--dynamic_sampling", "3"))
+    assert "up to 4 times as long" in draws
     broken = tmp_path / "broken.jsonl"
     save_problems([replace(PROBLEMS[0], code="def mint(xs):\n    return 0"), *PROBLEMS[1:]], broken)
     [reference] = warnings_of(report(bare_base, broken, *fine))

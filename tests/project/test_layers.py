@@ -16,6 +16,7 @@ from trl import RLOOConfig, RLOOTrainer
 from cocos.config.trl_configs import UNTRUNCATED, WITHOUT_EFFECT
 from cocos.training.forward_passes import ForwardPasses
 from cocos.training.resumable_trainer import ResumableTrainer
+from cocos.training.rollouts import Rollouts
 from cocos.training.shared_prefixes import SharedPrefixes
 from cocos.training.trainer import CoCoSTrainer
 from tests.support.paths import ROOT
@@ -72,6 +73,8 @@ def test_our_trainer_overrides_exactly_the_listed_names_of_trl():
     }
     theirs = available(RLOOTrainer.__mro__[:-1])
     assert ours & theirs == OVERRIDES
+    methods = {name for name in vars(Rollouts) if not name.startswith("__")}
+    assert methods and not methods & theirs
 
 
 def test_the_resumable_trainer_overrides_methods_that_transformers_has():
@@ -107,7 +110,7 @@ def test_the_forward_passes_have_the_parameters_of_trls_methods(owner, name):
 
 
 def test_every_inherited_attribute_that_our_trainer_uses_exists():
-    ours, theirs = (CoCoSTrainer, ForwardPasses, SharedPrefixes), RLOOTrainer.__mro__[:-1]
+    ours, theirs = (CoCoSTrainer, Rollouts, ForwardPasses, SharedPrefixes), RLOOTrainer.__mro__[:-1]
     used = {node.attr for c in ours for node in self_attributes(c) if isinstance(node.ctx, ast.Load)}
     inherited = used - available(ours)
     assert {"_metrics", "accelerator", "ref_model"} <= inherited

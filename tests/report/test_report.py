@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -12,15 +13,17 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.report.cells import NO_INTERVAL_NOTE
 from cocos.report.chart_files import save_overview
 from cocos.report.chart_style import LEGEND_LINE
 from cocos.report.charts import draw_accuracy, draw_changes
 from cocos.report.comparison import compare_runs
+from cocos.report.error_charts import draw_fix_rates
 from cocos.report.finished_runs import load_runs
 from cocos.report.markdown_report import markdown_report
 from cocos.report.report_files import save_report
-from cocos.report.tables import NO_INTERVAL_NOTE
 from cocos.report.terminal import print_tables
+from cocos.statistics import wilson
 from tests.support.commands import command
 from tests.support.paths import ROOT
 from tests.support.report import (
@@ -39,6 +42,8 @@ from tests.support.report import (
 TWO_TURNS = numbered(
     *[(PASSED, PASSED)] * 4, (PASSED, FAILED), *[(TYPE_ERROR, PASSED)] * 3, *[(FAILED, FAILED)] * 2
 )
+# The last problem's second program repeats the first.
+ONE_REPEATED = [*TWO_TURNS[:9], replace(TWO_TURNS[9], turns=(TWO_TURNS[9].turns[0],) * 2)]
 # Compared with TWO_TURNS, turn 1 gains no problem and loses 3 and 4; turn 2 gains 4, 8 and 9 and loses 0.
 OTHER = numbered(
     (PASSED, FAILED), *[(PASSED, PASSED)] * 2, *[(FAILED, PASSED)] * 2, *[(TYPE_ERROR, PASSED)] * 5
@@ -72,7 +77,7 @@ def test_the_table_has_the_numbers(tmp_path):
 
 
 def test_the_columns_of_report_md_are_aligned(tmp_path):
-    text = markdown_report(runs(tmp_path, cocos=TWO_TURNS, a=OTHER))
+    text = markdown_report(runs(tmp_path, cocos=TWO_TURNS, a=OTHER)).split("## Edits")[0]
     table = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
     assert len({len(line) for line in table}) == 1 and table[0].startswith("| model | n  | turns  |")
 
@@ -147,15 +152,28 @@ def test_every_pass_at_k_is_listed(tmp_path):
     assert "pass@k" not in markdown_report(load_runs([tmp_path / "b"]))
 
 
+def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
+    # "x = 1" -> "x = 2": 2 edits / 10 characters = 20 %, and one program of ten is repeated: 18 %
+    text = markdown_report(runs(tmp_path, a=ONE_REPEATED, b=ONE_TURN, c=THREE_TURNS))
+    # 0.18 -+ 1.96 * sqrt((9 * 0.02^2 + 0.18^2) / 100) = 0.18 -+ 1.96 * 0.018974
+    assert rows_of(text, "## Edits, % [95 % interval]") == [
+        ["model", "turns", "repeated programs", "edit ratio"],
+        ["a", "1 to 2", "10.0 [1.8, 40.4]", "18.0 [14.3, 21.7]"],
+        ["c", "1 to 2", "0.0 [0.0, 65.8]", "20.0 (no interval)"],
+        ["c", "2 to 3", "0.0 [0.0, 65.8]", "20.0 (no interval)"],
+    ]
+    assert "## Edits" not in markdown_report(load_runs([tmp_path / "b"]))
+
+
 def test_seconds_and_tokens_are_listed_with_a_dash_for_old_files(tmp_path):
-    speed = {"seconds_per_problem": 0.0424, "tokens_per_problem": 1234.56}
+    speed = {"seconds_per_problem": 0.0424, "tokens_per_problem": 1234.56, "prompt_tokens_per_problem": 98765}
     evaluated(tmp_path / "new", TWO_TURNS, speed=speed)
     evaluated(tmp_path / "old", OTHER)
     text = markdown_report(load_runs([tmp_path / "new", tmp_path / "old"]))
     assert rows_of(text, "## Mean per trajectory") == [
-        ["model", "seconds of generation", "completion tokens"],
-        ["new", "0.0424", "1234.6"],
-        ["old", "-", "-"],
+        ["model", "seconds of generation", "completion tokens", "prompt tokens"],
+        ["new", "0.0424", "1234.6", "98765.0"],
+        ["old", "-", "-", "-"],
     ]
     assert "Mean per trajectory" not in markdown_report(load_runs([tmp_path / "old"]))
 
@@ -175,11 +193,12 @@ def test_a_difference_over_few_problems_has_no_interval_anywhere(tmp_path, capsy
     assert text.count(NO_INTERVAL_NOTE) == 1
     print_tables(both, comparisons)
     shown = capsys.readouterr().out
-    assert shown.count("0.0 (no interval)") == 4 and shown.count(NO_INTERVAL_NOTE) == 1
+    # two changes, two differences; 20.0 of each run's edits
+    assert len(re.findall(r" 0\.0 \(no interval\)", shown)) == 4 and shown.count(NO_INTERVAL_NOTE) == 1
     save_report(both, tmp_path / "report", comparisons)
     page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
     assert "[+0.0, +0.0]" not in page and ">(no interval)</small>" in page
-    assert NO_INTERVAL_NOTE not in markdown_report(runs(tmp_path, c=TWO_TURNS))
+    assert NO_INTERVAL_NOTE not in markdown_report(runs(tmp_path, c=ONE_REPEATED))
 
 
 def test_the_terminal_shows_the_same_numbers(tmp_path, capsys):
@@ -268,7 +287,7 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
         text.index("## Correction with error feedback, "),
     )
     assert plain < text.index("| plain ") < oracle < text.index("| oracle ")
-    assert "| plain " not in text[oracle:]
+    assert "| plain " not in text[oracle:].split("## Edits")[0]
     save_report(loaded, tmp_path / "report", comparisons)
     page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
     tables = re.findall(r'<table class="numbers">.*?</table>', page, re.DOTALL)
@@ -293,6 +312,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Self-correction",
         "Correction with given answers (references)",
         "Correction with verdict feedback and early stop on the visible tests",
+        "Edits",
         "Errors",
     ]
 
@@ -314,7 +334,8 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_pictures(tmp_path):
         "accuracy",
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("errors", "tokens")),
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("generation", "execution")),
-        *("flow-base", "flow-cocos"),  # a run of one turn has no flow chart
+        # a run of one turn has neither; the only error of cocos follows its last repair
+        *("flow-base", "flow-cocos", "fix_rates-base", "fix_rates-cocos"),
     }
     for stem in stems:
         assert (out / f"plots/{stem}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -328,6 +349,33 @@ def test_pass_at_k_is_drawn_if_problems_have_several_samples(tmp_path):
     save_report(runs(tmp_path, sampled=rows), tmp_path / "report")
     svg = (tmp_path / "report/plots/pass_at_k.svg").read_text(encoding="utf-8")
     assert "pass@k" in svg and "turn 1" in svg
+
+
+def test_the_chart_of_fix_rates_has_a_point_and_an_interval_per_error_and_pair_of_turns(tmp_path):
+    # TypeError: 3 of 3 repaired by turn 2; AssertionError: 0 of 2 by turn 2, and 1 of 3 by turn 3
+    rows = numbered(
+        *[(TYPE_ERROR, PASSED, PASSED)] * 3,
+        (FAILED, FAILED, PASSED),
+        (FAILED, FAILED, FAILED),
+        (PASSED, FAILED, FAILED),
+    )
+    [run] = runs(tmp_path, a=rows)
+    axes = Figure().subplots()
+    draw_fix_rates(axes, run, ["TypeError", "AssertionError", "NameError"])
+    first, second = (
+        [(x, round(y)) for x, y in zip(*c.lines[0].get_data(), strict=True)] for c in axes.containers
+    )
+    assert sorted(first) == [(0.0, 1), (1.0, 0)] and second == [(pytest.approx(1 / 3), 1)]
+    [bar] = axes.containers[1].lines[2][0].get_segments()
+    assert bar[:, 0] == pytest.approx(wilson(1, 3)[1:])
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "TypeError\nn = 3",
+        "AssertionError\nn = 5",
+    ]
+    assert [label.get_text() for label in axes.figure.legends[0].get_texts()] == [
+        "turn 1 to 2",
+        "turn 2 to 3",
+    ]
 
 
 LONG = "Qwen2.5-Coder-1.5B-Instruct-cocos-lr1e-6-beta0.01-seed{}-checkpoint-1200"

@@ -37,11 +37,12 @@ def evaluated(
     trajectories: Sequence[Trajectory],
     feedback: str = "none",
     speed: dict[str, float] | None = None,
+    options: dict[str, object] | None = None,
     **conditions: object,
 ) -> Path:
     """Write samples.jsonl, metrics.json and run.json of an evaluation, and return the folder.
 
-    Without `speed`, metrics.json is that of an earlier version.
+    Without `speed`, metrics.json is that of an earlier version. `options` are added to those in run.json.
     """
     conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
     folder.mkdir(parents=True)
@@ -49,7 +50,9 @@ def evaluated(
     (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
     metrics = summary(trajectories) | conditions
     save_json(metrics if speed is None else metrics | {"speed": speed}, folder / "metrics.json")
-    save_json({"options": OPTIONS, "versions": {"python": "3"}} | conditions, folder / "run.json")
+    save_json(
+        {"options": OPTIONS | (options or {}), "versions": {"python": "3"}} | conditions, folder / "run.json"
+    )
     return folder
 
 

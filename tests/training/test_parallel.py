@@ -46,6 +46,8 @@ COCOS = COMMON | {
 }
 LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
 LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequally many second turns
+# Whole groups stay on a rank, where the samples of a prompt are seeded in their order.
+DYNAMIC = {"dynamic_sampling": 3, "credit": "last", "num_generations": 2}
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
 
@@ -123,7 +125,13 @@ def launch(data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(launch):
-    return launch([sys.executable], full=WHOLE, lora=WHOLE | LORA, boost={"per_device_train_batch_size": 8})
+    return launch(
+        [sys.executable],
+        full=WHOLE,
+        lora=WHOLE | LORA,
+        dynamic=WHOLE | DYNAMIC,
+        boost={"per_device_train_batch_size": 8},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +139,11 @@ def ddp(launch):
     config = "configs/accelerate/ddp.yaml"
     launcher = ("accelerate", "launch", "--config_file", config, "--num_processes", 2)
     return launch(
-        [*launcher, "--main_process_port", free_port()], full=ACCUMULATED, shared=DESCENT, plain=PLAIN
+        [*launcher, "--main_process_port", free_port()],
+        full=ACCUMULATED,
+        dynamic=ACCUMULATED | DYNAMIC,
+        shared=DESCENT,
+        plain=PLAIN,
     )
 
 
@@ -166,6 +178,8 @@ def zero(launch):
         lora2=ACCUMULATED | LORA | stages[2],
         # weights that stay divided: every sampled token is a forward pass that the ranks make together
         lora3=ACCUMULATED | LORA | stages[3] | {"ds3_gather_for_generation": False},
+        # Ranks that called the generator unequally often would wait for each other for ever.
+        dynamic3=ACCUMULATED | DYNAMIC | stages[3] | {"ds3_gather_for_generation": False},
         boost3={"per_device_train_batch_size": 2} | stages[3],
         shared3=DESCENT | stages[3],
         plain3=PLAIN | stages[3],
@@ -182,6 +196,7 @@ LAYOUTS = [
     ("fsdp2", "full"),
     ("fsdp2", "lora"),
 ]
+DRAWN = [("ddp", "dynamic"), *of_zero("dynamic3")]
 BF16 = [*of_zero("bf163"), ("fsdp2", "bf16")]
 BOOST = [*of_zero("boost3"), ("fsdp2", "boost")]
 SHARED = [("ddp", "shared"), *of_zero("shared3"), ("fsdp2", "shared")]
@@ -196,11 +211,12 @@ def logs(output, names=None, step=UPDATES):
 
 COMPARED = {
     *("loss", "grad_norm", "reward_t1", "reward_t2", "kl_t1", "kl_t2", "acc_t1", "acc_t2", "num_tokens"),
+    *("draws", "prompts_drawn", "sampled_tokens_total", "frac_groups_flat"),
     *("clip_ratio/region_mean", "completion_length_t2", "eval_acc_t1", "eval_better_t1_t2", "eval_loss"),
 }
 
 
-@pytest.mark.parametrize("layout, name", [*LAYOUTS, *BOOST])
+@pytest.mark.parametrize("layout, name", [*LAYOUTS, *DRAWN, *BOOST])
 def test_two_ranks_equal_one_process_at_the_same_global_batch(alone, layout, name, request):
     """Losses, gradients and KL of every update, greedy answers after the last, and the weights that were saved."""
     folder = request.getfixturevalue(layout)

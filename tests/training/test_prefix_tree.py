@@ -49,9 +49,17 @@ def test_the_next_turn_continues_the_turn_before_it():
 
 
 def test_an_empty_completion_has_no_label():
-    trees, _ = packed(([1, 2], []), ([1, 2], [3]))
-    assert trees.input_ids.tolist() == [[1, 2]]
-    assert trees.labels.tolist() == [[IGNORED, 3]]
+    trees, index = packed(([1], []), ([1, 2], []), ([1, 2], [3]), ([1, 4], [5]))
+    assert trees.input_ids.tolist() == [[1, 2], [1, 4]]  # the pad token 1 joins no trees
+    assert trees.labels.tolist() == [[IGNORED, 3], [IGNORED, 5]]
+    assert index.tolist() == [[0], [0], [1], [3]]
+
+
+def test_rows_without_any_completion_are_one_token_without_label():
+    input_ids, mask = torch.tensor([[7, 0], [7, 0]]), torch.tensor([[1, 0], [1, 0]])
+    trees, index = pack(input_ids, mask, 1)
+    assert (trees.input_ids.tolist(), trees.labels.tolist()) == ([[7]], [[IGNORED]])
+    assert attended(trees, 0) == [7] and index.tolist() == [[0], [0]]
 
 
 def test_every_problem_has_a_tree_of_its_own_although_all_prompts_begin_alike():

@@ -211,8 +211,8 @@ def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of
         )
         batches = []
         play = trainer.sample_trajectories
-        trainer.sample_trajectories = lambda problems: (
-            batches.append((trainer.state.global_step, [p.task_id for p in problems])) or play(problems)
+        trainer.sample_trajectories = lambda prompts: (
+            batches.append((trainer.state.global_step, [p.problem.task_id for p in prompts])) or play(prompts)
         )
         trainer.train(resume_from_checkpoint=resume)
         return dict(batches)

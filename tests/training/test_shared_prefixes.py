@@ -77,7 +77,7 @@ def with_special_cases(trajectories):
     ("credit", "num_turns", "num_generations", "lora"),
     [
         ("turn", 1, 4, False),
-        ("turn", 2, 2, False),
+        ("turn", 2, 3, False),
         ("turn", 3, 4, False),
         ("trajectory", 2, 4, True),
         ("last", 2, 4, False),
@@ -90,6 +90,8 @@ def test_shared_prefixes_equal_plain_rows(make_trainer, credit, num_turns, num_g
         credit=credit,
         num_turns=num_turns,
         num_generations=num_generations,
+        global_batch_size=4 * num_generations,
+        per_device_train_batch_size=4 * num_generations,
         beta=0.1,
         num_iterations=2,
         peft_config=peft_config,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 # The option --drop accepts these names, except test_left_out.
 FINDING_KINDS = {
     "malformed": "the row cannot be read as a problem",
-    "test_left_out": "a test cannot run without pytest or passes for any program; the row keeps the others",
+    "test_left_out": "a test needs pytest, passes for any program, or is too large; the row keeps the others",
     "failing": "the reference does not pass the tests",
     "flaky": "the reference passes under one random seed and fails under another",
     "slow": "the reference takes long",

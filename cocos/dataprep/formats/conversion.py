@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.indentation import tabs_to_spaces
+from cocos.dataprep.formats.input_tests import InputTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import node_source
 from cocos.files.json_lines import Place
 from cocos.files.raw_rows import (
-    EVALPLUS,
     EVALPLUS_COLUMN,
     columns_example,
     describe_columns,
+    describe_original_format,
     describe_raw_row,
     missing_fields,
 )
@@ -39,12 +40,15 @@ class Converted(NamedTuple):
         problem: The problem.
         left_out: A reason for each test that was left out.
         group: Problems with the same group belong in the same split; "" for no group.
+        input_tests: The calls that the problem has in place of tests, until `expected_values` has made tests
+            of them; None if it has tests.
 
     """
 
     problem: Problem
     left_out: tuple[str, ...] = ()
     group: str = ""
+    input_tests: InputTests | None = None
 
 
 def from_mbpp(row: dict, place: Place) -> Converted:
@@ -63,9 +67,13 @@ def from_mbpp(row: dict, place: Place) -> Converted:
 
 def from_humaneval(row: dict, place: Place) -> Converted:
     """Convert a row of HumanEval: the reference is the prompt followed by its canonical solution."""
-    prompt = _string(row, "prompt", place)
-    prompt_lines = prompt.strip("\n")
-    return _from_check(row, place, f"Complete this function.\n\n{prompt_lines}")
+    return _from_check(row, place, complete_this_function(row, place))
+
+
+def complete_this_function(row: dict, place: Place) -> str:
+    """Return the text of a problem that asks to complete HumanEval's prompt."""
+    prompt_lines = string_field(row, "prompt", place).strip("\n")
+    return f"Complete this function.\n\n{prompt_lines}"
 
 
 def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Converted:
@@ -78,7 +86,7 @@ def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Co
             includes the docstring.
 
     """
-    buggy = _string(row, field, place) + _string(row, "buggy_solution", place)
+    buggy = string_field(row, field, place) + string_field(row, "buggy_solution", place)
     converted = _from_check(row, place, f"Fix the bugs in this function.\n\n{buggy}")
     return converted._replace(problem=replace(converted.problem, buggy_code=buggy.strip("\n").rstrip()))
 
@@ -86,14 +94,14 @@ def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Co
 def from_kodcode(row: dict, place: Place) -> Converted:
     """Convert a row of KodCode: a pytest file tests the module `solution`."""
     tests = _extract_tests(row, "test" if "test" in row else "test_code", place, "pytest")
-    task_id = _string(row, "question_id", place)
+    task_id = string_field(row, "question_id", place)
     info = row.get("test_info") or [{}]
     names = {function.get("function_name") for function in info} if isinstance(info, list) else set()
-    problem = _problem(
+    problem = build_problem(
         place,
         task_id=task_id,
-        text=_string(row, "question", place),
-        code=_string(row, "solution", place),
+        text=string_field(row, "question", place),
+        code=string_field(row, "solution", place),
         test_list=tests.tests,
         entry_point=names.pop() if len(names) == 1 else None,
     )
@@ -112,6 +120,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
             `pytest` (a test file).
 
     """
+    if other := describe_original_format(row):
+        raise DataError(f"{place}: {other}")
     values = {
         field: row[columns.get(field, field)] for field in MBPP_FIELDS if columns.get(field, field) in row
     }
@@ -139,26 +149,31 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
 def _from_check(row: dict, place: Place, text: str) -> Converted:
     """Convert a row whose tests are HumanEval's check() function."""
     if EVALPLUS_COLUMN in row:  # its field `test` contains HumanEval's tests only
-        raise DataError(f"{place}: a row of {EVALPLUS}")
-    prompt, name = _string(row, "prompt", place), _string(row, "entry_point", place)
+        raise DataError(f"{place}: {describe_raw_row(row, place.path)}")
+    if other := describe_original_format(row):
+        raise DataError(f"{place}: {other}")
+    fields = function_fields(row, place, text)
+    tests = _extract_tests(row, "test", place, "check", fields["entry_point"], fields["test_setup_code"])
+    return Converted(build_problem(place, **fields, test_list=tests.tests), tests.left_out)
+
+
+def function_fields(row: dict, place: Place, text: str) -> dict[str, str]:
+    """Return the fields of a problem, except its tests, whose prompt and solution are one program."""
+    prompt, name = string_field(row, "prompt", place), string_field(row, "entry_point", place)
     try:
         helpers = prompt_helpers(prompt, name)
     except ValueError as error:
         raise DataError(f"{place}: field 'prompt' {error}; repair the row") from None
-    tests = _extract_tests(row, "test", place, "check", name, helpers)
-    problem = _problem(
-        place,
-        task_id=_string(row, "task_id", place),
-        text=text.rstrip(),
-        code=(prompt + _string(row, "canonical_solution", place)).strip("\n").rstrip(),
-        test_list=tests.tests,
-        test_setup_code=helpers or None,
-        entry_point=name,
-    )
-    return Converted(problem, tests.left_out)
+    return {
+        "task_id": string_field(row, "task_id", place),
+        "text": text.rstrip(),
+        "code": (prompt + string_field(row, "canonical_solution", place)).strip("\n").rstrip(),
+        "test_setup_code": helpers,
+        "entry_point": name,
+    }
 
 
-def _problem(place: Place, **fields: object) -> Problem:
+def build_problem(place: Place, **fields: object) -> Problem:
     """Build a problem through MBPP's validation; fields that are None are omitted."""
     row = {name: list(v) if isinstance(v, tuple) else v for name, v in fields.items() if v is not None}
     return from_mbpp(row, place).problem
@@ -168,7 +183,7 @@ def _extract_tests(
     row: dict, field: str, place: Place, form: str, entry_point: str = "", helpers: str = ""
 ) -> ExtractedTests:
     """Read a field in one of `TEST_FORMS` except `list`."""
-    source = _string(row, field, place).replace("\r\n", "\n").replace("\r", "\n")
+    source = string_field(row, field, place).replace("\r\n", "\n").replace("\r", "\n")
     try:
         if form == "check":
             if not entry_point:
@@ -208,7 +223,8 @@ def _parsed(value: object, field: str, place: Place) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _string(row: dict, field: str, place: Place) -> str:
+def string_field(row: dict, field: str, place: Place) -> str:
+    """Return the text of a field; raise DataError if it is missing or no string."""
     value = row.get(field)
     if not isinstance(value, str):
         found = "missing" if field not in row else type(value).__name__

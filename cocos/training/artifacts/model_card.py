@@ -19,6 +19,8 @@ from cocos.prompts import DONE
 # The options that the card lists, as far as the stage has them.
 LISTED_OPTIONS = (
     *("credit", "gamma", "improvement_bonus", "turn_weights", "reward", "beta", "turn_betas"),
+    *("reward_tests", "feedback", "feedback_failures", "early_stop", "on_repeat", "visible_tests"),
+    *("prompt_tests", "answers"),
     *("num_turns", "num_generations", "temperature", "max_completion_length", "max_length"),
     *("learning_rate", "lr_scheduler_type", "weight_decay", "per_device_train_batch_size"),
     *("gradient_accumulation_steps", "global_batch_size", "bf16", "fp16", "seed"),
@@ -84,7 +86,7 @@ class ModelCard:
             metrics=evaluation_at(state, step),
             num_turns=self.options.get("num_turns", 2),
             max_new_tokens=self.options.get("max_completion_length", 512),
-            settings={n: self.options[n] for n in names if self.options.get(n) not in (None, False)},
+            settings={n: self.options[n] for n in names if self.options.get(n) not in (None, False, [])},
         )
 
 

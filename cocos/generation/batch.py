@@ -1,0 +1,157 @@
+"""Batch of left-padded transcripts during generation, with a cache that grows and shrinks in place.
+
+This module knows neither models nor sampling.
+
+Axes: B rows of the batch, W columns of its longest prompt, C new ids at most, H heads, D head size.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import Cache
+from transformers.cache_utils import DynamicLayer
+
+MIN_IDS = 256  # per forward pass; with fewer a CPU does not reach its full matrix rate
+
+
+@dataclass
+class Batch:
+    """Left-padded transcripts during generation, one per row.
+
+    Attributes:
+        cache: Keys and values of the first `end` columns.
+        mask: Attention mask: 0 on a row's padding, 1 from its first id on. Shape (B, W + C).
+        positions: Position of every id in its transcript; 0 on padding. Shape (B, W + C).
+        end: Number of columns computed so far, including those of a forward pass that is about to run.
+
+    """
+
+    cache: Cache
+    mask: torch.Tensor
+    positions: torch.Tensor
+    end: int
+
+    def select(self, rows: torch.Tensor) -> None:
+        """Replace the batch by the given rows, in this order. A row may be given more than once."""
+        self.cache.batch_select_indices(rows)
+        self.mask, self.positions = self.mask[rows], self.positions[rows]
+
+    def remove(self, rows: Sequence[int]) -> list[int]:
+        """Remove rows and return the former number of each remaining row.
+
+        The last rows take the places of the removed ones, so that only those are copied.
+        """
+        removed, count = set(rows), len(self.mask) - len(rows)
+        places = [row for row in rows if row < count]
+        movers = [row for row in range(count, len(self.mask)) if row not in removed]
+        for layer in self.cache.layers:
+            if layer.is_initialized:
+                layer.move_rows(places, movers, count)
+        order = list(range(count))
+        for place, mover in zip(places, movers, strict=True):
+            order[place] = mover
+        self.mask, self.positions = self.mask[order], self.positions[order]
+        return order
+
+    def start_part(self, rows: slice, width: int) -> "Batch":
+        """Return a batch of the last `width` columns of some rows, with an empty cache."""
+        columns = slice(self.end - width, None)
+        layers = [PreallocatedLayer() for _ in self.cache.layers]
+        return Batch(Cache(layers=layers), self.mask[rows, columns], self.positions[rows, columns], width)
+
+    def finish_part(self, rows: slice, part: "Batch") -> None:
+        """Copy the keys and values of a batch from `start_part`, which cannot be used afterwards."""
+        for layer, computed in zip(self.cache.layers, part.cache.layers, strict=True):
+            if computed.is_initialized:
+                layer.write(rows, len(self.mask), self.end, computed.keys, computed.values)
+                computed.reset()
+
+
+class PreallocatedLayer(DynamicLayer):
+    """Cache layer with spare capacity, so that appending an id rarely copies the earlier ones."""
+
+    SPARE_COLUMNS = 64  # capacity added whenever the buffers are full
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 0  # columns in use
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self.keys, self.values = key_states, value_states
+        self.dtype, self.device, self.is_initialized = key_states.dtype, key_states.device, True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        start, self.length = self.length, self.length + key_states.shape[2]
+        if not self.is_initialized:
+            # These are the prompts. Spare columns are added with the first sampled ids.
+            self.lazy_initialization(key_states, value_states)
+            return self.keys, self.values
+        if self.length > self.keys.shape[2]:
+            self.keys, self.values = (
+                torch.cat(
+                    [old[:, :, :start], new, old.new_empty(*old.shape[:2], self.SPARE_COLUMNS, old.shape[3])],
+                    2,
+                )
+                for old, new in ((self.keys, key_states), (self.values, value_states))
+            )
+        else:
+            self.keys[:, :, start : self.length] = key_states
+            self.values[:, :, start : self.length] = value_states
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+    def move_rows(self, places: Sequence[int], movers: Sequence[int], count: int) -> None:
+        """Copy the rows `movers` to `places`, then keep the first `count` rows."""
+        for states in (self.keys, self.values):
+            for place, mover in zip(places, movers, strict=True):
+                states[place, :, : self.length] = states[mover, :, : self.length]
+        self.keys, self.values = self.keys[:count], self.values[:count]
+        # A view keeps the memory of all rows. It is copied once half of that is unused.
+        if 2 * self.keys.nbytes <= self.keys.untyped_storage().nbytes():
+            self.keys, self.values = self.keys.clone(), self.values.clone()
+
+    def write(
+        self, rows: int | slice, num_rows: int, width: int, keys: torch.Tensor, values: torch.Tensor
+    ) -> None:
+        """Write keys and values, right-aligned in the first `width` columns.
+
+        Args:
+            rows: Row of keys and values of shape (H, ids, D), or rows of those of shape (rows, H, ids, D).
+            num_rows: Number of rows of the layer (B), used by the first call, which allocates it.
+            width: Number of columns (W), likewise.
+            keys: Keys.
+            values: Values.
+
+        """
+        if not self.is_initialized:
+            # Not `new_empty`: attention multiplies masked columns by 0, and 0 * NaN is NaN.
+            capacity = width + self.SPARE_COLUMNS
+            shapes = ((num_rows, like.shape[-3], capacity, like.shape[-1]) for like in (keys, values))
+            self.lazy_initialization(*(keys.new_zeros(shape) for shape in shapes))
+            self.length = width
+        columns = slice(width - keys.shape[-2], width)
+        self.keys[rows, :, columns] = keys
+        self.values[rows, :, columns] = values
+
+
+def passes(lengths: Sequence[int]) -> Iterator[tuple[slice, int]]:
+    """Yield the rows of each forward pass over new prompts, and its width.
+
+    A pass has at least MIN_IDS ids. It ends before a prompt that would add more than an eighth of padding.
+
+    Args:
+        lengths: Lengths of the prompts, in ascending order.
+
+    """
+    start = 0
+    for row, length in enumerate([*lengths[1:], math.inf], 1):
+        width = lengths[row - 1]
+        if length == math.inf or (8 * length > 9 * lengths[start] and (row - start) * width >= MIN_IDS):
+            yield slice(start, row), width
+            start = row
