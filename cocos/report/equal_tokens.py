@@ -22,6 +22,7 @@ OPTIONS_OF_A_FIRST_ATTEMPT = (
     "prompt_file",
     "few_shot_data",
     "visible_tests",
+    "prompt_tests",
 )
 
 

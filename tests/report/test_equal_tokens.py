@@ -156,9 +156,10 @@ def test_runs_without_independent_first_attempts_or_without_all_tokens_are_left_
     others = [
         evaluated(tmp_path / "few", few, options=SAMPLED),
         evaluated(tmp_path / "prompts", TWO_PROBLEMS, options=SAMPLED | {"protocol": "chat"}),
+        evaluated(tmp_path / "without-tests", TWO_PROBLEMS, options=SAMPLED | {"prompt_tests": 0}),
     ]
     compared = equal_token_comparisons(load_runs([folders[-1], *others]))
-    assert {comparison.run.name for comparison in compared} == {"few", "prompts"}
+    assert {comparison.run.name for comparison in compared} == {"few", "prompts", "without-tests"}
 
 
 @pytest.mark.processes
