@@ -154,7 +154,7 @@ def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     by_pair: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
-            if not following.is_given and not following.is_carried:
+            if following.is_sampled:
                 ratio = edit_ratio(turn.code, following.code)
                 by_pair[f"t{t}_t{t + 1}"][trajectory.problem.task_id].append(ratio)
     metrics: dict[str, Estimate] = {}

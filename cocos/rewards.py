@@ -242,34 +242,24 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
 
     """
     betas_K = [objective.betas_T[turn - 1] for turn in objective.trained_turns]
-    returns_B_K = [
-        turn_returns(
-            score.rewards_T,
-            objective.credit,
-            objective.gamma,
-            objective.improvement_bonus,
-            objective.turn_weights,
-            kl_penalties(score.kl_K, betas_K),
-        )
-        for score in scores_B
-    ]
     size = objective.num_generations
     groups: list[list[list[float | None]]] = []
     for start in range(0, len(scores_B), size):
-        group = range(start, start + size)
-        is_sampled_K = [
-            any(kl is not None for kl in kl_G)
-            for kl_G in zip(*(scores_B[i].kl_K for i in group), strict=True)
-        ]
-        groups.append(
-            [
-                [
-                    value if sampled else None
-                    for value, sampled in zip(returns_B_K[i], is_sampled_K, strict=True)
-                ]
-                for i in group
-            ]
-        )
+        scores_G = scores_B[start : start + size]
+        kl_K_G = zip(*(score.kl_K for score in scores_G), strict=True)
+        is_sampled_K = [any(kl is not None for kl in kl_G) for kl_G in kl_K_G]
+        group: list[list[float | None]] = []
+        for score in scores_G:
+            returns_K = turn_returns(
+                score.rewards_T,
+                objective.credit,
+                objective.gamma,
+                objective.improvement_bonus,
+                objective.turn_weights,
+                kl_penalties(score.kl_K, betas_K),
+            )
+            group.append([g if sampled else None for g, sampled in zip(returns_K, is_sampled_K, strict=True)])
+        groups.append(group)
     return groups
 
 

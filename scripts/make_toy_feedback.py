@@ -9,11 +9,9 @@ a wrong reading fails all three tests, and the first of them says which reading 
     python scripts/make_toy_feedback.py --seed 0 --output_dir data/toy/feedback
 """
 
-import argparse
 import itertools
 import random
 from dataclasses import replace
-from pathlib import Path
 
 from make_toy_problems import (
     FILTERS,
@@ -24,6 +22,7 @@ from make_toy_problems import (
     Evaluator,
     Operation,
     evaluator,
+    parse_arguments,
     write_code,
     write_text,
     wrong_programs,
@@ -150,19 +149,7 @@ def draw_problems(prefix: str, pool: list[Question], count: int, rng: random.Ran
 
 def main() -> None:
     """Write train.jsonl, dev.jsonl, test.jsonl and boost.jsonl."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument(
-        "--seed", type=int, default=0, help="the same seed writes the same bytes (default: 0)"
-    )
-    parser.add_argument(
-        "--output_dir",
-        type=Path,
-        default=Path("data/toy/feedback"),
-        help="output folder (default: data/toy/feedback)",
-    )
-    args = parser.parse_args()
-    args.output_dir.mkdir(parents=True, exist_ok=True)
+    args = parse_arguments(__doc__, "data/toy/feedback")
     pools, rng = split(args.seed), random.Random(args.seed)
     for name, count in NUM_QUESTIONS.items():
         kinds = pools["train" if name == "boost" else name]

@@ -169,18 +169,24 @@ def make_problems(prefix: str, pool: list[Composition], count: int, rng: random.
     return list(problems.values())
 
 
-def main() -> None:
-    """Write train.jsonl, boost.jsonl, dev.jsonl and test.jsonl."""
+def parse_arguments(description: str | None, output_dir: str) -> argparse.Namespace:
+    """Parse the arguments of a script that writes a laboratory's problems, and make the output folder."""
     layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = argparse.ArgumentParser(description=description, formatter_class=layout)
     parser.add_argument(
         "--seed", type=int, default=0, help="the same seed writes the same bytes (default: 0)"
     )
     parser.add_argument(
-        "--output_dir", type=Path, default=Path("data/toy"), help="output folder (default: data/toy)"
+        "--output_dir", type=Path, default=Path(output_dir), help=f"output folder (default: {output_dir})"
     )
     args = parser.parse_args()
     args.output_dir.mkdir(parents=True, exist_ok=True)
+    return args
+
+
+def main() -> None:
+    """Write train.jsonl, boost.jsonl, dev.jsonl and test.jsonl."""
+    args = parse_arguments(__doc__, "data/toy")
     pools = split(args.seed)
     taught = [c for c in pools["train"] if all(operation.taught for operation in c)]
     rng = random.Random(args.seed)

@@ -5,7 +5,13 @@ from typing import ClassVar
 
 from cocos.config.library_options import RLOO_SOURCES
 from cocos.config.option import option
-from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_positive, require_share
+from cocos.config.shared_options import (
+    ExecutorOptions,
+    PromptOptions,
+    require_not_negative,
+    require_positive,
+    require_share,
+)
 from cocos.config.training_options import TrainingOptions
 from cocos.config.turn_options import TurnOptions
 from cocos.rewards import Credit, Objective, RewardKind, RewardTests
@@ -142,8 +148,7 @@ class CoCoSOptions(
 
     def _check_returns(self) -> None:
         require_share(self, "gamma")
-        if not self.beta >= 0:
-            raise ValueError(f"--beta is {self.beta}; give 0 or more")
+        require_not_negative(self, "beta")
         if self.improvement_bonus and self.credit != "turn":
             raise ValueError("--improvement_bonus needs --credit turn")
         if self.turn_weights is not None and self.credit != "turn":
@@ -156,8 +161,7 @@ class CoCoSOptions(
     def _check_rollouts(self) -> None:
         require_positive(self, "max_completion_length", "rollout_batch_size", "dead_batches")
         require_share(self, "max_truncated_share")
-        if self.dynamic_sampling < 0:
-            raise ValueError(f"--dynamic_sampling is {self.dynamic_sampling}; give 0 or more")
+        require_not_negative(self, "dynamic_sampling")
         if self.on_repeat == "resample":
             raise ValueError(
                 "--on_repeat resample is for evaluation: a resampled turn does not have the policy's "

@@ -112,8 +112,7 @@ class PromptOptions:
 
     def __post_init__(self) -> None:
         require_positive(self, "num_turns")
-        if self.prompt_tests is not None and self.prompt_tests < 0:
-            raise ValueError(f"--prompt_tests is {self.prompt_tests}; give 0 or more")
+        require_not_negative(self, "prompt_tests")
         if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
             raise ValueError(
                 "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"
@@ -137,6 +136,14 @@ def require_positive(options: object, *names: str) -> None:
     for name in names:
         if getattr(options, name) < 1:
             raise ValueError(f"--{name} is {getattr(options, name)}; give 1 or more")
+
+
+def require_not_negative(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is below 0; None, not given, is allowed."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not value >= 0:
+            raise ValueError(f"--{name} is {value}; give 0 or more")
 
 
 def require_share(options: object, *names: str) -> None:

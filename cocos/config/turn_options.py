@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from cocos.config.option import option
+from cocos.config.shared_options import require_not_negative
 from cocos.problems import Problem
 from cocos.prompts import Feedback
 from cocos.trajectories import OnRepeat, Rules
@@ -62,8 +63,7 @@ class TurnOptions:
             raise ValueError("--feedback_failures needs --feedback error")
         if self.feedback_chars < 20:
             raise ValueError(f"--feedback_chars is {self.feedback_chars}; give 20 or more")
-        if self.visible_tests is not None and self.visible_tests < 0:
-            raise ValueError(f"--visible_tests is {self.visible_tests}; give 0 or more")
+        require_not_negative(self, "visible_tests")
         if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
             raise ValueError(
                 "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more, "

@@ -13,7 +13,7 @@ def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     turn contains all earlier turns, so `prompt_tokens` counts their tokens again at every turn.
     """
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
-    sampled = [turn.completion for turn in turns if not turn.is_given]
+    sampled = [turn.completion for turn in turns if turn.is_sampled]
     tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
     prompt_tokens = sum(completion.num_prompt_tokens or 0 for completion in sampled)
     generation_s = sum(completion.duration_s for completion in sampled)

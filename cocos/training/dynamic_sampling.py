@@ -10,6 +10,7 @@ decisions, and a group is decided as a whole wherever its trajectories were play
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from cocos.rewards import Objective, Score, grouped_returns, zero_spread
 from cocos.training.problem_draw import Outcome, ProblemDraw
@@ -35,7 +36,7 @@ class Group:
     binary_G_T: list[list[float | None]]
     objective: Objective
 
-    @property
+    @cached_property
     def is_flat(self) -> bool:
         """Whether the returns without KL penalties are equal at every trained turn."""
         scores = []

@@ -7,6 +7,7 @@ import math
 import os
 import shlex
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ import torch
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from cocos.config.eval_config import EvalConfig
 from cocos.training.artifacts.model_card import ModelCard, evaluation_at, saved_step
 
-# Defaults of test.py for the options that a model should be evaluated with as it was trained.
-EVALUATION_DEFAULTS = {
-    **{"num_turns": 2, "protocol": "cocos", "few_shot_data": None, "max_completion_length": 512},
-    **{"feedback": "none", "feedback_failures": 1, "feedback_chars": 300, "early_stop": False},
-    **{"on_repeat": "keep", "visible_tests": None, "prompt_tests": None},
-}
+# Options that a model should be evaluated with as it was trained.
+EVALUATED_AS_TRAINED = (
+    *("num_turns", "protocol", "few_shot_data", "max_completion_length"),
+    *("feedback", "feedback_failures", "feedback_chars", "early_stop"),
+    *("on_repeat", "visible_tests", "prompt_tests"),
+)
 
 
 class StartLines(TrainerCallback):
@@ -93,8 +95,9 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
         "test_data": str(sibling) if sibling.exists() else "test.jsonl",
         "output_dir": f"{os.path.normpath(str(args.output_dir))}_eval",
     }
-    for name, default in EVALUATION_DEFAULTS.items():
-        if card.options.get(name, default) != default:
+    defaults = {option.name: option.default for option in fields(EvalConfig)}
+    for name in EVALUATED_AS_TRAINED:
+        if card.options.get(name, defaults[name]) != defaults[name]:
             options[name] = str(card.options[name])
     return shlex.join(["python", "test.py", *(w for k, v in options.items() for w in (f"--{k}", str(v)))])
 
