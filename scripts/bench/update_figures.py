@@ -98,6 +98,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
                 axes.plot([row[field] for row in points], values, ".-", color=color, label=label_of)
             axes.set(xlabel=label, ylim=(0, None), title=NAMES[name])
             axes.grid(alpha=0.3)
+            axes.set_visible(len(points) > 1)  # a size that was not varied has no panel
     grid.flat[0].legend()
     figure.supylabel("seconds of a batch")
     figure.savefig(path, metadata={"Date": None})
