@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import trl.trainer.utils
 from transformers import PreTrainedConfig
 from trl import RLOOTrainer
 
@@ -21,12 +22,15 @@ logger = logging.getLogger(__name__)
 # rejects the trees. In half precision, plain rows in batches of two sizes differ by about a tenth of this.
 TOLERANCE = {torch.bfloat16: 1e-1, torch.float16: 2e-2, torch.float32: 1e-3, torch.float64: 1e-3}
 
+if not torch.accelerator.is_available():
+    # Tokens of the vocabulary whose logits exist at a time. TRL's 32,768 do not fit into a processor's cache.
+    trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE = 256
+
 
 class SharedPrefixes(RLOOTrainer):
-    """RLOOTrainer whose forward passes compute the common prefixes of rows once.
+    """RLOOTrainer that computes common prefixes of rows once, unless `share_prefixes` is off.
 
-    The first batch is computed both ways. If the model cannot attend along a tree, or its results differ, a
-    warning says so and the run goes on with plain rows. The option `share_prefixes` switches trees off.
+    If the model cannot attend along a tree, or differs on the first batch, it warns and takes plain rows.
     """
 
     _uses_trees: bool | None = None  # None: not yet checked
@@ -76,15 +80,10 @@ class SharedPrefixes(RLOOTrainer):
         in_blocks = self.model.config.get_text_config()._attn_implementation == "flex_attention"
         outputs = []
         for part in parts:
+            mask = part.attention_mask(in_blocks)
+            inputs = {"input_ids": part.input_ids, "attention_mask": mask, "position_ids": part.position_ids}
             with self.accelerator.autocast():
-                output = model(
-                    input_ids=part.input_ids,
-                    attention_mask=part.attention_mask(in_blocks),
-                    position_ids=part.position_ids,
-                    shift_labels=part.labels,
-                    fused_lm_head=True,
-                )
-            outputs.append(output)
+                outputs.append(model(**inputs, shift_labels=part.labels, fused_lm_head=True))
 
         def in_rows(values: list[torch.Tensor]) -> torch.Tensor:
             return torch.cat(values).flatten()[index] * attention_mask[:, -logits_to_keep:]

@@ -29,7 +29,17 @@ from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
-from update_batches import LAB, MBPP, Shape, make_rows, operations, our_trainer, sample_rows, trl_trainer
+from update_batches import (
+    LAB,
+    MBPP,
+    RANDOM_MODELS,
+    Shape,
+    make_rows,
+    operations,
+    our_trainer,
+    sample_rows,
+    trl_trainer,
+)
 
 KIB = 1024
 PHASES = ("rollout", "logprobs", "update")
@@ -41,6 +51,7 @@ PASSES = [
     *(replace(LAB, num_problems=problems) for problems in (8, 64)),
     *(replace(MBPP, prompt=tokens) for tokens in (260, 520)),
     *(replace(MBPP, num_problems=problems) for problems in (2, 4)),
+    replace(MBPP, model="30 layers"),
 ]
 JOBS = {
     "passes": PASSES,
@@ -84,7 +95,7 @@ def passes(shape: Shape, rounds: int, with_trl: bool = False) -> dict[str, Any]:
         trainer, executor = our_trainer(folder, shape, num_iterations=2)
         other = trl_trainer(folder, shape.model) if with_trl else trainer
     with executor:
-        rows = make_rows(shape) if shape.model == "random" else sample_rows(trainer, shape)
+        rows = make_rows(shape) if shape.model in RANDOM_MODELS else sample_rows(trainer, shape)
     peaks = {}
     time_passes(trainer, rows)  # compares trees with plain rows; not measured
     for _ in range(rounds):

@@ -15,14 +15,14 @@ class Shape:
     prompt: int
     answer: int
     instruction: int
-    model: str  # a checkpoint, or "random": the width of 0.1B parameters, two layers
+    model: str  # a checkpoint, or a key of RANDOM_MODELS
 
 
 LAB = Shape("lab", 32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of what its base model samples
-MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "random")
+MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "2 layers")
 
-
-VOCABULARY = 8192  # of the random model
+# Vocabulary and layers of random models with the width of SmolLM2-135M; the second one has its size.
+RANDOM_MODELS = {"2 layers": (8192, 2), "30 layers": (49152, 30)}
 
 
 def make_rows(shape: Shape) -> dict[str, Any]:
@@ -31,11 +31,12 @@ def make_rows(shape: Shape) -> dict[str, Any]:
     from trl.trainer.utils import pad
 
     chance = torch.Generator().manual_seed(0)
+    vocabulary, _ = RANDOM_MODELS[shape.model]
 
     def tokens(mean: int) -> list[int]:
         low, high = mean * 2 // 3, mean * 4 // 3 + 1
         length = int(torch.randint(low, high, (1,), generator=chance))
-        return torch.randint(5, VOCABULARY, (length,), generator=chance).tolist()
+        return torch.randint(5, vocabulary, (length,), generator=chance).tolist()
 
     prompts, completions = [], []
     for _ in range(shape.num_problems):
@@ -67,16 +68,22 @@ def sample_rows(trainer: Any, shape: Shape) -> dict[str, Any]:
 
 
 def load_model(name: str) -> Any:
-    """Return a checkpoint, or a random model of the width of SmolLM2-135M with two layers."""
+    """Return a checkpoint, or a random model."""
     import torch
     from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-    if name != "random":
+    if name not in RANDOM_MODELS:
         return AutoModelForCausalLM.from_pretrained(name, dtype="float32")
     torch.manual_seed(0)
-    sizes = {"vocab_size": VOCABULARY, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 9, "num_key_value_heads": 3}
-    return LlamaForCausalLM(LlamaConfig(**sizes, **heads, tie_word_embeddings=True))
+    vocabulary, layers = RANDOM_MODELS[name]
+    sizes = {
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+    }
+    config = LlamaConfig(vocab_size=vocabulary, num_hidden_layers=layers, **sizes, tie_word_embeddings=True)
+    return LlamaForCausalLM(config)
 
 
 OPTIONS = {

@@ -6,6 +6,7 @@ import pytest
 import torch
 from peft import LoraConfig
 from torch.nn.functional import pad
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, Qwen2Config
 from trl import RLOOTrainer
 
@@ -126,6 +127,32 @@ def test_passes_in_parts_equal_one_pass(make_trainer):
     trainer.args.rollout_batch_size = 2
     parts, _ = trainer.old_logps_and_kl(rows)
     torch.testing.assert_close(parts, whole, atol=1e-4, rtol=0)
+
+
+class LargestLogits(TorchDispatchMode):
+    """Records the most elements of a tensor whose columns are the vocabulary."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.vocabulary, self.size = vocabulary, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.dim() and result.shape[-1] == self.vocabulary:
+            self.size = max(self.size, result.numel())
+        return result
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="an accelerator's kernels take wider parts")
+@pytest.mark.parametrize("share", [True, False])
+def test_logits_of_the_whole_vocabulary_never_exist(make_trainer, share):
+    trainer = make_trainer(share_prefixes=share)
+    _, trajectories = play(trainer)
+    rows = trainer.rows(trajectories)
+    ones = torch.ones(len(rows["prompt_ids"]))
+    with LargestLogits(trainer.model.config.vocab_size) as largest:
+        trainer.compute_loss(trainer.model, rows | {"advantages": ones, "old_logps": -ones}).backward()
+    assert trainer.model.config.vocab_size > 256 and largest.size == 0
 
 
 def test_the_update_gives_its_own_old_logps(make_trainer):
