@@ -33,6 +33,7 @@ from update_batches import (
     LAB,
     MBPP,
     RANDOM_MODELS,
+    WHOLE,
     Shape,
     make_rows,
     operations,
@@ -51,7 +52,7 @@ PASSES = [
     *(replace(LAB, num_problems=problems) for problems in (8, 64)),
     *(replace(MBPP, prompt=tokens) for tokens in (260, 520)),
     *(replace(MBPP, num_problems=problems) for problems in (2, 4)),
-    replace(MBPP, model="30 layers"),
+    WHOLE,
 ]
 JOBS = {
     "passes": PASSES,

@@ -20,6 +20,7 @@ class Shape:
 
 LAB = Shape("lab", 32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of what its base model samples
 MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "2 layers")
+WHOLE = Shape("whole", 1, 8, 2, 130, 65, 50, "30 layers")
 
 # Vocabulary and layers of random models with the width of SmolLM2-135M; the second one has its size.
 RANDOM_MODELS = {"2 layers": (8192, 2), "30 layers": (49152, 30)}

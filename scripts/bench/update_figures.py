@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 FIGURES = DOCS / "performance"
 PAGE = DOCS / "performance.md"
 BEGIN, END = "<!-- tables: written by scripts/bench/update_figures.py -->", "<!-- end of tables -->"
-NAMES = {"lab": "laboratory", "mbpp": "MBPP's lengths"}
+NAMES = {"lab": "laboratory", "mbpp": "MBPP's lengths", "whole": "the same, 30 layers"}
 # A pass forward without gradient, one with it, and a backward pass of twice as many operations.
 FORWARD_PASSES = 4
 VARIED = {"num_generations": "k", "num_turns": "T", "prompt": "prompt, tokens", "num_problems": "problems"}
@@ -87,7 +87,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
 
     rcParams["svg.hashsalt"] = "update"  # the same figures give the same file
     figure, grid = pyplot.subplots(2, len(VARIED), figsize=(11, 5), layout="constrained")
-    for axes_row, name in zip(grid, NAMES, strict=True):
+    for axes_row, name in zip(grid, ("lab", "mbpp"), strict=True):
         of_model = [row for row in rows if row["name"] == name]
         base = max(of_model, key=lambda row: sum(same(row, other) for other in of_model))
         for axes, (field, label) in zip(axes_row, VARIED.items(), strict=True):
