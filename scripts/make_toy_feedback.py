@@ -34,7 +34,7 @@ NAME = "f"  # the text names the function, because the prompt shows no test
 NUM_TESTS = 3
 NUM_QUESTIONS = {
     "train": 400,
-    "dev": 20,
+    "dev": 40,
     "test": 80,
     "boost": 52,
 }  # with two readings, and as many with three
@@ -51,7 +51,7 @@ OPEN_FILTERS = (
 )
 OPEN_MAPS = (
     readings("differences to {n} of the ", "x - {n}", "{n} - x"),
-    readings("halves of the ", "x / 2", "x // 2", "(x + 1) // 2"),  # exact, rounded down, rounded up
+    readings("halves of the ", "x / 2", "x // 2"),  # exact, or rounded down
 )
 OPEN_REDUCTIONS = (
     readings("sorted list of the ", "sorted(ys)", "sorted(ys, reverse=True)"),
@@ -91,7 +91,7 @@ def split(seed: int) -> dict[str, list[list[Question]]]:
     for num_readings in (2, 3):
         deck = [question for question in questions() if len(question) == num_readings]
         rng.shuffle(deck)
-        dev, test = round(0.05 * len(deck)), round(0.4 * len(deck))
+        dev, test = round(0.1 * len(deck)), round(0.45 * len(deck))
         for name, part in (("dev", deck[:dev]), ("test", deck[dev:test]), ("train", deck[test:])):
             pools[name].append(part)
     return pools

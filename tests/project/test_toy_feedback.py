@@ -17,7 +17,7 @@ from tests.project.test_toy import passes, run_script
 from tests.support.paths import TOY
 
 LAB = TOY / "feedback"
-FILES = {"train": 2000, "dev": 100, "test": 400, "boost": 260}
+FILES = {"train": 2000, "dev": 200, "test": 400, "boost": 260}
 BARE = protocol("cocos", prompt_tests=0)
 
 
