@@ -1,0 +1,74 @@
+"""Every part of make gpu at small size, on a processor."""
+
+import json
+import sys
+
+import pytest
+
+from tests.support.commands import command
+from tests.support.paths import ROOT
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """scripts/bench/gpu.py as a module, in the repository's folder."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts/bench"))
+    monkeypatch.chdir(ROOT)
+    import gpu
+
+    return gpu
+
+
+def small(gpu, part):
+    [job] = [job for job in gpu.jobs(is_small=True) if job["part"] == part and job.get("engine") != "vllm"]
+    return job
+
+
+def test_without_a_gpu_one_line_says_so_and_the_status_is_3(gpu, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["gpu.py"])
+    assert gpu.main() == 3
+    assert capsys.readouterr().err == "make gpu: this machine has no GPU that PyTorch can use\n"
+
+
+def test_layouts_and_cached_decoding_equal_plain_rows_in_float32(gpu):
+    found = gpu.measure(small(gpu, "equality"))
+    assert found["shared"]["logps_max"] < 1e-4 and 0 < found["shared"]["gradient"] < 1e-4
+    assert gpu.measure(small(gpu, "cached_decoding"))["same"] == 1.0
+
+
+def test_an_update_counts_the_tokens_of_the_rows_and_its_own_operations(gpu):
+    """The same tokens in both layouts, so the ratio of their rates is that of their seconds."""
+    found = gpu.measure(small(gpu, "update") | {"rounds": 1})
+    shared, plain = found["shared"], found["plain"]
+    assert shared["tokens_per_s"] * shared["seconds"] == pytest.approx(found["tokens"])
+    assert plain["tokens_per_s"] * plain["seconds"] == pytest.approx(found["tokens"])
+    operations = [layout["operations_per_s"] * layout["seconds"] for layout in (shared, plain)]
+    assert found["packing_ratio"] > 1 and operations[0] < operations[1]
+
+
+@pytest.mark.processes
+def test_a_second_call_continues_and_measures_nothing_again(gpu, tmp_path):
+    words = [
+        sys.executable,
+        "scripts/bench/gpu.py",
+        "--small",
+        "--json",
+        tmp_path / "gpu.json",
+        "--only",
+        "decoding",
+    ]
+    first, second = command(*words), command(*words)
+    assert first.returncode == second.returncode == 0, first.stderr
+    assert "decoding of 2 layers: " in first.stdout and "decoding of 2 layers: " not in second.stdout
+    [part] = json.loads((tmp_path / "gpu.json").read_text())["parts"]
+    assert 0 < part["found"]["tokens"] <= 16 * 8
+    table = (tmp_path / "gpu.md").read_text()
+    assert f"| 2 layers of 0.1B | transformers | 16 | {part['found']['seconds']:.2f} |" in table
+    assert table in second.stdout
+
+
+@pytest.mark.processes
+def test_training_states_its_peak_memory_beside_the_estimate(gpu):
+    found = gpu.measure(small(gpu, "training"))
+    assert found["estimated_gib"] > 1.5 and found["peak_gib"] > 0.1 and found["seconds"] > 0
