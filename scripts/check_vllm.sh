@@ -39,7 +39,7 @@ start_server() { # CHECKPOINT: serve it on $port and wait until it answers
     setsid "$out/env/bin/vllm" serve "$1" --served-model-name toy --dtype float32 --port "$port" --no-enable-chunked-prefill \
         >"$runs/server.log" 2>&1 &
     server=$!
-    tries=180
+    tries=600
     until "$python" -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$port/health', timeout=2)" 2>/dev/null; do
         tries=$((tries - 1))
         [ "$tries" -gt 0 ] && kill -0 "$server" 2>/dev/null || fail "the server does not start (log: $runs/server.log)"
@@ -94,7 +94,7 @@ echo "3. an engine that dies: one line, status 2"
 # shellcheck disable=SC2086
 evaluate dead $toy --generator vllm --num_samples 16 --temperature 1 --batch_size 8 &
 run=$!
-tries=180
+tries=600
 until [ -s "$runs/dead/samples.jsonl" ]; do
     tries=$((tries - 1))
     [ "$tries" -gt 0 ] && kill -0 "$run" 2>/dev/null || fail "the run with the engine to be killed wrote no row (log: $runs/dead.log)"
@@ -126,7 +126,7 @@ start_server "$runs/checkpoint"
 # shellcheck disable=SC2086
 evaluate api $api --batch_size 20 --max_retries 1 --max_infra_share 0.1 &
 run=$!
-tries=180
+tries=600
 until [ -s "$runs/api/samples.jsonl" ]; do
     tries=$((tries - 1))
     [ "$tries" -gt 0 ] && kill -0 "$run" 2>/dev/null || fail "the run at the server wrote no row (log: $runs/api.log)"

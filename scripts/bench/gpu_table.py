@@ -55,8 +55,8 @@ def cached_decoding(parts: list[dict[str, Any]], _: float) -> list[str]:
     """Return the sentence about cached decoding."""
     found = parts[0]["found"]
     return [
-        f"Greedy decoding with cached keys and values: {found['same']:.2%} of the ids are those that a pass over "
-        f"the transcript prefers; the logits of the others are at most {found['largest_gap']:.2g} below its own."
+        f"Greedy decoding with cached keys and values: a pass over the transcript prefers {found['same']:.2%} "
+        f"of the ids too; the logits of the others are at most {found['largest_gap']:.2g} below the highest."
     ]
 
 

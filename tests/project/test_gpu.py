@@ -47,8 +47,16 @@ def test_an_update_counts_the_tokens_of_the_rows_and_its_own_operations(gpu):
     assert found["packing_ratio"] > 1 and operations[0] < operations[1]
 
 
+def test_sampling_counts_the_tokens_of_all_rows(gpu):
+    found = gpu.measure(small(gpu, "decoding"))
+    assert 0 < found["tokens"] <= 16 * 8 and found["tokens_per_s"] * found["seconds"] == pytest.approx(
+        found["tokens"]
+    )
+
+
 @pytest.mark.processes
 def test_a_second_call_continues_and_measures_nothing_again(gpu, tmp_path):
+    """The part trains, and states its peak memory beside the estimate."""
     words = [
         sys.executable,
         "scripts/bench/gpu.py",
@@ -56,19 +64,16 @@ def test_a_second_call_continues_and_measures_nothing_again(gpu, tmp_path):
         "--json",
         tmp_path / "gpu.json",
         "--only",
-        "decoding",
+        "training",
     ]
     first, second = command(*words), command(*words)
     assert first.returncode == second.returncode == 0, first.stderr
-    assert "decoding of 2 layers: " in first.stdout and "decoding of 2 layers: " not in second.stdout
+    assert "training of 2 layers: " in first.stdout and "training of 2 layers: " not in second.stdout
     [part] = json.loads((tmp_path / "gpu.json").read_text())["parts"]
-    assert 0 < part["found"]["tokens"] <= 16 * 8
-    table = (tmp_path / "gpu.md").read_text()
-    assert f"| 2 layers of 0.1B | transformers | 16 | {part['found']['seconds']:.2f} |" in table
-    assert table in second.stdout
-
-
-@pytest.mark.processes
-def test_training_states_its_peak_memory_beside_the_estimate(gpu):
-    found = gpu.measure(small(gpu, "training"))
+    found, table = part["found"], (tmp_path / "gpu.md").read_text()
     assert found["estimated_gib"] > 1.5 and found["peak_gib"] > 0.1 and found["seconds"] > 0
+    assert (
+        f"| 2 layers of 0.1B | one process | {found['estimated_gib']:.1f} | {found['peak_gib']:.1f} |"
+        in table
+    )
+    assert table in second.stdout
