@@ -55,7 +55,7 @@ def cached_decoding(parts: list[dict[str, Any]], _: float) -> list[str]:
     """Return the sentence about cached decoding."""
     found = parts[0]["found"]
     return [
-        f"Greedy decoding with cached keys and values: a pass over the transcript prefers {found['same']:.2%} "
+        f"Greedy decoding with cached keys and values: a pass over the text prefers {found['same']:.2%} "
         f"of the ids too; the logits of the others are at most {found['largest_gap']:.2g} below the highest."
     ]
 
