@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from tests.support.commands import command
 from tests.support.paths import ROOT
 
 
@@ -55,25 +54,20 @@ def test_sampling_counts_the_tokens_of_all_rows(gpu):
 
 
 @pytest.mark.processes
-def test_a_second_call_continues_and_measures_nothing_again(gpu, tmp_path):
+def test_a_second_call_continues_and_measures_nothing_again(gpu, tmp_path, monkeypatch, capsys):
     """The part trains, and states its peak memory beside the estimate."""
-    words = [
-        sys.executable,
-        "scripts/bench/gpu.py",
-        "--small",
-        "--json",
-        tmp_path / "gpu.json",
-        "--only",
-        "training",
-    ]
-    first, second = command(*words), command(*words)
-    assert first.returncode == second.returncode == 0, first.stderr
-    assert "training of 2 layers: " in first.stdout and "training of 2 layers: " not in second.stdout
-    [part] = json.loads((tmp_path / "gpu.json").read_text())["parts"]
+    file = tmp_path / "gpu.json"
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--small", "--only", "training", "--json", str(file)])
+    gpu.main()
+    first = capsys.readouterr().out
+    gpu.main()
+    second = capsys.readouterr().out
+    assert "training of 2 layers: " in first and "training of 2 layers: " not in second
+    [part] = json.loads(file.read_text())["parts"]
     found, table = part["found"], (tmp_path / "gpu.md").read_text()
     assert found["estimated_gib"] > 1.5 and found["peak_gib"] > 0.1 and found["seconds"] > 0
     assert (
         f"| 2 layers of 0.1B | one process | {found['estimated_gib']:.1f} | {found['peak_gib']:.1f} |"
         in table
     )
-    assert table in second.stdout
+    assert table in second
