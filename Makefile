@@ -7,7 +7,7 @@ LAB ?= first
 
 REAL_MODEL := models/SmolLM2-135M-Instruct
 
-.PHONY: help hooks fix check fast test data real-model demo study bench clean
+.PHONY: help hooks fix check fast test data real-model demo study bench gpu clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -61,6 +61,9 @@ bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns an
 	$(BIN)/python scripts/bench/executor.py
 	$(BIN)/python scripts/bench/generation.py
 	$(BIN)/python scripts/bench/update.py
+
+gpu: $(VENV)/.installed  ## measure one GPU in nine minutes: docs/gpu.json and docs/gpu.md; continues after an interruption
+	$(BIN)/python scripts/bench/gpu.py
 
 clean:  ## remove everything that the targets made, except data/public and models
 	rm -rf $(VENV) outputs build *.egg-info .*_cache

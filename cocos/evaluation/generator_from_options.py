@@ -6,7 +6,7 @@ from transformers import GenerationConfig
 
 from cocos.config.eval_config import EvalConfig
 from cocos.generation import Generator
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line, resolve_dtype
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 
@@ -19,7 +19,8 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
         say: Prints a line; on ranks other than 0 it does nothing.
 
     Raises:
-        ValueError: The checkpoint, a package or an API key is missing, or a file of weights is damaged.
+        ValueError: The checkpoint, a package or an API key is missing, a file of weights is damaged, or vLLM
+            cannot load the model.
 
     """
     if not args.model_name_or_path:
@@ -32,9 +33,9 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
         from cocos.generation.vllm_offline import VLLMGenerator
 
         eos_ids = eos_token_ids(_load_generation_config(args.model_name_or_path), tokenizer)
-        return VLLMGenerator(
-            args.model_name_or_path, tokenizer, eos_ids, args.dtype, args.max_completion_length
-        )
+        dtype = resolve_dtype(args.dtype)
+        say(f"{args.model_name_or_path} in vLLM in {dtype}")
+        return VLLMGenerator(args.model_name_or_path, tokenizer, eos_ids, dtype, args.max_completion_length)
     model = load_model(args.model_name_or_path, args.dtype, args.attn_implementation)
     say(model_line(args.model_name_or_path, model))
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)

@@ -24,6 +24,10 @@ USER, ASSISTANT = 0x110000, 0x110001  # just above the largest Unicode code poin
 STOPPED, LENGTH = {"stop", "eos"}, "length"  # values of finish_reason; Together returns "eos"
 FATAL_STATUS = {401, 403, 404}  # a rejected key or an unknown model: no request can succeed
 DEFAULT_RETRIES = RetryPolicy()
+# Servers of checkpoints apply the checkpoint's own truncation and penalty to requests without these values,
+# greedy ones included. top_p is part of OpenAI's interface, the other two are extensions of it.
+EXTENSIONS: dict[str, float] = {"top_k": -1, "repetition_penalty": 1.0}
+REFUSED_STATUS = {400, 422}  # an unknown field, or a value out of range
 MAX_RETRIES_TO_CONNECT = 2  # before the first connection; more would only delay the message
 
 
@@ -65,6 +69,7 @@ class EndpointGenerator:
         self.concurrency = concurrency
         self.retries = retries
         self.has_connected = False
+        self.sends_extensions = True
         self.key_ring = KeyRing(keys)
         # The client's own retries neither switch keys nor recognize invalid responses.
         self.clients = [
@@ -95,6 +100,7 @@ class EndpointGenerator:
             "model": self.model,
             "max_tokens": self.max_completion_length,
             "temperature": temperature,
+            "top_p": 1.0,
         }
         requests = [_parse_transcript(prompt) | options for prompt in prompts]
         if seeds is not None and temperature > 0:
@@ -126,7 +132,7 @@ class EndpointGenerator:
             status: int | None = None
             headers: Mapping[str, str] = {}
             try:
-                return self._send(key, request)
+                return self._send_with_extensions(key, request)
             except (openai.APIError, InvalidResponse) as error:
                 # The cause of a connection error is its reason: "Connection error." alone says nothing.
                 message = f"{type(error).__name__}: {error.__cause__ or error}"
@@ -163,6 +169,26 @@ class EndpointGenerator:
             problem = f"does not know {self.model!r}, or offers no completions API"
             remedy = "check --model_name_or_path and --base_url, or try --protocol chat"
         return f"the endpoint {self.url} {problem}; {remedy}. It answered: {message}"
+
+    def _send_with_extensions(self, key: int, request: dict[str, Any]) -> Completion:
+        """Send a request with EXTENSIONS.
+
+        If the endpoint refuses one of them by name, this request and all later ones are sent without them.
+
+        Raises:
+            openai.APIError: There is no response, or its status is not 200.
+            InvalidResponse: The response contains no usable completion.
+
+        """
+        if self.sends_extensions:
+            try:
+                return self._send(key, request | {"extra_body": EXTENSIONS})
+            except openai.APIStatusError as error:
+                is_refusal = error.status_code in REFUSED_STATUS
+                if not (is_refusal and any(name in str(error) for name in EXTENSIONS)):
+                    raise
+            self.sends_extensions = False
+        return self._send(key, request)
 
     def _send(self, key: int, request: dict[str, Any]) -> Completion:
         """Send a request once and parse the response.

@@ -237,6 +237,13 @@ def is_sharded(model: torch.nn.Module) -> bool:
     return is_partitioned or any(isinstance(module, fsdp_types) for module in model.modules())
 
 
+def resolve_dtype(dtype: str) -> str:
+    """Return the data type itself, or for `auto` bfloat16 on a GPU that supports it, else float32."""
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "float32"
+
+
 def load_model(
     name_or_path: str, dtype: str = "auto", attn_implementation: str | None = None
 ) -> PreTrainedModel:
@@ -244,7 +251,7 @@ def load_model(
 
     Args:
         name_or_path: Checkpoint directory or hub id.
-        dtype: Data type of the weights. `auto` is bfloat16 on a GPU that supports it, else float32.
+        dtype: Data type of the weights, or `auto`; see `resolve_dtype`.
         attn_implementation: Attention implementation of transformers; None is the model's default.
 
     Raises:
@@ -254,11 +261,9 @@ def load_model(
     """
     check_checkpoint(name_or_path)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if dtype == "auto":
-        dtype = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float32"
     try:
         model = AutoModelForCausalLM.from_pretrained(
-            name_or_path, dtype=getattr(torch, dtype), attn_implementation=attn_implementation
+            name_or_path, dtype=getattr(torch, resolve_dtype(dtype)), attn_implementation=attn_implementation
         )
         return model.to(device).eval()
     except torch.OutOfMemoryError:

@@ -19,6 +19,8 @@ class Completion:
             infrastructure failure, which is never scored.
         num_prompt_tokens: Prompt tokens as counted by an endpoint; None for other generators.
         num_completion_tokens: Completion tokens as counted by an endpoint; None for other generators.
+        engine_logps: Log-probabilities of `token_ids` under the engine that samples for a training policy;
+            NaN for an id without one. None for other generators.
 
     """
 
@@ -30,6 +32,7 @@ class Completion:
     error: str | None = None
     num_prompt_tokens: int | None = None
     num_completion_tokens: int | None = None
+    engine_logps: tuple[float, ...] | None = None
 
     @property
     def kept_ids(self) -> tuple[int, ...]:

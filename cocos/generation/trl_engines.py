@@ -1,11 +1,14 @@
 """Generators that sample with the rollout engines of TRL: vLLM and transformers' continuous batching.
 
 They are selected by TRL's own options, `--use_vllm` and `--use_transformers_continuous_batching`. The
-trainer takes only the sampled ids from them and computes all log-probabilities with the policy itself.
+trainer computes the log-probabilities of the loss with the policy itself. Those of vLLM tell it how far the
+engine's samples are from the policy's.
 """
 
+import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
@@ -13,6 +16,7 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
+from cocos.generation.engine_failure import engine_failure_named
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 
@@ -34,6 +38,7 @@ class VLLMRollouts(TokenTranscripts):
     def __init__(self, engine: VLLMGeneration, tokenizer: PreTrainedTokenizerBase, eos_ids: Sequence[int]):
         super().__init__(tokenizer, eos_ids)
         self.engine = engine
+        self.engine.logprobs = 0  # of the sampled ids alone; TRL's RLOO requests none
         self.is_collective = PartialState().num_processes > 1
 
     def generate(
@@ -49,11 +54,39 @@ class VLLMRollouts(TokenTranscripts):
         if not num_prompts:
             return []
         padding = [[self.tokenizer.pad_token_id]] * (num_prompts - len(prompts))
-        # Always one sample per prompt: from turn 2 on the prompts within a group differ.
-        _, sampled, _, _ = self.engine.generate(
-            [*map(list, prompts), *padding], images=None, num_generations=1
+        with engine_failure_named("sample for the policy"):
+            # Always one sample per prompt: from turn 2 on the prompts within a group differ.
+            _, sampled, logps, _ = self.engine.generate(
+                [*map(list, prompts), *padding], images=None, num_generations=1
+            )
+        completions = self.batch_completions(sampled[: len(prompts)], time.perf_counter() - started)
+        return [
+            replace(completion, engine_logps=_of_sampled_ids(of_row)[: len(completion.token_ids)])
+            for completion, of_row in zip(completions, logps, strict=False)  # without those of the padding
+        ]
+
+
+def _of_sampled_ids(logps: Sequence[Sequence[float | None]]) -> tuple[float, ...]:
+    """Return the log-probabilities of the sampled ids from TRL's lists of one per id; None becomes NaN."""
+    return tuple(math.nan if logp is None else logp for [logp] in logps)
+
+
+def check_server(engine: VLLMGeneration) -> None:
+    """Check that a vLLM server states log-probabilities of the distribution that it samples from.
+
+    By default they are those before temperature, so that every sample would seem to be off the policy.
+
+    Raises:
+        ValueError: The server states others, or does not answer.
+
+    """
+    with engine_failure_named("state the server's settings"):
+        mode = engine.vllm_client.get_server_info()["model_config"]["logprobs_mode"]
+    if mode != "processed_logprobs":
+        raise ValueError(
+            f"the vLLM server runs with --logprobs-mode {mode}, before temperature; restart it with "
+            "--logprobs-mode processed_logprobs"
         )
-        return self.batch_completions(sampled[: len(prompts)], time.perf_counter() - started)
 
 
 class ContinuousBatches(TokenTranscripts):

@@ -1,15 +1,17 @@
 """Generator that samples with vLLM's offline engine.
 
-It is written to vLLM's documented interface (`LLM`, `SamplingParams`). The tests do not run it, because
-they run without a GPU. Between turns, vLLM's prefix cache keeps the keys and values of the transcripts.
+scripts/check_vllm.sh runs it against the real engine, on a processor; the tests run it against an imitation.
+Between turns, vLLM's prefix cache keeps the keys and values of the transcripts.
 """
 
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
+from cocos.generation.engine_failure import engine_failure_named
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.prompts import DONE
@@ -19,17 +21,17 @@ STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": Tr
 
 
 class VLLMGenerator(TokenTranscripts):
-    """Generator that samples with vLLM on the GPUs of this machine.
+    """Generator that samples with vLLM on the accelerator of this machine, or on its processors.
 
     Args:
         name_or_path: Checkpoint directory or hub id.
         tokenizer: Tokenizer of the checkpoint.
         eos_ids: All ids that end a completion.
-        dtype: Data type of the weights; `auto` is that of the checkpoint.
+        dtype: Data type of the weights: bfloat16, float16 or float32.
         max_completion_length: Maximum number of new tokens per completion.
 
     Raises:
-        ValueError: vLLM is not installed.
+        ValueError: vLLM is not installed, cannot load the model, or has died.
 
     """
 
@@ -38,7 +40,7 @@ class VLLMGenerator(TokenTranscripts):
         name_or_path: str,
         tokenizer: PreTrainedTokenizerBase,
         eos_ids: Iterable[int],
-        dtype: str = "auto",
+        dtype: str,
         max_completion_length: int = 512,
     ):
         super().__init__(tokenizer, eos_ids)
@@ -47,7 +49,16 @@ class VLLMGenerator(TokenTranscripts):
         except ImportError:
             raise ValueError('--generator vllm needs vLLM: pip install "cocos-lab[vllm]"') from None
         self.sampling_params = vllm.SamplingParams
-        self.engine = vllm.LLM(model=name_or_path, dtype=dtype, enable_prefix_caching=True)
+        with engine_failure_named(f"load {name_or_path}"):
+            self.engine = vllm.LLM(
+                model=name_or_path,
+                dtype=dtype,
+                enable_prefix_caching=True,
+                # On a processor, a seeded prompt that is split over two steps ends vLLM 0.30: it rewinds the
+                # prompt's random generator, which only those of CUDA support. Without chunks,
+                # max_num_batched_tokens grows to the model's context, and prompts are computed whole.
+                enable_chunked_prefill=None if torch.accelerator.is_available() else False,
+            )
         self.max_completion_length = max_completion_length
         self.context_length = self.engine.llm_engine.model_config.max_model_len
 
@@ -64,12 +75,13 @@ class VLLMGenerator(TokenTranscripts):
             **STOP_AT_DONE,
             "stop_token_ids": sorted(self.eos_ids),
         }
-        outputs = self.engine.generate(
-            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            [self.sampling_params(**options, seed=seed) for seed in seeds]
-            if seeds is not None
-            else self.sampling_params(**options),
-            use_tqdm=False,
-        )
+        with engine_failure_named("continue the run"):
+            outputs = self.engine.generate(
+                [{"prompt_token_ids": list(prompt)} for prompt in prompts],
+                [self.sampling_params(**options, seed=seed) for seed in seeds]
+                if seeds is not None
+                else self.sampling_params(**options),
+                use_tqdm=False,
+            )
         sampled = [output.outputs[0].token_ids for output in outputs]
         return self.batch_completions(sampled, time.perf_counter() - started)

@@ -7,6 +7,8 @@ Passes over a batch, by number of updates per batch and KL penalty:
     several updates           policy, the updates
     several updates, KL       policy, reference, the updates
 
+With an engine, the policy's pass is always made, to compare it with the engine (`engine_gap.py`).
+
 With one update per batch, the old policy is the policy, so its log-probabilities are those that the update
 computes, detached. The ratio exp(log p - log p_old) is then 1 without rounding, and its gradient is that of
 log p. A pass of its own would round differently.
@@ -18,12 +20,30 @@ terms are summed in float32.
 `shared_prefixes.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from trl import RLOOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import split_tensor_dict, use_adapter
+
+from cocos.training.engine_gap import engine_gap
+
+
+class RowStatistics(NamedTuple):
+    """What the passes before the update say about each row of a batch.
+
+    Attributes:
+        old_logps: Log-probability of the completion under the policy that sampled, in float32; shape (R,).
+            None with one update per batch: the update itself gives it.
+        kl: k1 estimate of the KL to the reference, summed over the completion, in float32; shape (R,).
+        is_outlier: The engine that sampled the row gives it a very different probability; shape (R,).
+
+    """
+
+    old_logps: torch.Tensor | None
+    kl: torch.Tensor
+    is_outlier: torch.Tensor
 
 
 class ForwardPasses(RLOOTrainer):
@@ -51,30 +71,46 @@ class ForwardPasses(RLOOTrainer):
         num_passes = self.args.steps_per_generation * self.num_iterations
         return num_passes == self.args.gradient_accumulation_steps
 
-    def old_logps_and_kl(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor | None, torch.Tensor]:
-        """Return each row's log-probability under the policy, and its k1 KL to the reference.
+    def row_statistics(self, rows: dict[str, torch.Tensor]) -> RowStatistics:
+        """Make the passes of a batch before its update; log the gap to the engine if there is one.
 
-        Both have shape (R,) and are sums over the row's completion tokens, in float32. With one update per
-        batch the first is None, because the update itself gives the old log-probabilities.
+        Args:
+            rows: The batch; with an engine also its `engine_logps`, shape (R, C).
+
         """
         mask = rows["completion_mask"]
-        if self.beta == 0.0 and self.has_one_update_per_batch:
-            return None, torch.zeros(len(mask), device=mask.device)
+        none = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
+        zeros = none.float()
+        if self.beta == 0.0 and self.has_one_update_per_batch and "engine_logps" not in rows:
+            return RowStatistics(None, zeros, none)
         with (
             torch.no_grad(),
             disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
         ):
             policy = self._row_logps(self.model, rows)
             old_logps = None if self.has_one_update_per_batch else (policy * mask).sum(1)
+            is_outlier = self._outliers(policy, rows) if "engine_logps" in rows else none
             if self.beta == 0.0:
-                return old_logps, torch.zeros(len(mask), device=mask.device)
+                return RowStatistics(old_logps, zeros, is_outlier)
             if self.ref_model is not None:
                 reference = self._row_logps(self.ref_model, rows)
             else:  # LoRA: the reference is the same model without the trained adapter
                 unwrapped = self.accelerator.unwrap_model(self.model)
                 with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
                     reference = self._row_logps(self.model, rows)
-        return old_logps, ((policy - reference) * mask).sum(1)
+        return RowStatistics(old_logps, ((policy - reference) * mask).sum(1), is_outlier)
+
+    def _outliers(self, policy: torch.Tensor, rows: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return which rows are outliers, shape (R,), and log the gap of all ranks' rows."""
+        mask = rows["completion_mask"]
+        gap = engine_gap(policy, rows["engine_logps"], mask)
+        counts = [gap.kl_R_C.sum(), mask.sum(), gap.is_outlier_R.sum(), mask.any(1).sum()]
+        kl, tokens, outliers, num_rows = self.accelerator.reduce(
+            torch.stack([count.double() for count in counts]), reduction="sum"
+        ).tolist()
+        self._metrics["train"]["engine/kl"].append(kl / max(tokens, 1))
+        self._metrics["train"]["engine/outliers"].append(outliers / max(num_rows, 1))
+        return gap.is_outlier_R
 
     def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return log p of every completion token at the sampling temperature. Shape (R, C)."""

@@ -17,6 +17,7 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.distributed import share_of_groups
 from cocos.executor import Executor
 from cocos.generation import Generator
+from cocos.generation.engine_failure import engine_failure_named
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
 from cocos.prompts import PromptProtocol
@@ -105,7 +106,8 @@ class Rollouts(RLOOTrainer):
         if self.use_vllm:
             # TRL's own counter: vLLM needs new weights once per update, not once per generation.
             if self.state.global_step != self._last_loaded_step:
-                self.vllm_generation.sync_weights()
+                with engine_failure_named("take the policy's weights"):
+                    self.vllm_generation.sync_weights()
                 self._last_loaded_step = self.state.global_step
             yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids)
             return

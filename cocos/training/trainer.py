@@ -9,6 +9,7 @@ and completion tokens.
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,7 @@ from trl.trainer.utils import pad
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.distributed import equal_share
 from cocos.executor import Executor
+from cocos.generation.trl_engines import check_server
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
@@ -118,6 +120,8 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
             processing_class=tokenizer,
             **trainer_kwargs,
         )
+        if self.use_vllm and self.vllm_mode == "server" and self.accelerator.is_main_process:
+            check_server(self.vllm_generation)
         self.shown_examples: list[str] = []  # of the last batch, as text
         self.num_shown = args.num_completions_to_print
         self.num_completions_to_print = -1  # TRL prints none; its table has nine columns
@@ -141,7 +145,7 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         trajectories = batch.trajectories[local]
         rows = self.rows(trajectories)
         with self.timer.phase("logprobs"):
-            old_logps, kl_R = self.old_logps_and_kl(rows)
+            old_logps, kl_R, is_outlier_R = self.row_statistics(rows)
         local_kl_B_K = [
             [
                 kl if turn.is_sampled else None
@@ -157,7 +161,8 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         self._log_batch(batch.trajectories, scores, advantages_B_K, batch.dropped)
         self.record(batch.metrics() | self.timer.metrics(played_here))
         local_B_K = advantages_B_K[local]
-        rows["advantages"] = torch.tensor(row_advantages(local_B_K), device=kl_R.device)  # (R,)
+        advantages_R = torch.tensor(row_advantages(local_B_K), device=kl_R.device)
+        rows["advantages"] = advantages_R.masked_fill(is_outlier_R, 0.0)
         return rows if old_logps is None else rows | {"old_logps": old_logps}
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
@@ -198,7 +203,8 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         """Return one row per trained turn, trajectory by trajectory: prompt ids, then sampled ids.
 
         The row of a turn that was not sampled has one pad token as its prompt, and another one as its
-        completion, which is masked: so no batch is without a column of completions.
+        completion, which is masked: so no batch is without a column of completions. With vLLM, `engine_logps`
+        are its log-probabilities of the sampled ids, NaN where it stated none.
         """
         turns = [turn for trajectory in trajectories for turn in self.row_turns(trajectory)]
         pad_id = self._tokenizer.pad_token_id
@@ -208,16 +214,24 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         ]
         masks = [torch.full_like(ids, turn.is_sampled) for turn, ids in zip(turns, completions, strict=True)]
 
-        def padded(ids: list[torch.Tensor], side: str, value: int) -> torch.Tensor:
-            return pad(ids, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
+        def padded(values: list[torch.Tensor], side: str, value: float) -> torch.Tensor:
+            return pad(values, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
 
         # Masks come from lengths, not from pad ids: if pad and eos are one id, a sampled eos must be trained.
-        return {
+        rows = {
             "prompt_ids": padded(prompts, "left", pad_id),  # (R, P)
             "prompt_mask": padded([torch.ones_like(ids) for ids in prompts], "left", 0),  # (R, P)
             "completion_ids": padded(completions, "right", pad_id),  # (R, C)
             "completion_mask": padded(masks, "right", 0),  # (R, C)
         }
+        if self.use_vllm:
+            stated = [
+                turn.completion.engine_logps or (math.nan,) * len(ids)
+                for turn, ids in zip(turns, completions, strict=True)
+            ]
+            logps = [torch.tensor(values, dtype=torch.float32) for values in stated]
+            rows["engine_logps"] = padded(logps, "right", math.nan)  # (R, C)
+        return rows
 
     def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
         """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.

@@ -22,8 +22,25 @@ LAB = Shape("lab", 32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of 
 MBPP = Shape("mbpp", 1, 8, 2, 130, 65, 50, "2 layers")
 WHOLE = Shape("whole", 1, 8, 2, 130, 65, 50, "30 layers")
 
-# Vocabulary and layers of random models with the width of SmolLM2-135M; the second one has its size.
-RANDOM_MODELS = {"2 layers": (8192, 2), "30 layers": (49152, 30)}
+SMOLLM2_WIDTH = {
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+}
+# Sizes of random models: SmolLM2-135M's width with few layers and with all of them, and Qwen2.5-0.5B.
+RANDOM_MODELS = {
+    "2 layers": SMOLLM2_WIDTH | {"vocab_size": 8192, "num_hidden_layers": 2},
+    "30 layers": SMOLLM2_WIDTH | {"vocab_size": 49152, "num_hidden_layers": 30},
+    "0.5B": {
+        "hidden_size": 896,
+        "intermediate_size": 4864,
+        "num_attention_heads": 14,
+        "num_key_value_heads": 2,
+        "vocab_size": 151936,
+        "num_hidden_layers": 24,
+    },
+}
 
 
 def make_rows(shape: Shape) -> dict[str, Any]:
@@ -32,7 +49,7 @@ def make_rows(shape: Shape) -> dict[str, Any]:
     from trl.trainer.utils import pad
 
     chance = torch.Generator().manual_seed(0)
-    vocabulary, _ = RANDOM_MODELS[shape.model]
+    vocabulary = RANDOM_MODELS[shape.model]["vocab_size"]
 
     def tokens(mean: int) -> list[int]:
         low, high = mean * 2 // 3, mean * 4 // 3 + 1
@@ -76,14 +93,9 @@ def load_model(name: str) -> Any:
     if name not in RANDOM_MODELS:
         return AutoModelForCausalLM.from_pretrained(name, dtype="float32")
     torch.manual_seed(0)
-    vocabulary, layers = RANDOM_MODELS[name]
-    sizes = {
-        "hidden_size": 576,
-        "intermediate_size": 1536,
-        "num_attention_heads": 9,
-        "num_key_value_heads": 3,
-    }
-    config = LlamaConfig(vocab_size=vocabulary, num_hidden_layers=layers, **sizes, tie_word_embeddings=True)
+    config = LlamaConfig(
+        **RANDOM_MODELS[name], max_position_embeddings=8192, tie_word_embeddings=True, pad_token_id=0
+    )
     return LlamaForCausalLM(config)
 
 

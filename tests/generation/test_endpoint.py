@@ -105,6 +105,29 @@ def test_temperature_length_and_seed_reach_the_endpoint(endpoint):
     ]
 
 
+def test_neutral_values_replace_the_checkpoints_own_truncation_and_penalty(endpoint):
+    """A server of checkpoints applies those of generation_config.json to requests without these values."""
+    endpoint.behaviours = [text(RIGHT)]
+    ask(generator(endpoint), temperature=0.0)
+    ask(generator(endpoint), temperature=0.7, seeds=[5])
+    names = ("top_p", "top_k", "repetition_penalty")
+    assert [tuple(body[name] for name in names) for body in endpoint.bodies] == [(1.0, -1, 1.0)] * 2
+
+
+@pytest.mark.parametrize("code", [400, 422])
+def test_an_endpoint_that_refuses_a_neutral_value_is_asked_without_them_from_then_on(endpoint, code):
+    def behave(handler, request):
+        is_strict = "top_k" in request["body"]
+        answer = status(code, message="property 'top_k' is unsupported") if is_strict else text(RIGHT)
+        answer(handler, request)
+
+    endpoint.behaviours = [behave]
+    strict = generator(endpoint, concurrency=1)
+    assert [c.error for c in ask(strict, 3)] == [None] * 3
+    assert ["top_k" in body for body in endpoint.bodies] == [True, False, False, False]
+    assert [body["top_p"] for body in endpoint.bodies] == [1.0] * 4
+
+
 MALFORMED = {
     "500": status(500),
     "503": status(503, {"Retry-After": "0"}),
@@ -278,6 +301,14 @@ def evaluate(folder, base_url, *options, **environment):
     command += ["--model_name_or_path", "m", "--generator", "api", "--base_url", base_url, *options]
     environment |= {"PYTHONPATH": str(ROOT)}
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | environment)
+
+
+@pytest.mark.processes
+def test_a_run_that_is_refused_from_the_start_leaves_no_file_behind(endpoint, tmp_path):
+    endpoint.behaviours = [status(404, message="no such model")]
+    run = evaluate(tmp_path, endpoint.base_url, "--num_turns", "1")
+    assert run.returncode == 2 and "no such model" in run.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.processes

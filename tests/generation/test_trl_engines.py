@@ -1,13 +1,18 @@
-"""TRL's engines: continuous batching runs; for vLLM, the calls are compared with TRL's signatures."""
+"""TRL's engines: continuous batching runs; for vLLM, the calls are compared with TRL's signatures.
+
+scripts/check_vllm.sh trains with the real engine.
+"""
 
 import inspect
+import math
 
+import pytest
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
-from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
+from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server
 from cocos.problems import load_problems
 from cocos.prompts import protocol
 from tests.support.paths import ROOT
@@ -16,16 +21,31 @@ TOY = str(ROOT / "data/toy/base")
 
 
 class Engine:
-    """Fake of TRL's vLLM engine that returns given ids and records its calls."""
+    """Fake of TRL's vLLM engine that returns given ids and records its calls.
+
+    The log-probability of the n-th id of a row is -n, and vLLM's NaN, for which TRL has None, at n = 2.
+    """
 
     def __init__(self, sampled):
         self.sampled = sampled
         self.temperature = 0.9
+        self.logprobs = None  # TRL's RLOO
         self.calls = []
 
     def generate(self, prompts, images, num_generations, profiler=None):
         self.calls.append((prompts, images, num_generations, self.temperature))
-        return prompts, self.sampled, None, None
+        logps = [[[None if n == 2 else -n] for n in range(len(ids))] for ids in self.sampled]
+        return prompts, self.sampled, None if self.logprobs is None else logps, None
+
+
+class Server:
+    """Fake of TRL's client of a vLLM server."""
+
+    def __init__(self, info):
+        self.vllm_client, self.info = self, info
+
+    def get_server_info(self):
+        return self.info
 
 
 def test_continuous_batching_samples_the_ids_of_the_transformers_generator():
@@ -50,6 +70,33 @@ def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of
     assert (list(first.token_ids), first.is_truncated) == (done, False)
     assert (list(second.token_ids), second.is_truncated) == (more, True)
     assert engine.calls == [([[5, 6], [7]], None, 1, 0.0)]
+    assert len(first.engine_logps) == len(done) and first.engine_logps[:2] == (0, -1)
+    assert math.isnan(first.engine_logps[2]) and first.engine_logps[3:] == tuple(
+        -n for n in range(3, len(done))
+    )
+    assert len(second.engine_logps) == len(more)
+
+
+def test_an_engine_that_has_died_is_an_error_of_one_line():
+    class Dead(Engine):
+        def generate(self, *_, **__):
+            raise RuntimeError("EngineCore encountered an issue.\nSee stack trace (above).")
+
+    tokenizer = load_tokenizer(TOY)
+    with pytest.raises(ValueError) as caught:
+        VLLMRollouts(Dead([]), tokenizer, [tokenizer.eos_token_id]).generate([[5]], temperature=1.0)
+    assert str(caught.value) == (
+        "vLLM cannot sample for the policy (RuntimeError: EngineCore encountered an issue.); its messages above "
+        "have the cause"
+    )
+
+
+def test_a_server_whose_log_probabilities_are_those_before_temperature_is_refused():
+    check_server(Server({"model_config": {"logprobs_mode": "processed_logprobs"}}))
+    with pytest.raises(ValueError, match="restart it with --logprobs-mode processed_logprobs"):
+        check_server(Server({"model_config": {"logprobs_mode": "raw_logprobs"}}))
+    with pytest.raises(ValueError, match="vLLM cannot state the server's settings"):
+        check_server(Server({}))
 
 
 def test_a_rank_whose_trajectories_have_ended_samples_as_many_completions_as_the_others(monkeypatch):
@@ -70,6 +117,10 @@ def test_the_vllm_engine_of_trl_has_the_signature_that_we_call():
         "self",
         *inspect.signature(Engine([]).generate).parameters,
     ]
-    for name in ("self.temperature = temperature", "generation_kwargs.update(self.generation_kwargs)"):
+    for name in (
+        '"logprobs": self.logprobs',
+        "self.temperature = temperature",
+        "generation_kwargs.update(self.generation_kwargs)",
+    ):
         assert name in inspect.getsource(VLLMGeneration)
     assert callable(VLLMGeneration.sync_weights)

@@ -45,7 +45,7 @@ def passes(trainer, rows, share):
     if not share:
         trainer._get_per_token_logps_and_entropies = one_by_one(trainer)
     trainer.model.train()
-    old_logps, kl = trainer.old_logps_and_kl(rows)
+    old_logps, kl, _ = trainer.row_statistics(rows)
     batch = rows | {"advantages": torch.linspace(-1, 1, len(kl)), "old_logps": old_logps + 0.1}
     trainer.model.zero_grad()
     trainer._metrics["train"].clear()
@@ -123,9 +123,9 @@ def test_passes_in_parts_equal_one_pass(make_trainer):
     trainer = make_trainer(num_iterations=2)
     _, trajectories = play(trainer)
     rows = trainer.rows(trajectories)
-    whole, _ = trainer.old_logps_and_kl(rows)
+    whole, _, _ = trainer.row_statistics(rows)
     trainer.args.rollout_batch_size = 2
-    parts, _ = trainer.old_logps_and_kl(rows)
+    parts, _, _ = trainer.row_statistics(rows)
     torch.testing.assert_close(parts, whole, atol=1e-4, rtol=0)
 
 
@@ -167,7 +167,7 @@ def test_the_update_gives_its_own_old_logps(make_trainer):
     assert loss.item() == pytest.approx(-rows["advantages"].mean().item(), abs=1e-7)
     own = {n: p.grad.clone() for n, p in trainer.model.named_parameters()}
     trainer.args.num_iterations = trainer.num_iterations = 2
-    old_logps, _ = trainer.old_logps_and_kl(rows)
+    old_logps, _, _ = trainer.row_statistics(rows)
     trainer.model.zero_grad()
     trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps}).backward()
     for name, parameter in trainer.model.named_parameters():
@@ -193,7 +193,7 @@ def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trai
     _, trajectories = play(trainer)
     rows = trainer.rows(trajectories)
     trainer.args.share_prefixes = False
-    expected, _ = trainer.old_logps_and_kl(rows)
+    expected, _, _ = trainer.row_statistics(rows)
     trainer.args.share_prefixes = True
     forward = trainer.model.forward
     # A model that attends to whatever precedes a token, as one with a kernel for causal attention alone.
@@ -201,7 +201,7 @@ def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trai
         *args, attention_mask=attention_mask if attention_mask.dim() == 2 else None, **kwargs
     )
     with caplog.at_level("WARNING"):
-        found, _ = trainer.old_logps_and_kl(rows)
+        found, _, _ = trainer.row_statistics(rows)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
     assert trainer._uses_trees is False and "prefixes are not shared" in caplog.text
 

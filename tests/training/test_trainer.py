@@ -102,7 +102,7 @@ def test_no_logits_of_the_vocabulary_are_kept_and_the_kl_is_summed_in_float32(ma
             parameter += 0.05 * torch.randn_like(parameter)
     returned = []
     trainer.model.register_forward_hook(lambda model, inputs, output: returned.append(output))
-    old_logps, kl = trainer.old_logps_and_kl(rows)
+    old_logps, kl, _ = trainer.row_statistics(rows)
     trainer.compute_loss(trainer.model, rows | {"old_logps": old_logps, "advantages": torch.ones(len(kl))})
     # The old and the new log-probabilities, and two to check shared prefixes; the reference is another model.
     assert len(returned) == 4
@@ -224,13 +224,13 @@ def test_the_reference_is_the_policy_at_step_zero(make_trainer, peft_config):
     trainer = make_trainer(beta=0.1, peft_config=peft_config)
     _, trajectories = play(trainer, num_problems=2)
     rows = trainer.rows(trajectories)
-    _, kl = trainer.old_logps_and_kl(rows)
+    _, kl, _ = trainer.row_statistics(rows)
     assert kl.abs().max() == 0
     with torch.no_grad():
         for parameter in trainer.model.parameters():
             if parameter.requires_grad:
                 parameter += 0.05 * torch.randn_like(parameter)
-    _, kl = trainer.old_logps_and_kl(rows)
+    _, kl, _ = trainer.row_statistics(rows)
     assert kl.abs().max() > 0.1
 
 

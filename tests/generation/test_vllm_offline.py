@@ -1,0 +1,90 @@
+"""vLLM's offline engine as an imitation with its interface; scripts/check_vllm.sh runs the real one."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cocos.config.eval_config import EvalConfig
+from cocos.evaluation.generator_from_options import open_generator
+from tests.support.paths import ROOT
+
+TOY = str(ROOT / "data/toy/base")
+# Answers every prompt with the same id, and dies at the request after BATCHES.
+IMITATION = """
+import json, os, types
+
+class EngineDeadError(Exception):
+    pass
+
+class SamplingParams:
+    def __init__(self, **options):
+        self.options = options
+
+class LLM:
+    def __init__(self, **options):
+        with open(os.environ["ENGINE_OPTIONS"], "w") as file:
+            json.dump(options, file)
+        if options["model"] == os.environ.get("UNREADABLE"):
+            raise RuntimeError("Engine core initialization failed. See root cause above.")
+        config = types.SimpleNamespace(max_model_len=512)
+        self.llm_engine = types.SimpleNamespace(model_config=config)
+        self.left = int(os.environ["BATCHES"])
+
+    def generate(self, prompts, params, use_tqdm):
+        self.left -= 1
+        if self.left < 0:
+            raise EngineDeadError("EngineCore encountered an issue. See stack trace (above) for the root cause.")
+        output = types.SimpleNamespace(outputs=[types.SimpleNamespace(token_ids=[9, 9])])
+        return [output for _ in prompts]
+"""
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """A folder with the imitation, on the path of this process and of those that it starts."""
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm/__init__.py").write_text(IMITATION)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ENGINE_OPTIONS", str(tmp_path / "options.json"))
+    monkeypatch.setenv("BATCHES", "1")
+    yield tmp_path
+    sys.modules.pop("vllm", None)
+
+
+def config(folder, **options):
+    return EvalConfig(
+        model_name_or_path=TOY, test_data="x", output_dir=str(folder / "out"), generator="vllm", **options
+    )
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("auto", "float32"), ("bfloat16", "bfloat16")])
+def test_the_engine_computes_in_the_type_of_the_transformers_generator(engine, dtype, expected):
+    """`auto` of vLLM itself would turn this float32 checkpoint into bfloat16."""
+    lines = []
+    generator = open_generator(config(engine, dtype=dtype), lines.append)
+    options = json.loads((engine / "options.json").read_text())
+    assert (options["dtype"], options["enable_chunked_prefill"]) == (expected, False)
+    assert lines == [f"{TOY} in vLLM in {expected}"] and generator.context_length == 512
+    assert [c.token_ids for c in generator.generate([[5], [6]], 0.0)] == [(9, 9)] * 2
+
+
+def test_a_model_that_the_engine_cannot_load_is_named(engine, monkeypatch):
+    monkeypatch.setenv("UNREADABLE", TOY)
+    with pytest.raises(ValueError, match=f"vLLM cannot load {TOY} .RuntimeError: Engine core"):
+        open_generator(config(engine))
+
+
+@pytest.mark.processes
+def test_an_engine_that_dies_ends_the_run_with_one_line_and_keeps_what_is_finished(engine):
+    command = [sys.executable, str(ROOT / "test.py"), "--generator", "vllm", "--model_name_or_path", TOY]
+    command += ["--test_data", str(ROOT / "data/toy/dev.jsonl"), "--limit", "6", "--num_turns", "1"]
+    command += ["--batch_size", "3", "--output_dir", str(engine / "out")]
+    environment = os.environ | {"PYTHONPATH": f"{engine}:{ROOT}"}
+    run = subprocess.run(command, capture_output=True, text=True, cwd=engine, env=environment)
+    assert run.returncode == 2 and "Traceback" not in run.stderr
+    [line] = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+    assert "vLLM cannot continue the run (EngineDeadError: EngineCore encountered an issue" in line
+    assert len((engine / "out/samples.jsonl").read_text().splitlines()) == 3
