@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Completion:
             infrastructure failure, which is never scored.
         num_prompt_tokens: Prompt tokens as counted by an endpoint; None for other generators.
         num_completion_tokens: Completion tokens as counted by an endpoint; None for other generators.
+        key: Number of the API key that served the request, from 1; None for other generators.
 
     """
 
@@ -30,6 +31,7 @@ class Completion:
     error: str | None = None
     num_prompt_tokens: int | None = None
     num_completion_tokens: int | None = None
+    key: int | None = None
 
     @property
     def kept_ids(self) -> tuple[int, ...]:
@@ -61,19 +63,27 @@ class Generator(Protocol):
     context_length: int | None
     on_tokens: Callable[[int], None] | None
 
-    def start(self, message: str, is_chat: bool) -> list[int]:
+    def start(
+        self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
+    ) -> list[int]:
         """Return the prompt of turn 1.
 
         Args:
             message: Text for the model.
             is_chat: Whether to render the message as a user message with the model's chat template. If False,
                 the message is plain text to be continued.
+            system: System message of a chat; "" for none.
+            tools: Functions that the model may call in a chat, in OpenAI's format. The first completion has
+                to call one. Calls are part of a completion's text (`cocos.generation.tool_calls`).
 
         """
         ...
 
     def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
-        """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message."""
+        """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message.
+
+        If the completion calls a tool, the message is the tool's answer.
+        """
         ...
 
     def quote(self, text: str) -> Completion:
