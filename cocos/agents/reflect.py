@@ -5,6 +5,7 @@ one that fails a test is diagnosed by the model before it writes the next one.
 """
 
 import ast
+from dataclasses import replace
 
 from langgraph.graph import END, START, StateGraph
 
@@ -41,6 +42,9 @@ async def reflect(state: State) -> State:
     question = protocol.question(told, DONE in last.completion.text)
     prompt = play.extend(last.prompt_ids, last.completion, question)
     diagnosis = await play.ask(prompt, purpose="diagnosis")
+    counted = (diagnosis.num_prompt_tokens, diagnosis.num_completion_tokens)  # by an endpoint
+    num_prompt, num_completion = counted if counted[0] else (len(prompt), len(diagnosis.token_ids))
+    diagnosis = replace(diagnosis, num_prompt_tokens=num_prompt, num_completion_tokens=num_completion)
     request = protocol.later_turn(DONE in diagnosis.text)
     await play.write("reflect", told, play.extend(prompt, diagnosis, request), diagnosis)
     return {}
