@@ -7,7 +7,8 @@ import pytest
 from cocos.config.eval_config import EvalConfig
 from cocos.problems import load_problems, save_problems
 from cocos.report.finished_runs import load_runs
-from cocos.report.report_files import save_report
+from cocos.report.page_data import trajectory_rows
+from cocos.report.tables import bugs_table
 from tests.support.data import converted
 from tests.support.evaluation import evaluated, rows
 
@@ -56,7 +57,7 @@ def test_references_score_1_and_buggy_programs_0_until_the_agent_gives_up(agent,
         assert row["agent"] == agent and row["max_repeats"] == 3
 
 
-def test_the_report_shows_the_nodes_and_separates_an_agent(humanevalfix, tmp_path):
+def test_the_report_has_the_nodes_the_kinds_of_bugs_and_a_heading_of_its_own(humanevalfix, tmp_path):
     few = tmp_path / "few.jsonl"
     save_problems(load_problems(humanevalfix)[:3], few)
     metrics = run(few, tmp_path / "out", "reflect", "buggy")
@@ -64,9 +65,9 @@ def test_the_report_shows_the_nodes_and_separates_an_agent(humanevalfix, tmp_pat
     (tmp_path / "out/metrics.json").write_text(json.dumps(metrics))
     runs = load_runs([tmp_path / "out"])
     assert runs[0].conditions.startswith("the agent reflect and given answers")
-    save_report(runs, tmp_path / "out")
-    page = (tmp_path / "out/report.html").read_text()
-    assert '"node":"repeat","temperature":0.45' in page
+    [first, *_] = trajectory_rows(runs)
+    assert [turn.get("node") for turn in first["turns"]] == ["draft", "repeat", "repeat", None, None]
+    assert sum(int(row[2]) for row in bugs_table(runs).rows) == 3
 
 
 def options(**given):
