@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from cocos.executor import ExecutionResult, Executor, Program
-from cocos.generation import Completion, Generator
+from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
 from cocos.prompts import (
     DONE,
@@ -143,9 +143,11 @@ class Play:
             last.prompt_ids, last.completion, protocol.later_turn(DONE in last.completion.text, told)
         )
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str) -> list[int]:
+    def extend(
+        self, prompt: Sequence[int], completion: Completion, message: str, role: Role = "user"
+    ) -> list[int]:
         """Return a prompt, its completion and the next message as one prompt."""
-        return self.setup.generator.extend(prompt, completion, message, self.setup.protocol.is_chat)
+        return self.setup.generator.extend(prompt, completion, message, self.setup.protocol.is_chat, role)
 
     def feedback(self) -> str:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""

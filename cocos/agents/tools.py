@@ -4,6 +4,7 @@ from langgraph.graph import END, START, StateGraph
 
 from cocos import prompts
 from cocos.agents.agent_play import State, follow
+from cocos.generation import Role
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
 
 
@@ -11,8 +12,9 @@ async def call(state: State) -> State:
     """Let the model call a tool. A given answer is a program to run; a refused one keeps the last program."""
     play, told = state["play"], state.get("told", "")
     if play.turns:
-        code = play.turns[-1].code
-        prompt = play.extend(play.turns[-1].prompt_ids, play.turns[-1].completion, told)
+        last = play.turns[-1]
+        role: Role = "tool" if parse_tool_calls(last.completion.text) else "user"
+        code, prompt = last.code, play.extend(last.prompt_ids, last.completion, told, role)
     else:
         code, prompt = "", play.next_prompt()
     completion, node = play.given_answer(), "run_code"

@@ -17,7 +17,7 @@ import httpx2
 import openai
 
 from cocos.generation.api_keys import KeyRing
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, Role
 from cocos.generation.retry import RetryPolicy, is_retryable
 from cocos.generation.tool_calls import OPENING, format_tool_call, parse_tool_calls
 from cocos.prompts import DONE
@@ -87,9 +87,16 @@ class EndpointGenerator:
             prompt += [SYSTEM, *map(ord, system)]
         return [*prompt, USER, *map(ord, message), ASSISTANT]
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
         answered = [*prompt, *completion.kept_ids]
-        if is_chat and OPENING in completion.text and parse_tool_calls(completion.text):
+        if role == "tool":
             return [*answered, TOOL, *map(ord, message), ASSISTANT]
         return [*answered, *self.start(message, is_chat)]
 

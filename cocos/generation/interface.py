@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+
+Role = Literal["user", "tool"]
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,23 @@ class Generator(Protocol):
         """
         ...
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
         """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message.
 
-        If the completion calls a tool, the message is the tool's answer.
+        Args:
+            prompt: Transcript before the completion.
+            completion: The completion of `prompt`.
+            message: Text for the model.
+            is_chat: As in `start`.
+            role: Author of the message in a chat: `tool` answers the completion's first call.
+
         """
         ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, Role
 from cocos.prompts import DONE
 
 
@@ -36,7 +36,14 @@ class ScriptedGenerator:
     ) -> list[int]:
         return self.encode(f"{system}\n\n{message}" if system else message, is_start=True)
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
         text = f"\n\n{message}" if is_chat else message
         return [*prompt, *completion.kept_ids, *self.encode(text, is_start=False)]
 

@@ -11,8 +11,8 @@ from typing import Any
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
-from cocos.generation.interface import Completion
-from cocos.generation.tool_calls import OPENING, parse_tool_calls
+from cocos.generation.interface import Completion, Role
+from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
 
 
@@ -46,8 +46,14 @@ class TokenTranscripts:
         text = _render_chat(self.tokenizer, [*messages, {"role": "user", "content": message}], tools)
         return encode(self.tokenizer, text, is_start=False)
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
-        role = "tool" if is_chat and parse_tool_calls(completion.text) else "user"
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
         text = _text_after_answer(self.tokenizer, message, role) if is_chat else message
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]
 

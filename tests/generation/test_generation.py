@@ -437,7 +437,7 @@ def test_tools_stand_in_the_prompt_which_starts_the_call_and_a_call_is_answered_
     )
     for answer, role in ((CALL, "tool"), ("I am done.", "user")):
         completion = transcripts.quote(answer)
-        longer = transcripts.extend(prompt, completion, "2 of 3 pass.", is_chat=True)
+        longer = transcripts.extend(prompt, completion, "2 of 3 pass.", True, role)
         assert transcripts.show(longer) == (
             f"{shown}{answer}<|close|>\n<|open|>{role}\n2 of 3 pass.<|close|>\n<|open|>assistant\n"
         )
