@@ -34,9 +34,7 @@ REPEATED = "The program above is the same as the one before it."
 
 # What the agents say (`cocos.agents`).
 AGENT_INSTRUCTION = "Repair the program. Keep the function's name and its parameters."
-DIAGNOSIS_REQUEST = (
-    "Say in one or two sentences what the program does wrong, and in which line. Do not write a program yet."
-)
+DIAGNOSIS_REQUEST = "Say first, in one or two sentences, what the program does wrong, and in which line."
 CANNOT_RUN = "The program above cannot be tested: {fault}."
 TRIED_BEFORE = (
     "The program above is one that was tried before and fails. The error is somewhere else: write a program "
@@ -150,17 +148,10 @@ class PromptProtocol:
             request = self.later_template.format(feedback=feedback)
         if "{feedback}" not in self.later_template:
             request = f"{feedback}{request}"
-        return self._after_completion(request, is_closed)
-
-    def question(self, text: str, is_closed: bool = True) -> str:
-        """Return a message that asks for a diagnosis instead of a program; see `later_turn`."""
-        return self._after_completion(f"{text}\n\n{DIAGNOSIS_REQUEST}" + "\n" * (not self.is_chat), is_closed)
-
-    def _after_completion(self, message: str, is_closed: bool) -> str:
         if self.is_chat:
-            return message
+            return request
         close = "" if is_closed else f"\n{DONE}"
-        return f"{close}\n\n{message}"
+        return f"{close}\n\n{request}"
 
 
 def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None) -> PromptProtocol:

@@ -173,19 +173,11 @@ class Play:
             return False
         return extract_code(completion.text) == self.turns[-1].code
 
-    def seed(self, purpose: object = False) -> int:
-        """Return the seed of the next turn's completion, in [0, 2^31).
-
-        Args:
-            purpose: Distinguishes several completions of one turn: True for the second one of a resampled
-                turn.
-
-        """
+    def seed(self, is_resampled: bool = False) -> int:
+        """Return the seed of the next turn's completion, in [0, 2^31)."""
         # Derived from the trajectory's key, so that a sample does not depend on its batch.
-        parts = (
-            *(self.setup.rules.seed, self.problem.task_id, self.trajectory.sample),
-            *(len(self.turns), purpose),
-        )
+        key, seed = self.trajectory.key, self.setup.rules.seed
+        parts = (seed, *key, len(self.turns), is_resampled)
         return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
 
     def add(

@@ -24,14 +24,11 @@ class Step:
     Attributes:
         node: Node of the agent's graph that made it.
         temperature: Sampling temperature of its completion.
-        diagnosis: What the model said is wrong with the previous program, before it wrote this one; None if
-            it was not asked. The prompt of the turn contains it.
 
     """
 
     node: str
     temperature: float
-    diagnosis: Completion | None = None
 
 
 @dataclass(frozen=True)

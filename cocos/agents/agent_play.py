@@ -34,41 +34,31 @@ class AgentPlay(Play):
 
     setup: AgentSetup
 
-    def next_step(self, node: str, diagnosis: Completion | None = None) -> Step:
+    def next_step(self, node: str) -> Step:
         """Return the step of the next turn."""
-        return Step(node, self.setup.rules.temperature(len(self.turns) + 1), diagnosis)
+        return Step(node, self.setup.rules.temperature(len(self.turns) + 1))
 
     def is_exhausted(self) -> bool:
         """Return whether all turns are played, or the last completion failed."""
         return len(self.turns) >= self.setup.num_turns or self.turns[-1].completion.error is not None
 
-    async def ask(self, prompt: Sequence[int], purpose: object = False) -> Completion:
-        """Return the model's completion; see `Play.seed` for the purpose."""
-        seed = None if self.setup.rules.seed is None else self.seed(purpose)
-        temperature = self.next_step("").temperature
+    async def ask(self, prompt: Sequence[int]) -> Completion:
+        """Return the model's completion."""
+        seed = None if self.setup.rules.seed is None else self.seed()
+        temperature = self.setup.rules.temperature(len(self.turns) + 1)
         return await self.setup.model.ask(self.trajectory.key, prompt, temperature, seed)
 
-    async def write(
-        self,
-        node: str,
-        told: str = "",
-        prompt: Sequence[int] | None = None,
-        diagnosis: Completion | None = None,
-    ) -> None:
+    async def write(self, node: str, told: str) -> None:
         """Append a turn whose program the model writes, unless it is given.
 
         Args:
             node: Node of the graph that makes the turn.
             told: What the prompt says of the previous program.
-            prompt: The prompt; None: what is told, and the protocol's request.
-            diagnosis: The model's diagnosis in the prompt; if it failed, the turn fails with it.
 
         """
-        prompt = prompt or self.next_prompt(told)
-        completion = diagnosis if diagnosis is not None and diagnosis.error else self.given_answer()
-        if completion is None:
-            completion = await self.ask(prompt)
-        self.add(prompt, completion, told, step=self.next_step(node, diagnosis))
+        prompt = self.next_prompt(told)
+        completion = self.given_answer() or await self.ask(prompt)
+        self.add(prompt, completion, told, step=self.next_step(node))
 
     async def after_tests(self, following: str) -> str:
         """Return the next node once the last program has run: END if it passes, or no turn is left."""

@@ -1,16 +1,15 @@
 """The agent `reflect`: draft a repair, check and test it, and try again with what was found.
 
 A program of the wrong form is returned with the parser's words, one that was tried before with a warning, and
-one that fails a test is diagnosed by the model before it writes the next one.
+one that fails a test with the test, to be diagnosed by the model before it writes the next one.
 """
 
 import ast
-from dataclasses import replace
 
 from langgraph.graph import END, START, StateGraph
 
 from cocos.agents.agent_play import AgentPlay, State, follow, writer
-from cocos.prompts import CANNOT_RUN, DONE, TRIED_BEFORE
+from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE
 from cocos.python_parser import form_fault, syntax_tree
 
 
@@ -33,20 +32,12 @@ async def test(state: State) -> State:
 
 
 async def reflect(state: State) -> State:
-    """Let the model diagnose the failing test, then repair the program."""
+    """Let the model say what is wrong, from the failing test, and repair the program."""
     play = state["play"]
-    told, protocol, last = play.feedback(), play.setup.protocol, play.turns[-1]
-    if play.given_answer():  # there is no diagnosis in front of it
-        await play.write("reflect", told)
-        return {}
-    question = protocol.question(told, DONE in last.completion.text)
-    prompt = play.extend(last.prompt_ids, last.completion, question)
-    diagnosis = await play.ask(prompt, purpose="diagnosis")
-    counted = (diagnosis.num_prompt_tokens, diagnosis.num_completion_tokens)  # by an endpoint
-    num_prompt, num_completion = counted if counted[0] else (len(prompt), len(diagnosis.token_ids))
-    diagnosis = replace(diagnosis, num_prompt_tokens=num_prompt, num_completion_tokens=num_completion)
-    request = protocol.later_turn(DONE in diagnosis.text)
-    await play.write("reflect", told, play.extend(prompt, diagnosis, request), diagnosis)
+    told = [play.feedback()]
+    if play.setup.protocol.is_chat:  # a model of plain transcripts knows its task's words only
+        told.append(DIAGNOSIS_REQUEST)
+    await play.write("reflect", "\n\n".join(told))
     return {}
 
 

@@ -43,23 +43,6 @@ class VerdictRow(TypedDict):
     in_child_reason: str | None
 
 
-class DiagnosisRow(TypedDict):
-    """What an agent's model said before it wrote a program.
-
-    Attributes:
-        text: Its words.
-        num_prompt_tokens: Length of the prompt in tokens, with all earlier turns.
-        num_completion_tokens: Length of the words in tokens.
-        generation_s: Time of the request, or of the batch divided by its number of prompts, in seconds.
-
-    """
-
-    text: str
-    num_prompt_tokens: int
-    num_completion_tokens: int
-    generation_s: float
-
-
 class ExtraTurnKeys(TypedDict, total=False):
     """Keys of a turn that only some runs have.
 
@@ -67,14 +50,12 @@ class ExtraTurnKeys(TypedDict, total=False):
         api_key: Number of the API key that served the request, from 1 (`--generator api`).
         node: Node of the agent's graph that made the turn (`--agent`).
         temperature: Sampling temperature of the completion (`--agent`).
-        diagnosis: What the model said is wrong with the previous program (`--agent reflect`).
 
     """
 
     api_key: int
     node: str
     temperature: float
-    diagnosis: DiagnosisRow
 
 
 class TurnRow(ExtraTurnKeys):
@@ -285,29 +266,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         row["api_key"] = completion.key
     if turn.step is not None:
         row["node"], row["temperature"] = turn.step.node, turn.step.temperature
-        if turn.step.diagnosis is not None:
-            diagnosis = turn.step.diagnosis
-            row["diagnosis"] = {
-                "text": diagnosis.text,
-                "num_prompt_tokens": diagnosis.num_prompt_tokens or 0,
-                "num_completion_tokens": diagnosis.num_completion_tokens or 0,
-                "generation_s": round(diagnosis.duration_s, 4),
-            }
     return row
-
-
-def _step_from_row(row: TurnRow) -> Step | None:
-    if "node" not in row:
-        return None
-    said = row.get("diagnosis")
-    diagnosis = said and Completion(
-        token_ids=(),
-        text=said["text"],
-        duration_s=said["generation_s"],
-        num_prompt_tokens=said["num_prompt_tokens"],
-        num_completion_tokens=said["num_completion_tokens"],
-    )
-    return Step(row["node"], row["temperature"], diagnosis)
 
 
 def _turn_from_row(row: TurnRow) -> Turn:
@@ -334,5 +293,5 @@ def _turn_from_row(row: TurnRow) -> Turn:
         is_given=row["is_given"],
         is_resampled=row["is_resampled"],
         is_carried=row["is_carried"],
-        step=_step_from_row(row),
+        step=Step(row["node"], row["temperature"]) if "node" in row else None,
     )

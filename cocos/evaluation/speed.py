@@ -14,7 +14,6 @@ def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """
     turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
     sampled = [turn.completion for turn in turns if turn.is_sampled]
-    sampled += [turn.step.diagnosis for turn in turns if turn.step and turn.step.diagnosis]
     tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
     prompt_tokens = sum(completion.num_prompt_tokens or 0 for completion in sampled)
     generation_s = sum(completion.duration_s for completion in sampled)

@@ -21,8 +21,6 @@ def trajectory_text(trajectory: Trajectory) -> str:
     lines = [_rule(f"problem {trajectory.problem.task_id}, sample {trajectory.sample}")]
     previous: Turn | None = None
     for number, turn in enumerate(trajectory.turns, start=1):
-        if turn.step and turn.step.diagnosis:
-            lines.append(textwrap.fill(f"diagnosis: {turn.step.diagnosis.text}", WIDTH))
         node = f" ({turn.step.node})" if turn.step else ""
         lines.append(f"turn {number}{node}: {outcome_text(turn.result)}{_notes(turn)}")
         if error := _first_error(turn.result):

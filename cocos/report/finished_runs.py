@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cocos.evaluation.sample_rows import DiagnosisRow, SampleRow, TurnRow, has_infra_failure, validate_row
+from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, validate_row
 from cocos.files.json_lines import read_rows
 from cocos.statistics import Estimate
 
@@ -70,17 +70,15 @@ class SampleStatistics:
                     values_T.append([])
             if turn["is_carried"]:
                 continue
-            self.tokens_T[t].append(_sampled_tokens(turn))
-            self.generation_s_T[t].append(
-                turn["generation_s"] + sum(said["generation_s"] for said in _diagnoses(turn))
-            )
+            self.tokens_T[t].append(turn["num_completion_tokens"])
+            self.generation_s_T[t].append(turn["generation_s"])
             self.execution_s_T[t].append(turn["execution_s"])
         # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
         if not has_infra_failure(row):
             task_id = row["task_id"]
             self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
             self.right_K_T.setdefault(task_id, []).append([turn["is_right"] for turn in turns])
-            tokens_T = [0 if turn["is_carried"] else _sampled_tokens(turn) for turn in turns]
+            tokens_T = [0 if turn["is_carried"] else turn["num_completion_tokens"] for turn in turns]
             self.sampled_tokens_K_T.setdefault(task_id, []).append(tokens_T)
             self.has_resampled |= any(turn["is_resampled"] for turn in turns)
 
@@ -89,15 +87,6 @@ class SampleStatistics:
         return {
             task_id: [right_T[turn] for right_T in right_K_T] for task_id, right_K_T in self.right_K_T.items()
         }
-
-
-def _diagnoses(turn: TurnRow) -> list[DiagnosisRow]:
-    return [turn["diagnosis"]] if "diagnosis" in turn else []
-
-
-def _sampled_tokens(turn: TurnRow) -> int:
-    """Return the tokens of a turn's completion, and of the diagnosis before it."""
-    return turn["num_completion_tokens"] + sum(said["num_completion_tokens"] for said in _diagnoses(turn))
 
 
 @dataclass(frozen=True)
@@ -229,8 +218,7 @@ def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedR
     """Group runs by their conditions, plain self-correction first.
 
     Runs under different conditions never share a table: agents, feedback, early stop and given answers use an
-    oracle
-    that plain self-correction does not have.
+    oracle that plain self-correction does not have.
     """
     all_conditions = sorted({run.conditions for run in runs})  # "" sorts first
     return {

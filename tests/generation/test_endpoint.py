@@ -131,22 +131,6 @@ def test_tool_calls_are_sent_and_read_in_openais_format(endpoint, problem, execu
     assert turn.completion.error is None and turn.completion.key == 1
 
 
-def test_a_diagnosis_has_the_tokens_that_the_endpoint_counts(endpoint, problem, executor):
-    endpoint.behaviours = [text(f"```python\n{WRONG}```"), text("Line 2."), text(f"```python\n{RIGHT}```")]
-    words = agent_protocol(protocol("chat"), "reflect")
-    [trajectory] = play_with_agent(
-        begin([problem]), generator(endpoint), executor, words, 2, Rules(seed=1), "reflect", 3
-    )
-    diagnosis = trajectory.turns[1].step.diagnosis
-    assert (diagnosis.text, diagnosis.num_prompt_tokens, diagnosis.num_completion_tokens) == (
-        "Line 2.",
-        11,
-        5,
-    )
-    roles = [message["role"] for message in endpoint.bodies[2]["messages"]]
-    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
-
-
 def test_a_completion_names_the_key_that_served_it_by_its_number(endpoint):
     endpoint.behaviours = [status(429, {"Retry-After": "60"}), text(RIGHT)]
     [completion] = ask(generator(endpoint, keys=KEYS))

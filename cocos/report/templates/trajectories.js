@@ -210,9 +210,6 @@ function turnCard(row, turn, number) {
     { class: `turn ${kind}`, "aria-label": `turn ${number}` },
     heading,
     turn.told ? element("p", { class: "feedback" }, element("b", {}, "feedback: "), visible(turn.told)) : null,
-    turn.diagnosis
-      ? element("p", { class: "feedback" }, element("b", {}, "diagnosis: "), visible(turn.diagnosis.text))
-      : null,
     turn.is_carried ? null : element("p", { class: "meta" }, meta),
     program(row, number, isKnown),
     verdicts(row, turn, isKnown),
