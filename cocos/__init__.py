@@ -18,6 +18,7 @@ What the method calls:
 What uses the method:
 
     training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
+    agents/           repair agents as LangGraph graphs: reflect, react, tools
     evaluation/       a run of test.py: samples.jsonl and its schema, resuming, given answers
     report/           tables, charts, report.html, comparison of runs
     planning/         estimated memory and time of a run, and warnings before it starts

@@ -204,6 +204,33 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
     }
 
 
+class BugRate(NamedTuple):
+    """Number of trajectories with one kind of bug, and how many programs were right.
+
+    Attributes:
+        num_scored: Number of scored trajectories.
+        right_T: Number of right programs after each turn.
+
+    """
+
+    num_scored: int
+    right_T: list[int]
+
+
+def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
+    """Return the BugRate of each `Problem.bug_type`, most frequent first; {} if the problems name none."""
+    by_kind: dict[str, list[Trajectory]] = defaultdict(list)
+    for trajectory in scored(trajectories):
+        if trajectory.problem.bug_type:
+            by_kind[trajectory.problem.bug_type].append(trajectory)
+    rates = {}
+    for kind, of_kind in sorted(by_kind.items(), key=lambda kind: -len(kind[1])):
+        turns_T = zip(*(trajectory.turns for trajectory in of_kind), strict=True)
+        right_T = [sum(turn.result.all_passed for turn in turns) for turns in turns_T]
+        rates[kind] = BugRate(len(of_kind), right_T)
+    return rates
+
+
 def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
     """Return, for each turn, the number of programs with each error type."""
     counts: list[Counter[str]] = []
@@ -255,4 +282,5 @@ def summary(trajectories: Sequence[Trajectory]) -> dict[str, object]:
             pair: {kind: rate._asdict() for kind, rate in kinds.items()}
             for pair, kinds in fix_rates(trajectories).items()
         },
+        "bug_rates": {kind: rate._asdict() for kind, rate in bug_rates(trajectories).items()},
     }

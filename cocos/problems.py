@@ -40,6 +40,8 @@ class Problem:
             program to them.
         entry_point: Name of the function under test, or "" if it is unknown.
         buggy_code: Program to repair (HumanEvalFix), or "".
+        bug_type: Kind of its bug, such as "operator misuse", or "".
+        failure_symptoms: What the bug causes, such as "infinite loop", or "".
         stdin: Text on the standard input of the program.
         files: Relative path and text of each file in the program's working folder.
 
@@ -55,6 +57,8 @@ class Problem:
     hidden_test_list: tuple[str, ...] = ()
     entry_point: str = ""
     buggy_code: str = ""
+    bug_type: str = ""
+    failure_symptoms: str = ""
     stdin: str = ""
     files: tuple[tuple[str, str], ...] = ()
 
@@ -116,6 +120,8 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
         "hidden_test_list": list(problem.hidden_test_list),
         "entry_point": problem.entry_point,
         "buggy_code": problem.buggy_code,
+        "bug_type": problem.bug_type,
+        "failure_symptoms": problem.failure_symptoms,
         "stdin": problem.stdin,
         "files": dict(problem.files),
     }
@@ -158,6 +164,8 @@ def problem_from_row(row: object, place: Place) -> Problem:
         hidden_test_list=_strings(row, "hidden_test_list", place),
         entry_point=_string(row, "entry_point", place),
         buggy_code=_string(row, "buggy_code", place),
+        bug_type=_string(row, "bug_type", place),
+        failure_symptoms=_string(row, "failure_symptoms", place),
         stdin=_data(row.get("stdin", ""), "field 'stdin'", place),
         files=_files(row, place),
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from string import Formatter
-from typing import Literal
+from typing import Any, Literal
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.problems import Problem
@@ -31,9 +31,53 @@ REPAIR_INSTRUCTION = (
 FENCE_REQUEST = "Answer with the whole program in one ```python code block."
 
 REPEATED = "The program above is the same as the one before it."
+
+# What the agents say (`cocos.agents`).
+AGENT_INSTRUCTION = "Repair the program. Keep the function's name and its parameters."
+DIAGNOSIS_REQUEST = "Say first, in one or two sentences, what the program does wrong, and in which line."
+CANNOT_RUN = "The program above cannot be tested: {fault}."
+TRIED_BEFORE = (
+    "The program above is one that was tried before and fails. The error is somewhere else: write a program "
+    "that differs from all above."
+)
+TOOLS_REQUEST = "Call run_code with the whole program."
+SUBMIT_REQUEST = "Call submit with this program."
+CALLED_BEFORE = "Warning: this call repeats an earlier one, and its result is the same. Change the program."
+BAD_CALL = "This answer is refused: {fault}. Call run_code with a whole program, or submit."
+
+_SYSTEM = """\
+You repair Python programs. The tests say what the program has to return. Bugs are often of these kinds:
+- off by one: a range, a slice or an index begins or ends one too early or too late
+- a wrong operator: < for <=, and for or, + for -, // for /
+- a wrong order: swapped arguments, a statement before the one that it needs, a sort in reverse
+- a missing case: an empty list, zero, a negative number, the last element
+- state shared between calls: a default argument or a global that is changed"""
+SYSTEM_PROMPTS = {
+    "reflect": f"{_SYSTEM}\nFollow the failing test through the program before you change it.",
+    "react": f"{_SYSTEM}\nEvery program that you write is run; you are told which tests fail.",
+    "tools": f"{_SYSTEM}\nTry each repair with run_code, and call submit when one passes the tests.",
+}
+
+
+def _tool(name: str, description: str, **parameters: str) -> dict[str, Any]:
+    properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(parameters)}
+    function = {"name": name, "description": description, "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+TOOLS = (
+    _tool(
+        "run_code",
+        "Run a program against the tests, and say which fail.",
+        code="The whole Python program.",
+        reason="What was wrong, in a sentence.",
+    ),
+    _tool("submit", "Submit the final program and end.", code="The whole Python program."),
+)
 Feedback = Literal["none", "verdict", "error"]
 
-PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair")
+PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair", "fix")
 TEMPLATE_PLACEHOLDERS = {"first_turn": ("text", "tests"), "later_turn": ("feedback",)}  # of own wording
 
 
@@ -51,6 +95,10 @@ class PromptProtocol:
         first_template: The user's own message of turn 1, with `{text}` and `{tests}`; "": the words above.
         later_template: The user's own message of turns 2..T, in which `{feedback}` is optional.
         prompt_tests: Number of visible tests that turn 1's message shows, the first ones; None: all.
+        system: System message of a chat; "" for none.
+        tools: Functions that the model may call in a chat, in OpenAI's format.
+        has_fences: Turn 1's message shows the program to repair in a code block, and the tests after a blank
+            line.
 
     """
 
@@ -63,14 +111,22 @@ class PromptProtocol:
     first_template: str = ""
     later_template: str = ""
     prompt_tests: int | None = None
+    system: str = ""
+    tools: tuple[dict[str, Any], ...] = ()
+    has_fences: bool = False
 
     def first_turn(self, problem: Problem) -> str:
         """Return the message of turn 1."""
         tests = "\n".join(problem.test_list[: self.prompt_tests])
         if self.first_template:
             return self.first_template.format(text=problem.text, tests=tests)
-        task = f"You are an expert Python programmer, and here is your task: {problem.text}"
-        request = f" Your code should pass these tests:\n\n{tests}" if tests else ""
+        text, gap = problem.text, " "
+        if self.has_fences:
+            gap = "\n\n"
+            if problem.buggy_code:
+                text = text.replace(problem.buggy_code, self.answer(problem.buggy_code))
+        task = f"You are an expert Python programmer, and here is your task: {text}"
+        request = f"{gap}Your code should pass these tests:\n\n{tests}" if tests else ""
         return f"{self.prefix}{task}{request}\n\n{self.first_ending}"
 
     def answer(self, code: str) -> str:
@@ -102,9 +158,10 @@ def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | No
     """Return the prompt protocol of that name.
 
     Args:
-        name: `cocos` for models trained on the two-turn format, `cocos-fewshot` for base models, `chat` and
-            `repair` for models with a chat template. `chat` asks for a correction in the paper's words;
-            `repair` says that the program may be wrong and asks to compare it with the tests.
+        name: `cocos` for models trained on the two-turn format, `cocos-fewshot` for base models, `chat`,
+            `repair` and `fix` for models with a chat template. `chat` asks for a correction in the paper's
+            words; `repair` says that the program may be wrong and asks to compare it with the tests; `fix`
+            is `repair` with the program to repair in a code block (HumanEvalFix).
         few_shot: Solved problems for `cocos-fewshot`, in prompt order.
         prompt_tests: Number of tests that turn 1 shows, also of the few-shot problems; None: all visible.
 
@@ -122,9 +179,12 @@ def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | No
         )
     if name == "chat":
         return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, is_chat=True, prompt_tests=prompt_tests)
-    if name == "repair":
+    if name in ("repair", "fix"):
         return PromptProtocol(
-            name, FENCE_REQUEST, FENCE_REQUEST, REPAIR_INSTRUCTION, is_chat=True, prompt_tests=prompt_tests
+            *(name, FENCE_REQUEST, FENCE_REQUEST, REPAIR_INSTRUCTION),
+            is_chat=True,
+            prompt_tests=prompt_tests,
+            has_fences=name == "fix",
         )
     if name == "cocos":
         return PromptProtocol(name, prompt_tests=prompt_tests)
@@ -135,6 +195,29 @@ def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | No
     bare = PromptProtocol(name, prompt_tests=prompt_tests)
     prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
     return replace(bare, later_ending=f"{BEGIN}\n", prefix=prefix)
+
+
+def agent_protocol(protocol: PromptProtocol, agent: str, system: str | None = None) -> PromptProtocol:
+    """Return the wording of an agent: the protocol's, with a system message and the agent's requests.
+
+    Args:
+        protocol: A protocol. One that is plain text stays as it is: its model knows no other words.
+        agent: `reflect`, `react`, `tools`, or `none` for the turn loop.
+        system: System message; None: that of the agent.
+
+    Raises:
+        ValueError: The protocol is plain text, but the agent's tools or the system message need a chat.
+
+    """
+    if not protocol.is_chat:
+        if system or agent == "tools":
+            need = "--system_prompt" if system else "--agent tools"
+            raise ValueError(f"{need} needs a chat; choose --protocol chat, repair or fix")
+        return protocol
+    protocol = replace(protocol, system=SYSTEM_PROMPTS.get(agent, "") if system is None else system)
+    if agent == "tools":
+        return replace(protocol, first_ending=TOOLS_REQUEST, tools=TOOLS)
+    return protocol if agent == "none" else replace(protocol, instruction=AGENT_INSTRUCTION)
 
 
 def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> PromptProtocol:

@@ -2,16 +2,18 @@
 
 Transcripts are token-exact: the prompt of turn t+1 is the prompt of turn t, the sampled ids, and the ids of
 the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Programs run
-while the model generates the next turn. Does not know rewards, models or files.
+while the model generates the next turn. `Play` is one trajectory under way; agents (`cocos.agents`) play it,
+too. Does not know rewards, models or files.
 """
 
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cocos.executor import ExecutionResult, Executor, Program
-from cocos.generation import Completion, Generator
+from cocos.generation import Completion, Generator, Role
+from cocos.problems import Problem
 from cocos.prompts import (
     DONE,
     REPEATED,
@@ -20,7 +22,7 @@ from cocos.prompts import (
     feedback_message,
     passes_visible_tests,
 )
-from cocos.trajectories import Rules, Trajectory, Turn, as_program
+from cocos.trajectories import Rules, Step, Trajectory, Turn, as_program
 
 PAPER_RULES = Rules()  # no feedback, every turn is played
 
@@ -53,108 +55,117 @@ def rollout(
         return []
     num_played = len(trajectories[0].turns)
     assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
-    plays = [_Play(trajectory, rules) for trajectory in trajectories]
-    # Trajectories of one problem often contain equal programs; each is executed once.
-    submitted: dict[Program, Future[ExecutionResult]] = {}
+    setup = Setup(generator, executor, protocol, rules)
+    plays = [Play(trajectory, setup) for trajectory in trajectories]
     # A batch plays all its turns before the next batch starts, so that the generator still has the KV cache
     # of its transcripts. Programs of earlier batches keep running meanwhile.
     batch_size = generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
         batch = plays[start : start + batch_size]
         for turn in range(num_played + 1, num_turns + 1):
-            going_on = [play for play in batch if not play.has_ended()]
-            _play_turn(going_on, turn, generator, executor, protocol, rules, submitted)
+            _play_turn([play for play in batch if not play.has_ended()], turn, setup)
     return [play.finish(num_turns) for play in plays]
 
 
 @dataclass(frozen=True)
-class _Prompt:
-    """The prompt of the next turn, and the feedback in it."""
+class Setup:
+    """What a batch of trajectories is played with.
 
-    ids: list[int]
-    told: str
+    Attributes:
+        generator: Samples the completions.
+        executor: Runs the programs.
+        protocol: Wording of each turn's message.
+        rules: Feedback, early stopping, temperatures and seed.
+        submitted: Results of the programs so far. Trajectories of one problem often contain equal programs;
+            each is executed once.
+
+    """
+
+    generator: Generator
+    executor: Executor
+    protocol: PromptProtocol
+    rules: Rules
+    submitted: dict[Program, Future[ExecutionResult]] = field(default_factory=dict)
+
+    def execute(self, problem: Problem, code: str, completion: Completion) -> Future[ExecutionResult]:
+        """Have a completion's program executed; the result of a failed completion is that failure."""
+        if completion.error is not None:
+            future: Future[ExecutionResult] = Future()
+            future.set_result(ExecutionResult((), completion.error, self.executor.isolation))
+            return future
+        program = as_program(problem, code)
+        if program not in self.submitted:
+            self.submitted[program] = self.executor.submit(program)
+        return self.submitted[program]
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """The completion of the next turn, and whether it was given or resampled."""
-
-    completion: Completion
-    is_given: bool = False
-    is_resampled: bool = False
+NOT_EXECUTED = ExecutionResult((), "the program has not run yet")  # until `Play.finish`
 
 
-@dataclass(frozen=True)
-class _RunningTurn:
-    """A turn whose program may still be running."""
+class Play:
+    """A trajectory that is being played."""
 
-    prompt_ids: tuple[int, ...]
-    completion: Completion
-    code: str
-    future: Future[ExecutionResult]
-    told: str
-    is_given: bool
-    is_resampled: bool
+    def __init__(self, trajectory: Trajectory, setup: Setup) -> None:
+        self.trajectory, self.problem, self.setup = trajectory, trajectory.problem, setup
+        self.turns: list[Turn] = list(trajectory.turns)  # new ones have no result yet, see `results`
+        self.results: list[Future[ExecutionResult]] = []
+        for turn in self.turns:
+            self.results.append(Future())
+            self.results[-1].set_result(turn.result)
 
     @property
     def result(self) -> ExecutionResult:
-        """Result of the program. Blocks until it has run."""
-        return self.future.result()
-
-    def finish(self) -> Turn:
-        """Return the turn once its program has run."""
-        return Turn(
-            prompt_ids=self.prompt_ids,
-            completion=self.completion,
-            code=self.code,
-            result=self.result,
-            told=self.told,
-            is_given=self.is_given,
-            is_resampled=self.is_resampled,
-        )
-
-
-class _Play:
-    """A trajectory that is being played."""
-
-    def __init__(self, trajectory: Trajectory, rules: Rules) -> None:
-        self.trajectory, self.problem, self.rules = trajectory, trajectory.problem, rules
-        self.turns: list[Turn | _RunningTurn] = list(trajectory.turns)
+        """Result of the last turn's program. Blocks until it has run."""
+        return self.results[-1].result()
 
     def has_ended(self) -> bool:
         """Return whether the last completion failed, or the early-stop rule ends the trajectory."""
         if not self.turns:
             return False
-        last = self.turns[-1]
-        if last.completion.error is not None:
+        if self.turns[-1].completion.error is not None:
             return True
-        return self.rules.early_stop and passes_visible_tests(self.problem, last.result)
+        return self.setup.rules.early_stop and passes_visible_tests(self.problem, self.result)
 
-    def next_prompt(self, generator: Generator, protocol: PromptProtocol) -> _Prompt:
-        """Return the prompt of the next turn."""
+    def next_prompt(self, told: str = "") -> list[int]:
+        """Return the prompt of the next turn.
+
+        Args:
+            told: Feedback on the last turn, for its prompt; "" for none.
+
+        """
+        setup, protocol = self.setup, self.setup.protocol
         if not self.turns:
-            return _Prompt(generator.start(protocol.first_turn(self.problem), protocol.is_chat), told="")
+            return setup.generator.start(
+                protocol.first_turn(self.problem), protocol.is_chat, protocol.system, protocol.tools
+            )
         last = self.turns[-1]
-        told = self._feedback()
-        message = protocol.later_turn(is_closed=DONE in last.completion.text, feedback=told)
-        return _Prompt(generator.extend(last.prompt_ids, last.completion, message, protocol.is_chat), told)
+        return self.extend(
+            last.prompt_ids, last.completion, protocol.later_turn(DONE in last.completion.text, told)
+        )
 
-    def _feedback(self) -> str:
-        rules, last, parts = self.rules, self.turns[-1], []
+    def extend(
+        self, prompt: Sequence[int], completion: Completion, message: str, role: Role = "user"
+    ) -> list[int]:
+        """Return a prompt, its completion and the next message as one prompt."""
+        return self.setup.generator.extend(prompt, completion, message, self.setup.protocol.is_chat, role)
+
+    def feedback(self) -> str:
+        """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
+        rules, last, parts = self.setup.rules, self.turns[-1], []
         if rules.feedback != "none":
             parts.append(
                 feedback_message(
-                    rules.feedback, self.problem, last.result, rules.feedback_chars, rules.feedback_failures
+                    rules.feedback, self.problem, self.result, rules.feedback_chars, rules.feedback_failures
                 )
             )
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
             parts.append(REPEATED)
         return "\n\n".join(filter(None, parts))
 
-    def given_answer(self, generator: Generator) -> _Answer | None:
+    def given_answer(self) -> Completion | None:
         """Return the given completion of the next turn; None if the turn has to be sampled."""
         given = self.trajectory.given[len(self.turns) :]
-        return _Answer(generator.quote(given[0]), is_given=True) if given else None
+        return self.setup.generator.quote(given[0]) if given else None
 
     def repeats(self, completion: Completion) -> bool:
         """Return whether a completion contains the same program as the last turn."""
@@ -162,45 +173,51 @@ class _Play:
             return False
         return extract_code(completion.text) == self.turns[-1].code
 
-    def seed(self, is_resampled: bool) -> int:
-        """Return the seed of the next completion, in [0, 2^31)."""
+    def seed(self, is_resampled: bool = False) -> int:
+        """Return the seed of the next turn's completion, in [0, 2^31)."""
         # Derived from the trajectory's key, so that a sample does not depend on its batch.
-        parts = (self.rules.seed, self.problem.task_id, self.trajectory.sample, len(self.turns), is_resampled)
+        key, seed = self.trajectory.key, self.setup.rules.seed
+        parts = (seed, *key, len(self.turns), is_resampled)
         return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
 
     def add(
         self,
-        prompt: _Prompt,
-        answer: _Answer,
-        executor: Executor,
-        submitted: dict[Program, Future[ExecutionResult]],
+        prompt: Sequence[int],
+        completion: Completion,
+        told: str = "",
+        *,
+        code: str | None = None,
+        is_resampled: bool = False,
+        step: Step | None = None,
     ) -> None:
-        """Append a turn and have its program executed."""
-        code = extract_code(answer.completion.text)
-        if answer.completion.error is not None:
-            # There is no program to run: the result is the generator's failure.
-            future: Future[ExecutionResult] = Future()
-            future.set_result(ExecutionResult((), answer.completion.error, executor.isolation))
-        else:
-            program = as_program(self.problem, code)
-            if program not in submitted:
-                submitted[program] = executor.submit(program)
-            future = submitted[program]
+        """Append a turn and have its program executed; see `Turn` for the arguments.
+
+        Args:
+            code: The program; None: the one in the completion.
+
+        """
+        if code is None:
+            code = extract_code(completion.text)
+        self.results.append(self.setup.execute(self.problem, code, completion))
         self.turns.append(
-            _RunningTurn(
-                prompt_ids=tuple(prompt.ids),
-                completion=answer.completion,
+            Turn(
+                prompt_ids=tuple(prompt),
+                completion=completion,
                 code=code,
-                future=future,
-                told=prompt.told,
-                is_given=answer.is_given,
-                is_resampled=answer.is_resampled,
+                result=NOT_EXECUTED,
+                told=told,
+                is_given=len(self.turns) < len(self.trajectory.given),
+                is_resampled=is_resampled,
+                step=step,
             )
         )
 
     def finish(self, num_turns: int) -> Trajectory:
-        """Return the trajectory. After an early stop, the remaining turns repeat the last completion."""
-        turns = [turn if isinstance(turn, Turn) else turn.finish() for turn in self.turns]
+        """Return the trajectory. If it ended early, the remaining turns repeat the last completion."""
+        turns = [
+            replace(turn, result=result.result())
+            for turn, result in zip(self.turns, self.results, strict=True)
+        ]
         last = turns[-1]
         if last.completion.error is None:
             carried = Turn(
@@ -214,35 +231,30 @@ class _Play:
         return replace(self.trajectory, turns=tuple(turns))
 
 
-def _play_turn(
-    plays: Sequence[_Play],
-    turn: int,
-    generator: Generator,
-    executor: Executor,
-    protocol: PromptProtocol,
-    rules: Rules,
-    submitted: dict[Program, Future[ExecutionResult]],
-) -> None:
+def _play_turn(plays: Sequence[Play], turn: int, setup: Setup) -> None:
     """Play a turn, counted from 1, of the trajectories that have not ended; there may be none."""
-    prompts = [play.next_prompt(generator, protocol) for play in plays]
-    answers = {i: answer for i, play in enumerate(plays) if (answer := play.given_answer(generator))}
+    generator, rules = setup.generator, setup.rules
+    told = [play.feedback() if play.turns else "" for play in plays]
+    prompts = [play.next_prompt(words) for play, words in zip(plays, told, strict=True)]
+    answers = {i: given for i, play in enumerate(plays) if (given := play.given_answer())}
+    sampled = [i for i in range(len(plays)) if i not in answers]
 
     def sample(rows: Sequence[int], is_resampled: bool = False) -> None:
         """Sample completions for the plays with these indices."""
         if not rows and not generator.is_collective:
             return
         completions = generator.generate(
-            [prompts[i].ids for i in rows],
+            [prompts[i] for i in rows],
             rules.temperature(turn),
             # A resampled turn has another seed; with the same one it would repeat the same completion.
             None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
         )
-        for i, completion in zip(rows, completions, strict=True):
-            answers[i] = _Answer(completion, is_resampled=is_resampled)
+        answers.update(zip(rows, completions, strict=True))
 
-    sampled = [i for i in range(len(plays)) if i not in answers]
     sample(sampled)
+    repeated: set[int] = set()
     if rules.on_repeat == "resample":
-        sample([i for i in sampled if plays[i].repeats(answers[i].completion)], is_resampled=True)
+        repeated = {i for i in sampled if plays[i].repeats(answers[i])}
+        sample(sorted(repeated), is_resampled=True)
     for i, play in enumerate(plays):
-        play.add(prompts[i], answers[i], executor, submitted)
+        play.add(prompts[i], answers[i], told[i], is_resampled=i in repeated)

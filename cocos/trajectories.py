@@ -18,6 +18,20 @@ Key = tuple[str, int]  # task_id, sample
 
 
 @dataclass(frozen=True)
+class Step:
+    """How an agent made a turn.
+
+    Attributes:
+        node: Node of the agent's graph that made it.
+        temperature: Sampling temperature of its completion.
+
+    """
+
+    node: str
+    temperature: float
+
+
+@dataclass(frozen=True)
 class Turn:
     """One attempt at a problem.
 
@@ -30,6 +44,7 @@ class Turn:
         is_given: The completion was given (`Trajectory.given`), not sampled.
         is_resampled: The first completion repeated the previous program, so a second one was sampled.
         is_carried: The trajectory had already ended. This turn repeats its last completion.
+        step: How an agent made the turn; None in the turn loop.
 
     """
 
@@ -41,6 +56,7 @@ class Turn:
     is_given: bool = False
     is_resampled: bool = False
     is_carried: bool = False
+    step: Step | None = None
 
     @property
     def is_sampled(self) -> bool:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from cocos.config.agent_options import AGENT_TEMPERATURES, AgentOptions
 from cocos.config.option import option
+from cocos.config.prompt_file import prompt_file_name
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
 from cocos.config.turn_options import CONDITIONS, TurnOptions
 
@@ -56,10 +58,10 @@ class SamplingOptions:
         default=1,
         help="Independent trajectories per problem. pass@k is reported for k up to this number.",
     )
-    temperature: list[float] = option(
-        default_factory=lambda: [0.0],
-        help="Sampling temperature; 0 decodes greedily. Several values apply to turns 1, 2 and so on; the "
-        "last one also applies to all later turns.",
+    temperature: list[float] | None = option(
+        default=None,
+        help="Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0, the "
+        "default except for agents, decodes greedily.",
     )
     max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
     batch_size: int = option(
@@ -68,8 +70,8 @@ class SamplingOptions:
     seed: int = option(default=42, help="Seed of the sampling.")
     verbose: bool = option(
         default=False,
-        help="Print the first problem's prompt as the model sees it, and every trajectory when it has ended: "
-        "per turn the tests that pass, the first error and the program.",
+        help="Print the first problem's prompt as the model sees it, and of every trajectory the tests that "
+        "pass, the first error and the program of each turn.",
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
         default="auto",
@@ -91,8 +93,7 @@ class EndpointOptions:
     generator: Literal["transformers", "vllm", "api"] = option(
         default="transformers",
         help="Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
-        "OpenAI-compatible endpoint (its chat completions for --protocol `chat` and `repair`, otherwise its "
-        "completions).",
+        "OpenAI-compatible endpoint (of a chat, its chat completions).",
     )
     base_url: str | None = option(
         default=None,
@@ -119,7 +120,13 @@ class EndpointOptions:
 
 @dataclass
 class EvalConfig(
-    EvalRunOptions, SamplingOptions, TurnOptions, EndpointOptions, PromptOptions, ExecutorOptions
+    EvalRunOptions,
+    SamplingOptions,
+    TurnOptions,
+    AgentOptions,
+    EndpointOptions,
+    PromptOptions,
+    ExecutorOptions,
 ):
     """Options of test.py."""
 
@@ -127,6 +134,8 @@ class EvalConfig(
         PromptOptions.__post_init__(self)
         ExecutorOptions.__post_init__(self)
         TurnOptions.__post_init__(self)
+        AgentOptions.__post_init__(self)
+        self._check_agent()
         self._check_endpoint()
         require_options(self, "test_data", "output_dir")
         if not self.answers:
@@ -139,8 +148,35 @@ class EvalConfig(
     @property
     def conditions(self) -> dict[str, object]:
         """Options that every row and the metrics record. Only results with equal ones are comparable."""
-        names = (*CONDITIONS, "prompt_tests", "temperature")
-        return {"protocol": self.protocol_name, **{name: getattr(self, name) for name in names}}
+        names = (*CONDITIONS, "prompt_tests", "agent", "max_repeats")
+        return {
+            "protocol": self.protocol_name,
+            **{name: getattr(self, name) for name in names},
+            "temperature": self.temperatures,
+            "system_prompt": prompt_file_name(self.system_prompt) if self.system_prompt else None,
+        }
+
+    @property
+    def temperatures(self) -> list[float]:
+        """Sampling temperatures of turns 1, 2, ...; the last one also applies to later turns."""
+        if self.temperature is None:
+            return AGENT_TEMPERATURES[self.agent][: self.num_turns]
+        return self.temperature
+
+    @property
+    def tells_errors(self) -> bool:
+        return super().tells_errors or self.agent != "none"
+
+    def _check_agent(self) -> None:
+        if self.agent == "none":
+            return
+        if self.feedback != "none" or self.early_stop or self.on_repeat != "keep":
+            raise ValueError(
+                f"--agent {self.agent} has its own feedback, end and treatment of repeated programs; leave "
+                "out --feedback, --early_stop and --on_repeat"
+            )
+        if self.visible_tests == 0:
+            raise ValueError(f"--agent {self.agent} needs visible tests; give --visible_tests 1 or more")
 
     def _check_endpoint(self) -> None:
         if self.base_url is not None and self.generator != "api":
@@ -151,15 +187,15 @@ class EvalConfig(
             )
 
     def _check_sampling(self) -> None:
-        if min(self.temperature, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:
+        if min(self.temperatures, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:
             raise ValueError("--temperature and --start are 0 or more, --limit is 1 or more")
-        if len(self.temperature) > self.num_turns:
+        if len(self.temperatures) > self.num_turns:
             raise ValueError(
-                f"--temperature has {len(self.temperature)} values, more than --num_turns {self.num_turns}"
+                f"--temperature has {len(self.temperatures)} values, more than --num_turns {self.num_turns}"
             )
-        if self.num_samples > 1 and not any(self.temperature) and not self.answers:
+        if self.num_samples > 1 and not any(self.temperatures) and not self.answers:
             raise ValueError("--num_samples above 1 needs sampling; set --temperature above 0")
-        if self.on_repeat == "resample" and not all(self.temperature[1:] or self.temperature):
+        if self.on_repeat == "resample" and not all(self.temperatures[1:] or self.temperatures):
             raise ValueError(
                 "--on_repeat resample needs a --temperature above 0 in every turn after the first"
             )

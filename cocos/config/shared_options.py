@@ -92,7 +92,7 @@ class PromptOptions:
     protocol: str = option(
         default="cocos",
         help="Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat` "
-        "or `repair` for chat models; `repair` says to find the error.",
+        "`repair` or `fix` for chat models; the last two say to find the error.",
     )
     few_shot_data: str | None = option(
         default=None,

@@ -59,7 +59,7 @@ class TurnOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.feedback_failures <= 3:
             raise ValueError(f"--feedback_failures is {self.feedback_failures}; give 1, 2 or 3")
-        if self.feedback_failures > 1 and self.feedback != "error":
+        if self.feedback_failures > 1 and not self.tells_errors:
             raise ValueError("--feedback_failures needs --feedback error")
         if self.feedback_chars < 20:
             raise ValueError(f"--feedback_chars is {self.feedback_chars}; give 20 or more")
@@ -69,6 +69,11 @@ class TurnOptions:
                 "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more, "
                 "and --prompt_tests 0 to keep them out of the prompt"
             )
+
+    @property
+    def tells_errors(self) -> bool:
+        """Whether prompts quote failing tests."""
+        return self.feedback == "error"
 
     def rules(self, temperatures: Sequence[float], seed: int | None = None) -> Rules:
         """Return the rules between the turns of a trajectory; see `Rules` for the arguments."""

@@ -24,8 +24,9 @@ def context_warning(
         return None
     problems = {trajectory.problem.task_id: trajectory.problem for trajectory in trajectories}
     prompts = {
-        task_id: len(generator.start(protocol.first_turn(problem), protocol.is_chat))
+        task_id: len(generator.start(message, protocol.is_chat, protocol.system, protocol.tools))
         for task_id, problem in problems.items()
+        for message in [protocol.first_turn(problem)]
     }
     longest = max(prompts, key=lambda task_id: prompts[task_id])
     later = len(generator.extend([], Completion((), ""), protocol.later_turn(), protocol.is_chat))

@@ -54,11 +54,12 @@ def open_run_executor(args: EvalConfig, trajectories: Iterable[Trajectory]) -> E
 def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
     """Return the contents of run.json: everything on which the results depend."""
     answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
+    words = (args.few_shot_data, args.prompt_file, args.system_prompt)
     weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
     return run_record(
         args,
         data_sha256=checksums(
-            (args.test_data, args.few_shot_data, args.prompt_file, *answer_files, *sorted(map(str, weights))),
+            (args.test_data, *words, *answer_files, *sorted(map(str, weights))),
             problems_file,
         ),
         isolation=executor.isolation,

@@ -22,6 +22,7 @@ from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.given_answers import given_answers
 from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.context_length import context_warning
+from cocos.evaluation.player import open_player
 from cocos.evaluation.progress_bar import ProgressBar
 from cocos.evaluation.resumption import configuration_changes, evaluation_record
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
@@ -32,8 +33,7 @@ from cocos.files.durable import save_json
 from cocos.generation import Generator
 from cocos.metrics import summary
 from cocos.problems import Problem, load_problems
-from cocos.prompts import PromptProtocol
-from cocos.rollout import rollout
+from cocos.prompts import PromptProtocol, agent_protocol
 from cocos.trajectories import InfraFailures, Key, Trajectory, begin, check_infra_failures
 
 
@@ -169,13 +169,14 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
         ExecutorError: More than `--max_infra_share` of the turns played so far met an infrastructure failure.
 
     """
+    args, size = run.args, run.args.batch_size * run.args.num_samples
+    protocol = agent_protocol(protocol, args.agent, args.system_text)
+    play = open_player(args, generator, run.executor, protocol)
     warning = context_warning(
-        run.trajectories, generator, protocol, run.args.num_turns, run.args.max_completion_length
+        run.trajectories, generator, protocol, args.num_turns, args.max_completion_length
     )
     if warning:
         run.state.print(warning, file=sys.stderr)
-    args, size = run.args, run.args.batch_size * run.args.num_samples
-    rules = args.rules(args.temperature, args.seed)
     batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.process_index :: run.state.num_processes]
@@ -187,7 +188,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             try:
-                batch = rollout(batch, generator, run.executor, protocol, args.num_turns, rules)
+                batch = play(batch)
             except torch.OutOfMemoryError:
                 raise ValueError(
                     f"the GPU's memory is full; lower --batch_size {args.batch_size} or "

@@ -13,7 +13,7 @@ from cocos.generation import Completion
 from cocos.metrics import error_type
 from cocos.problems import Problem
 from cocos.rewards import turn_reward
-from cocos.trajectories import Key, Trajectory, Turn
+from cocos.trajectories import Key, Step, Trajectory, Turn
 
 SCHEMA_VERSION = 2
 
@@ -43,7 +43,22 @@ class VerdictRow(TypedDict):
     in_child_reason: str | None
 
 
-class TurnRow(TypedDict):
+class ExtraTurnKeys(TypedDict, total=False):
+    """Keys of a turn that only some runs have.
+
+    Attributes:
+        api_key: Number of the API key that served the request, from 1 (`--generator api`).
+        node: Node of the agent's graph that made the turn (`--agent`).
+        temperature: Sampling temperature of the completion (`--agent`).
+
+    """
+
+    api_key: int
+    node: str
+    temperature: float
+
+
+class TurnRow(ExtraTurnKeys):
     """One turn.
 
     Attributes:
@@ -102,6 +117,9 @@ class Conditions(TypedDict, total=False):
             of; null for all that the data set does not hide.
         prompt_tests: `--prompt_tests`: number of visible tests that the prompt shows; null for all.
         answers: `--answers`: sources of the completions that were supplied for the first turns.
+        agent: `--agent`: the repair agent that played the trajectory, or `none`.
+        max_repeats: `--max_repeats`: repetitions after which an agent gives up.
+        system_prompt: `--system_prompt`: name and checksum of the file; null for an agent's own, or none.
 
     """
 
@@ -114,6 +132,9 @@ class Conditions(TypedDict, total=False):
     visible_tests: int | None
     prompt_tests: int | None
     answers: list[str]
+    agent: str
+    max_repeats: int
+    system_prompt: str | None
 
 
 class SampleRow(Conditions):
@@ -222,7 +243,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         num_prompt_tokens = len(turn.prompt_ids)
     if num_completion_tokens is None:
         num_completion_tokens = len(completion.token_ids)
-    return {
+    row: TurnRow = {
         "told": turn.told,
         "completion": completion.text,
         "code": turn.code,
@@ -241,6 +262,11 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "generation_s": round(completion.duration_s, 4),
         "execution_s": round(result.duration_s, 4),
     }
+    if completion.key is not None:
+        row["api_key"] = completion.key
+    if turn.step is not None:
+        row["node"], row["temperature"] = turn.step.node, turn.step.temperature
+    return row
 
 
 def _turn_from_row(row: TurnRow) -> Turn:
@@ -254,6 +280,7 @@ def _turn_from_row(row: TurnRow) -> Turn:
             duration_s=row["generation_s"],
             num_prompt_tokens=row["num_prompt_tokens"],
             num_completion_tokens=row["num_completion_tokens"],
+            key=row.get("api_key"),
         ),
         code=row["code"],
         result=ExecutionResult(
@@ -266,4 +293,5 @@ def _turn_from_row(row: TurnRow) -> Turn:
         is_given=row["is_given"],
         is_resampled=row["is_resampled"],
         is_carried=row["is_carried"],
+        step=Step(row["node"], row["temperature"]) if "node" in row else None,
     )

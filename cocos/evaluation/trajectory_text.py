@@ -21,7 +21,8 @@ def trajectory_text(trajectory: Trajectory) -> str:
     lines = [_rule(f"problem {trajectory.problem.task_id}, sample {trajectory.sample}")]
     previous: Turn | None = None
     for number, turn in enumerate(trajectory.turns, start=1):
-        lines.append(f"turn {number}: {outcome_text(turn.result)}{_notes(turn)}")
+        node = f" ({turn.step.node})" if turn.step else ""
+        lines.append(f"turn {number}{node}: {outcome_text(turn.result)}{_notes(turn)}")
         if error := _first_error(turn.result):
             lines.append(textwrap.shorten(error, WIDTH - 4, placeholder=" ..."))
         if previous is not None and turn.code == previous.code:

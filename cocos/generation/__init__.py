@@ -10,9 +10,11 @@ trl_engines   the rollout engines of TRL: vLLM and transformers' continuous batc
 checkpoint_files  checks of a checkpoint before it is loaded; safetensors_files checks its weights
 tokenizer     transcripts as token ids, for every generator that has a tokenizer
 endpoint      an OpenAI-compatible endpoint, with its retry policy (retry) and API keys (api_keys)
+tool_calls    calls of tools in the text of a completion
+shared_model  the requests of concurrent trajectories, answered in batches
 scripted      answers of a function, for runs without a model and for tests
 """
 
-from cocos.generation.interface import Completion, Generator
+from cocos.generation.interface import Completion, Generator, Role
 
-__all__ = ["Completion", "Generator"]
+__all__ = ["Completion", "Generator", "Role"]

@@ -3,10 +3,11 @@
 Plain prompts are sent to the completions API, chats to the chat completions API. Transient failures are
 retried (see `retry`). A request that keeps failing yields a completion with `error` set and no text.
 
-This module uses no tokenizer. Its transcripts consist of Unicode code points and of two markers: one starts
-a message of the user, the other a message of the assistant.
+This module uses no tokenizer. Its transcripts consist of Unicode code points and of markers, each of which
+starts the message of a role; the tools of a chat stand before its messages, as JSON.
 """
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +17,16 @@ import httpx2
 import openai
 
 from cocos.generation.api_keys import KeyRing
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, Role
 from cocos.generation.retry import RetryPolicy, is_retryable
+from cocos.generation.tool_calls import OPENING, format_tool_call, parse_tool_calls
 from cocos.prompts import DONE
 
-USER, ASSISTANT = 0x110000, 0x110001  # just above the largest Unicode code point
-STOPPED, LENGTH = {"stop", "eos"}, "length"  # values of finish_reason; Together returns "eos"
+# Just above the largest Unicode code point.
+USER, ASSISTANT, SYSTEM, TOOL, TOOLS = range(0x110000, 0x110005)
+ROLES = {USER: "user", ASSISTANT: "assistant", SYSTEM: "system", TOOL: "tool", TOOLS: "tools"}
+# Values of finish_reason; Together returns "eos", and some return "stop" with tool calls.
+STOPPED, LENGTH = {"stop", "eos", "tool_calls"}, "length"
 FATAL_STATUS = {401, 403, 404}  # a rejected key or an unknown model: no request can succeed
 DEFAULT_RETRIES = RetryPolicy()
 # Servers of checkpoints apply the checkpoint's own truncation and penalty to requests without these values,
@@ -77,18 +82,34 @@ class EndpointGenerator:
         ]
         self.url = str(self.clients[0].base_url).rstrip("/")
 
-    def start(self, message: str, is_chat: bool) -> list[int]:
-        return [USER, *map(ord, message), ASSISTANT] if is_chat else list(map(ord, message))
+    def start(
+        self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
+    ) -> list[int]:
+        if not is_chat:
+            return list(map(ord, message))
+        prompt = [TOOLS, *map(ord, json.dumps(tools))] if tools else []
+        if system:
+            prompt += [SYSTEM, *map(ord, system)]
+        return [*prompt, USER, *map(ord, message), ASSISTANT]
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
-        return [*prompt, *completion.kept_ids, *self.start(message, is_chat)]
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
+        answered = [*prompt, *completion.kept_ids]
+        if role == "tool":
+            return [*answered, TOOL, *map(ord, message), ASSISTANT]
+        return [*answered, *self.start(message, is_chat)]
 
     def quote(self, text: str) -> Completion:
         return Completion(tuple(map(ord, text)), text)
 
     def show(self, prompt: Sequence[int]) -> str:
-        roles = {USER: "\n[user]\n", ASSISTANT: "\n[assistant]\n"}
-        return "".join(roles.get(i) or chr(i) for i in prompt).removeprefix("\n")
+        return "".join(f"\n[{ROLES[i]}]\n" if i in ROLES else chr(i) for i in prompt).removeprefix("\n")
 
     def generate(
         self,
@@ -209,7 +230,7 @@ class EndpointGenerator:
             # The client does not validate the JSON, so a missing field raises only when it is read.
             parsed = response.parse()
             choice, usage = parsed.choices[0], parsed.usage
-            text = choice.message.content if is_chat else choice.text
+            text = _chat_text(choice.message) if is_chat else choice.text
             is_cut_off = choice.finish_reason == LENGTH
             if not is_cut_off and (text is None or choice.finish_reason not in STOPPED):
                 raise ValueError(f"finish_reason is {choice.finish_reason!r}")
@@ -224,20 +245,51 @@ class EndpointGenerator:
             duration_s=time.perf_counter() - started,
             num_prompt_tokens=counts[0],
             num_completion_tokens=counts[1],
+            key=key + 1,
         )
 
 
+def _chat_text(message: Any) -> str | None:
+    """Return the text of a chat completion, which its calls of tools follow."""
+    calls = [
+        format_tool_call(call.function.name, call.function.arguments) for call in message.tool_calls or ()
+    ]
+    return "\n".join([*filter(None, [message.content]), *calls]) if calls else message.content
+
+
 def _parse_transcript(prompt: Sequence[int]) -> dict[str, Any]:
-    """Return the messages of a chat, or the plain prompt with [DONE] as its stop string."""
-    if prompt[0] != USER:
+    """Return the messages and tools of a chat, or the plain prompt with [DONE] as its stop string."""
+    if prompt[0] not in ROLES:
         return {"prompt": "".join(map(chr, prompt)), "stop": [DONE]}
-    messages: list[dict[str, str]] = []
+    messages: list[dict[str, Any]] = []
     for i in prompt:
-        if i in (USER, ASSISTANT):
-            messages.append({"role": "user" if i == USER else "assistant", "content": ""})
+        if i in ROLES:
+            messages.append({"role": ROLES[i], "content": ""})
         else:
             messages[-1]["content"] += chr(i)
-    return {"messages": messages[:-1]}  # the last one is the assistant's empty message, to be generated
+    messages.pop()  # the assistant's empty message, to be generated
+    if messages[0]["role"] != "tools":
+        return {"messages": messages}
+    tools, *messages = messages
+    for number, message in enumerate(messages):
+        if message["role"] == "tool":
+            messages[number - 1] |= _tool_call_fields(messages[number - 1]["content"], number)
+            message["tool_call_id"] = _call_id(number)
+    is_first = messages[-1]["role"] == "user" and all(m["role"] != "assistant" for m in messages)
+    choice = "required" if is_first else "auto"
+    return {"messages": messages, "tools": json.loads(tools["content"]), "tool_choice": choice}
+
+
+def _tool_call_fields(text: str, number: int) -> dict[str, Any]:
+    """Return the fields of an assistant's message whose first call the message with this number answers."""
+    call = parse_tool_calls(text)[0]
+    function = {"name": call.name or "unknown", "arguments": json.dumps(dict(call.arguments))}
+    calls = [{"id": _call_id(number), "type": "function", "function": function}]
+    return {"content": text.partition(OPENING)[0].strip(), "tool_calls": calls}
+
+
+def _call_id(number: int) -> str:
+    return f"call{number:05}"  # Mistral's endpoint accepts nine letters and digits only
 
 
 def _restore_stop_string(text: str, may_have_stopped: bool) -> str:

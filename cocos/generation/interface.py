@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+Role = Literal["user", "tool"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Completion:
         num_completion_tokens: Completion tokens as counted by an endpoint; None for other generators.
         engine_logps: Log-probabilities of `token_ids` under the engine that samples for a training policy;
             NaN for an id without one. None for other generators.
+        key: Number of the API key that served the request, from 1; None for other generators.
 
     """
 
@@ -33,6 +36,7 @@ class Completion:
     num_prompt_tokens: int | None = None
     num_completion_tokens: int | None = None
     engine_logps: tuple[float, ...] | None = None
+    key: int | None = None
 
     @property
     def kept_ids(self) -> tuple[int, ...]:
@@ -64,19 +68,40 @@ class Generator(Protocol):
     context_length: int | None
     on_tokens: Callable[[int], None] | None
 
-    def start(self, message: str, is_chat: bool) -> list[int]:
+    def start(
+        self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
+    ) -> list[int]:
         """Return the prompt of turn 1.
 
         Args:
             message: Text for the model.
             is_chat: Whether to render the message as a user message with the model's chat template. If False,
                 the message is plain text to be continued.
+            system: System message of a chat; "" for none.
+            tools: Functions that the model may call in a chat, in OpenAI's format. The first completion has
+                to call one. Calls are part of a completion's text (`cocos.generation.tool_calls`).
 
         """
         ...
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
-        """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message."""
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
+        """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message.
+
+        Args:
+            prompt: Transcript before the completion.
+            completion: The completion of `prompt`.
+            message: Text for the model.
+            is_chat: As in `start`.
+            role: Author of the message in a chat: `tool` answers the completion's first call.
+
+        """
         ...
 
     def quote(self, text: str) -> Completion:

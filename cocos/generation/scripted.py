@@ -1,8 +1,9 @@
 """Generator whose completions come from a function, for runs without a model and for tests."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, Role
 from cocos.prompts import DONE
 
 
@@ -30,10 +31,19 @@ class ScriptedGenerator:
         """Return the ids of a piece of a transcript. Tests override this to imitate tokenizers."""
         return [ord(character) for character in text]
 
-    def start(self, message: str, is_chat: bool) -> list[int]:
-        return self.encode(message, is_start=True)
+    def start(
+        self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
+    ) -> list[int]:
+        return self.encode(f"{system}\n\n{message}" if system else message, is_start=True)
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
         text = f"\n\n{message}" if is_chat else message
         return [*prompt, *completion.kept_ids, *self.encode(text, is_start=False)]
 

@@ -6,11 +6,13 @@ tokenizers, not models.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, Role
+from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
 
 
@@ -35,13 +37,24 @@ class TokenTranscripts:
         # Decoding after every sampled token would be slow. Only these ids can complete [DONE].
         self._done_ids = {i for token, i in tokenizer.get_vocab().items() if _may_complete_done(token)}
 
-    def start(self, message: str, is_chat: bool) -> list[int]:
-        if is_chat:
-            return encode(self.tokenizer, _render_chat(self.tokenizer, [message]), is_start=False)
-        return encode(self.tokenizer, message, is_start=True)
+    def start(
+        self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
+    ) -> list[int]:
+        if not is_chat:
+            return encode(self.tokenizer, message, is_start=True)
+        messages = [{"role": "system", "content": system}] if system else []
+        text = _render_chat(self.tokenizer, [*messages, {"role": "user", "content": message}], tools)
+        return encode(self.tokenizer, text, is_start=False)
 
-    def extend(self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool) -> list[int]:
-        text = _text_after_answer(self.tokenizer, message) if is_chat else message
+    def extend(
+        self,
+        prompt: Sequence[int],
+        completion: Completion,
+        message: str,
+        is_chat: bool,
+        role: Role = "user",
+    ) -> list[int]:
+        text = _text_after_answer(self.tokenizer, message, role) if is_chat else message
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]
 
     def quote(self, text: str) -> Completion:
@@ -150,18 +163,40 @@ def _may_complete_done(token: str) -> bool:
 _ANSWER = "\N{WHITE SQUARE}answer\N{WHITE SQUARE}"  # placeholder that occurs in no chat template
 
 
-def _text_after_answer(tokenizer: PreTrainedTokenizerBase, message: str) -> str:
-    """Return the text between two answers of a chat: end of turn, user message, start of the next answer."""
-    return _render_chat(tokenizer, ["", _ANSWER, message]).partition(_ANSWER)[2]
+def _text_after_answer(tokenizer: PreTrainedTokenizerBase, message: str, role: str) -> str:
+    """Return the text between two answers of a chat: end of turn, the message, start of the next answer."""
+    contents = {"user": "", "assistant": _ANSWER}
+    messages = [{"role": author, "content": content} for author, content in contents.items()]
+    return _render_chat(tokenizer, [*messages, {"role": role, "content": message}]).partition(_ANSWER)[2]
 
 
-def _render_chat(tokenizer: PreTrainedTokenizerBase, contents: Sequence[str]) -> str:
-    """Render alternating messages of user and assistant, followed by the start of an answer."""
+def _render_chat(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[dict[str, str]],
+    tools: Sequence[dict[str, Any]] = (),
+) -> str:
+    """Render messages, followed by the start of an answer; with tools, by the start of a call.
+
+    Raises:
+        ValueError: The tokenizer has no chat template, or one that shows no tools.
+
+    """
     if not tokenizer.chat_template:
         raise ValueError(
             f"{tokenizer.name_or_path} has no chat template; choose --protocol cocos or cocos-fewshot"
         )
-    messages = [
-        {"role": ("user", "assistant")[i % 2], "content": content} for i, content in enumerate(contents)
-    ]
-    return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+    def render(tools: list[dict[str, Any]] | None) -> str:
+        return tokenizer.apply_chat_template(messages, tools, tokenize=False, add_generation_prompt=True)
+
+    text = render(None)
+    if not tools:
+        return text
+    with_tools = render(list(tools))
+    if with_tools == text:
+        raise ValueError(
+            f"{tokenizer.name_or_path} has a chat template without tools; choose another --agent, or a model "
+            "that was trained to call tools"
+        )
+    # A family that tags its calls is made to start with one; others are asked in words.
+    return with_tools + f"{OPENING}\n" if OPENING in with_tools else with_tools

@@ -133,9 +133,11 @@ class FinishedRun:
 
     @property
     def conditions(self) -> str:
-        """Feedback, early stop and given answers of the run, as a phrase; "" for plain self-correction."""
+        """Agent, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
-        conditions = [f"{feedback} feedback"] if feedback != "none" else []
+        agent = self.metrics.get("agent", "none")  # an old metrics.json lacks it
+        conditions = [f"the agent {agent}"] if agent != "none" else []
+        conditions += [f"{feedback} feedback"] if feedback != "none" else []
         conditions += ["early stop on the visible tests"] * self.metrics["early_stop"]
         conditions += [f"given answers ({', '.join(answers)})"] if answers else []
         return " and ".join(conditions)
@@ -215,8 +217,8 @@ def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
     """Group runs by their conditions, plain self-correction first.
 
-    Runs under different conditions never share a table: feedback, early stop and given answers use an oracle
-    that plain self-correction does not have.
+    Runs under different conditions never share a table: agents, feedback, early stop and given answers use an
+    oracle that plain self-correction does not have.
     """
     all_conditions = sorted({run.conditions for run in runs})  # "" sorts first
     return {

@@ -14,6 +14,7 @@ from cocos.report.cells import (
 from cocos.report.comparison import RunComparison
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, TurnPair, group_by_conditions
+from cocos.statistics import wilson
 
 IN_CHILD = "in_child"
 IN_CHILD_NOTE = (
@@ -68,7 +69,7 @@ def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
 
 def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables of visible tests, edits, pass@k, turns at equal tokens, and means per trajectory.
+    """Return the tables of visible tests, edits, pass@k, equal tokens, bugs, and means per trajectory.
 
     A table without rows is left out.
     """
@@ -77,6 +78,7 @@ def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
         edits_table(runs),
         pass_at_k_table(runs),
         equal_tokens_table(runs),
+        bugs_table(runs),
         means_table(runs),
     ]
     return [table for table in tables if table.rows]
@@ -192,6 +194,21 @@ def equal_tokens_table(runs: Sequence[FinishedRun]) -> Table:
     return Table(
         "Turns and first attempts at equal tokens", "%", [*header, f"{ANY_TURN} - pass@k"], rows, num_names=2
     )
+
+
+def bugs_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return a row per run and kind of bug, with the accuracy after the first and the last turn.
+
+    An old metrics.json lacks the kinds.
+    """
+    rows = []
+    for run in runs:
+        for kind, rate in run.metrics.get("bug_rates", {}).items():
+            right_T = [wilson(num_right, rate["num_scored"]) for num_right in rate["right_T"]]
+            cells = [format_estimate(right_T[0]), format_estimate(right_T[-1])]
+            rows.append([run.label, kind, str(rate["num_scored"]), *cells])
+    header = ["model", "kind of bug", "n", "acc first", "acc last"]
+    return Table("Repaired programs by kind of bug", "% [95 % interval]", header, rows, num_names=2)
 
 
 def means_table(runs: Sequence[FinishedRun]) -> Table:

@@ -87,7 +87,11 @@ def test_the_defaults_are_the_papers():
     # 128 trajectories per update: 4 per device, accumulated 32 times
     assert cocos.per_device_train_batch_size * cocos.gradient_accumulation_steps == 128
     assert (boost.learning_rate, boost.lr_scheduler_type, boost.max_steps) == (2e-5, "cosine", 1000)
-    assert (evaluation.temperature, evaluation.max_completion_length, evaluation.num_turns) == ([0.0], 512, 2)
+    assert (evaluation.temperatures, evaluation.max_completion_length, evaluation.num_turns) == (
+        [0.0],
+        512,
+        2,
+    )
 
 
 def test_with_dev_data_the_best_checkpoint_has_the_best_accuracy_of_the_last_turn():
@@ -278,7 +282,9 @@ def test_a_kl_coefficient_per_turn_keeps_the_reference_model():
 
 # -- the files in configs/ --
 
-SHIPPED = sorted((ROOT / "configs").glob("*.yaml")) + sorted((ROOT / "configs" / "toy").glob("*.yaml"))
+SHIPPED = [
+    path for folder in (".", "toy", "agents") for path in sorted((ROOT / "configs" / folder).glob("*.yaml"))
+]
 SHIPPED.remove(ROOT / "configs" / "toy" / "study.yaml")  # scripts/study.py reads it, see test_study.py
 READERS = {
     "boost_data": BoostDataConfig,
@@ -290,6 +296,7 @@ READERS = {
     "feedback_boost": BoostConfig,
     "feedback_eval": EvalConfig,
     "feedback": CoCoSConfig,
+    **dict.fromkeys(("reflect", "react", "tools"), EvalConfig),
 }
 
 

@@ -1,5 +1,7 @@
 """Converters: they keep what a problem needs to run, do not change what it does, and make independent tests."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,6 +79,10 @@ def test_humanevalfix_shows_the_buggy_program_and_has_the_correct_one_as_referen
     problem = from_humanevalfix(row, PLACE).problem
     assert problem.text == "Fix the bugs in this function.\n\ndef add(a, b):\n    return a - b"
     assert "return a + b" in problem.code and problem.buggy_code == "def add(a, b):\n    return a - b"
+    assert (problem.bug_type, problem.failure_symptoms) == ("", "")
+    kinds = {"bug_type": "operator misuse", "failure_symptoms": "incorrect output"}
+    named = from_humanevalfix(row | kinds, PLACE).problem
+    assert named == replace(problem, **kinds) and problem_to_row(named).items() >= kinds.items()
     with_docs = from_humanevalfix(row, PLACE, field="prompt").problem
     assert '"""Add."""' in with_docs.text and with_docs.text.endswith("    return a - b")
     assert with_docs.test_list == problem.test_list

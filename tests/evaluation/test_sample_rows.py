@@ -12,6 +12,7 @@ import pytest
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.sample_rows import (
     Conditions,
+    ExtraTurnKeys,
     SampleRow,
     TurnRow,
     VerdictRow,
@@ -22,7 +23,7 @@ from cocos.evaluation.sample_rows import (
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
-from cocos.trajectories import Trajectory, Turn
+from cocos.trajectories import Step, Trajectory, Turn
 from tests.support.paths import ROOT
 
 CONDITIONS = EvalConfig(model_name_or_path="m", test_data="t", output_dir="o").conditions
@@ -129,12 +130,31 @@ def test_a_row_converted_to_a_trajectory_and_back_is_the_same_row(problem):
     assert trajectory_to_row(trajectory_from_row(row, problem), feedback="error") == row
 
 
+def test_an_agents_turn_and_the_number_of_the_api_key_survive_a_row(problem):
+    first = trajectory(problem).turns[0]
+    turn = replace(first, step=Step("reflect", 0.45), completion=replace(first.completion, key=2))
+    played = replace(trajectory(problem), turns=(first, turn))
+    row = json.loads(json.dumps(trajectory_to_row(played)))
+    names = ("node", "temperature", "api_key")
+    assert [turn.get(name) for turn in row["turns"] for name in names] == [
+        None,
+        None,
+        None,
+        "reflect",
+        0.45,
+        2,
+    ]
+    assert trajectory_to_row(trajectory_from_row(row, problem)) == row
+
+
 # -- schema --
 
 
 def own_keys(schema):
     """Return the keys of a schema with their types, without the conditions that a row inherits."""
-    inherited = Conditions.__annotations__ if schema is SampleRow else {}
+    inherited = {SampleRow: Conditions.__annotations__, TurnRow: ExtraTurnKeys.__annotations__}.get(
+        schema, ()
+    )
     return {key: kind for key, kind in get_type_hints(schema).items() if key not in inherited}
 
 
@@ -154,7 +174,7 @@ def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
     objects += [(VerdictRow, verdict) for turn in row["turns"] for verdict in turn["verdicts"]]
     assert len(objects) == 1 + 3 + 6
     for schema, value in objects:
-        kinds = get_type_hints(schema)
+        kinds = own_keys(schema) | (get_type_hints(Conditions) if schema is SampleRow else {})
         assert value.keys() == kinds.keys()
         assert [key for key, kind in kinds.items() if not has_type(value[key], kind)] == []
     assert row["schema_version"] == 2
@@ -183,7 +203,7 @@ def test_the_tables_of_the_evaluation_page_equal_the_schema():
     documented = [table.split("\n\n")[0].strip().split("\n") for table in tables]
     assert documented == [
         [f"| {key} | {json_type(kind)} | {meanings(schema)[key]} |" for key, kind in own_keys(schema).items()]
-        for schema in (SampleRow, Conditions, TurnRow, VerdictRow)
+        for schema in (SampleRow, Conditions, TurnRow, ExtraTurnKeys, VerdictRow)
     ]
 
 

@@ -10,16 +10,17 @@ from email.utils import format_datetime
 
 import pytest
 
+from cocos.agents.concurrent_play import play_with_agent
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator_from_options import open_generator
 from cocos.generation.api_keys import KeyRing, read_keys
 from cocos.generation.endpoint import EndpointGenerator
 from cocos.generation.retry import RetryPolicy, requested_delay_s, seconds_until_reset
-from cocos.prompts import protocol
+from cocos.prompts import TOOLS, agent_protocol, protocol
 from cocos.rollout import rollout
-from cocos.trajectories import begin
+from cocos.trajectories import Rules, begin
 from tests.support.commands import free_port
-from tests.support.endpoint_server import hang_up, raw, serve, slow, status, text
+from tests.support.endpoint_server import hang_up, raw, serve, slow, status, text, tool_calls
 from tests.support.paths import ROOT
 
 KEYS = ["sk-first_0123456789", "sk-second_0123456789"]
@@ -78,6 +79,63 @@ def test_two_turns_of_a_chat_are_sent_as_messages(endpoint, problem, executor):
         {"role": "user", "content": words.later_turn()},
     ]
     assert [turn.result.all_passed for turn in trajectory.turns] == [False, True]
+
+
+def play_tools(endpoint, problem, executor):
+    words = agent_protocol(protocol("chat"), "tools", "Be brief.")
+    rules = Rules(temperatures=(0.7, 0.5), seed=1)
+    [trajectory] = play_with_agent(
+        begin([problem]), generator(endpoint), executor, words, 4, rules, "tools", 3
+    )
+    return words, trajectory
+
+
+def test_tool_calls_are_sent_and_read_in_openais_format(endpoint, problem, executor):
+    code = json.dumps({"code": WRONG, "reason": "a guess"})
+    endpoint.behaviours = [
+        tool_calls(("run_code", code), ("run_code", "{}"), content="Let me see."),
+        tool_calls(("run_code", "{"), finish_reason="stop"),
+        text("It is done."),
+        tool_calls(("submit", json.dumps({"code": RIGHT}))),
+    ]
+    words, trajectory = play_tools(endpoint, problem, executor)
+    assert [turn.step.node for turn in trajectory.turns] == ["run_code", "refuse", "refuse", "submit"]
+    assert [turn.code for turn in trajectory.turns] == [WRONG, WRONG, WRONG, RIGHT]
+    first, second, third, last = endpoint.bodies
+    assert all(body["tools"] == list(TOOLS) for body in endpoint.bodies)
+    assert [body["tool_choice"] for body in endpoint.bodies] == ["required", "auto", "auto", "auto"]
+    assert [body["temperature"] for body in endpoint.bodies] == [0.7, 0.5, 0.5, 0.5]
+    opening = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": words.first_turn(problem)},
+    ]
+    assert first["messages"] == opening
+    # One call is answered: the others of the answer are dropped.
+    *_, called, answered = second["messages"]
+    [call] = called.pop("tool_calls")
+    assert called == {"role": "assistant", "content": "Let me see."}
+    assert (call["type"], call["function"]["name"], json.loads(call["function"]["arguments"])) == (
+        "function",
+        "run_code",
+        {"code": WRONG, "reason": "a guess"},
+    )
+    assert (answered["role"], answered["tool_call_id"]) == ("tool", call["id"])
+    assert answered["content"] == trajectory.turns[1].told and "1 of the 3 tests" in answered["content"]
+    assert third["messages"][-1]["role"] == "tool" and "not valid JSON" in third["messages"][-1]["content"]
+    # Words without a call are answered by the user.
+    assert [message["role"] for message in last["messages"][-2:]] == ["assistant", "user"]
+    assert "it calls no tool" in last["messages"][-1]["content"]
+    turn = trajectory.turns[0]
+    assert (turn.completion.num_prompt_tokens, turn.completion.num_completion_tokens) == (70, 9)
+    assert turn.completion.text.startswith('Let me see.\n<tool_call>\n{"name": "run_code", "arguments": ')
+    assert turn.completion.error is None and turn.completion.key == 1
+
+
+def test_a_completion_names_the_key_that_served_it_by_its_number(endpoint):
+    endpoint.behaviours = [status(429, {"Retry-After": "60"}), text(RIGHT)]
+    [completion] = ask(generator(endpoint, keys=KEYS))
+    assert completion.key == KEYS.index(endpoint.keys[-1]) + 1 == 2
+    assert not any(key in repr(completion) for key in KEYS)
 
 
 def test_done_is_restored_only_where_the_stop_string_ended_the_text(endpoint):

@@ -418,6 +418,36 @@ def test_a_chat_with_a_model_that_has_no_template_is_rejected_with_the_remedy(to
         TokenTranscripts(tokenizer, []).start("Go.", is_chat=True)
 
 
+TOOL_TEMPLATE = (
+    "{% if tools %}<|open|>tools\n{{ tools | tojson }} as <tool_call>{...}</tool_call><|close|>\n{% endif %}"
+    + TEMPLATE
+)
+CALL = '{"name": "f", "arguments": {"code": "x = 1"}}\n</tool_call>'
+
+
+def test_tools_stand_in_the_prompt_which_starts_the_call_and_a_call_is_answered_by_the_tool(chat_tokenizer):
+    chat_tokenizer.chat_template = TOOL_TEMPLATE
+    transcripts = TokenTranscripts(chat_tokenizer, [chat_tokenizer.convert_tokens_to_ids("<|close|>")])
+    tools = [{"type": "function", "function": {"name": "f", "description": "Run.", "parameters": {}}}]
+    prompt = transcripts.start("Go.", is_chat=True, system="Be brief.", tools=tools)
+    shown = transcripts.show(prompt)
+    assert shown.startswith("<|open|>tools\n[{") and '"name": "f"' in shown
+    assert shown.endswith(
+        "<|open|>system\nBe brief.<|close|>\n<|open|>user\nGo.<|close|>\n<|open|>assistant\n<tool_call>\n"
+    )
+    for answer, role in ((CALL, "tool"), ("I am done.", "user")):
+        completion = transcripts.quote(answer)
+        longer = transcripts.extend(prompt, completion, "2 of 3 pass.", True, role)
+        assert transcripts.show(longer) == (
+            f"{shown}{answer}<|close|>\n<|open|>{role}\n2 of 3 pass.<|close|>\n<|open|>assistant\n"
+        )
+
+
+def test_a_template_without_tools_is_rejected_with_the_remedy(chat_tokenizer):
+    with pytest.raises(ValueError, match="a chat template without tools; choose another --agent"):
+        TokenTranscripts(chat_tokenizer, []).start("Go.", is_chat=True, tools=[{"type": "function"}])
+
+
 def test_a_missing_vllm_is_an_error_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     options = {"model_name_or_path": TOY, "test_data": "x", "output_dir": "y"}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.metrics import (
+    bug_rates,
     correction_metrics,
     edit_metrics,
     edit_ratio,
@@ -385,6 +386,21 @@ def test_fix_rates_say_how_many_of_an_error_were_right_a_turn_later():
         {"TypeError": 1, "NameError": 1},
         {"NameError": 1, "AssertionError": 1},
     ]
+
+
+def test_right_programs_are_counted_by_kind_of_bug():
+    def of_kind(kind: str, *passed) -> Trajectory:
+        played = trajectory(*passed)
+        return replace(played, problem=replace(played.problem, bug_type=kind))
+
+    rows = [of_kind("wrong operator", 3, 3), of_kind("off by one", 0, 3), of_kind("off by one", 0, 0)]
+    rows += [of_kind("off by one", 3, INFRA_FAILURE), of_kind("", 3, 3)]
+    assert summary(rows)["bug_rates"] == {
+        "off by one": {"num_scored": 2, "right_T": [0, 1]},
+        "wrong operator": {"num_scored": 1, "right_T": [1, 1]},
+    }
+    assert list(bug_rates(rows)) == ["off by one", "wrong operator"]  # the most frequent first
+    assert bug_rates(rows[-1:]) == {}
 
 
 def test_right_programs_with_an_in_child_verdict_are_counted_per_turn():

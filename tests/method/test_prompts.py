@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocos.problems import Problem, load_problems
-from cocos.prompts import answer, extract_code, own_protocol, protocol
+from cocos.prompts import agent_protocol, answer, extract_code, own_protocol, protocol
 from tests.support.paths import dataset
 
 CODE = "def double(x):\n    return 2 * x"
@@ -130,6 +130,36 @@ def test_a_chat_is_told_what_to_correct_in_the_papers_words_or_to_repair(problem
         assert words.first_turn(problem) == CHAT_TURN
         assert words.later_turn() == words.later_turn(is_closed=False) == f"{instruction}\n\n{FENCED}"
     assert not protocol("cocos").is_chat
+
+
+def test_the_protocol_for_repairs_shows_the_program_in_a_block_and_the_tests_below_a_blank_line():
+    buggy = "def double(x):\n    return x"
+    tests = ("assert double(2) == 4",)
+    problem = Problem("1", f"Fix the bugs in this function.\n\n{buggy}", tests, buggy_code=buggy)
+    words = protocol("fix")
+    assert words.first_turn(problem) == (
+        "You are an expert Python programmer, and here is your task: Fix the bugs in this function.\n\n"
+        f"```python\n{buggy}\n```\n\nYour code should pass these tests:\n\nassert double(2) == 4\n\n{FENCED}"
+    )
+    assert words.later_turn() == protocol("repair").later_turn()
+
+
+def test_an_agent_has_a_system_message_and_its_own_request_unless_the_transcript_is_plain(problem):
+    plain = protocol("cocos")
+    assert agent_protocol(plain, "reflect") == plain
+    for agent in ("reflect", "react"):
+        words = agent_protocol(protocol("fix"), agent)
+        assert "off by one" in words.system and "state shared between calls" in words.system
+        assert words.later_turn(feedback="It fails.") == (
+            f"It fails.\n\nRepair the program. Keep the function's name and its parameters.\n\n{FENCED}"
+        )
+    assert agent_protocol(protocol("fix"), "react", "Mine.").system == "Mine."
+    assert agent_protocol(protocol("fix"), "none") == protocol("fix")
+    tools = agent_protocol(protocol("fix"), "tools")
+    assert tools.first_turn(problem).endswith("\n\nCall run_code with the whole program.")
+    assert [tool["function"]["name"] for tool in tools.tools] == ["run_code", "submit"]
+    with pytest.raises(ValueError, match="--agent tools needs a chat; choose --protocol chat, repair or fix"):
+        agent_protocol(plain, "tools")
 
 
 def test_feedback_stands_before_the_instruction(problem):

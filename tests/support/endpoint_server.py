@@ -55,6 +55,23 @@ def text(answer, finish_reason="stop", headers=None):
     return behave
 
 
+def tool_calls(*calls, content=None, finish_reason="tool_calls"):
+    """Return a behaviour that responds with a chat completion that calls tools; a call is (name, JSON)."""
+
+    def behave(handler, request):
+        parts = [
+            {"id": f"c{i}", "type": "function", "function": {"name": name, "arguments": arguments}}
+            for i, (name, arguments) in enumerate(calls)
+        ]
+        message = {"role": "assistant", "content": content, "tool_calls": parts}
+        choice = {"index": 0, "finish_reason": finish_reason, "message": message}
+        usage = {"prompt_tokens": 70, "completion_tokens": 9, "total_tokens": 79}
+        body = {"id": "1", "object": "x", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        handler.reply(json.dumps(body).encode(), 200, {})
+
+    return behave
+
+
 @dataclass
 class Endpoint:
     """A running server.

@@ -28,7 +28,7 @@ from cocos.python_parser import parse
 
 MBPP_FIELDS = (
     "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",
-    "hidden_test_list", "entry_point", "buggy_code", "stdin", "files",
+    "hidden_test_list", "entry_point", "buggy_code", "bug_type", "failure_symptoms", "stdin", "files",
 )  # fmt: skip
 TEST_FORMS = ("list", "lines", "check", "pytest")
 
@@ -88,7 +88,13 @@ def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Co
     """
     buggy = string_field(row, field, place) + string_field(row, "buggy_solution", place)
     converted = _from_check(row, place, f"Fix the bugs in this function.\n\n{buggy}")
-    return converted._replace(problem=replace(converted.problem, buggy_code=buggy.strip("\n").rstrip()))
+    problem = replace(
+        converted.problem,
+        buggy_code=buggy.strip("\n").rstrip(),
+        bug_type=row.get("bug_type") or "",
+        failure_symptoms=row.get("failure_symptoms") or "",
+    )
+    return converted._replace(problem=problem)
 
 
 def from_kodcode(row: dict, place: Place) -> Converted:

@@ -196,6 +196,7 @@ function turnCard(row, turn, number) {
     element("span", { class: kind }, visible(outcome(turn))),
     isInfraFailure(turn) ? null : badge(`${passed} of ${plural(turn.verdicts.length, "test")}`),
     turn.is_truncated ? badge("truncated", true) : null,
+    turn.node ? badge(turn.temperature ? `${turn.node}, temperature ${turn.temperature}` : turn.node) : null,
     earlier ? badge(`same program as turn ${earlier}`, true) : null,
     turn.is_carried ? badge("stopped early: repeats the turn before") : null,
     turn.is_resampled ? badge("resampled") : null,
