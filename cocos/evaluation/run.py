@@ -217,8 +217,10 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
     check_infra_failures(trajectories, run.args.max_infra_share)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
     wall_time = {"wall_s": round(time.monotonic() - run.started_s, 3), "played": len(run.missing)}
-    return (
-        summary(trajectories)
-        | run.args.conditions
-        | {"speed": speed(trajectories) | wall_time, "executor": total}
-    )
+    metrics = run_metrics(run.args, trajectories)
+    return metrics | {"speed": metrics["speed"] | wall_time, "executor": total}
+
+
+def run_metrics(args: EvalConfig, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
+    return summary(trajectories) | args.conditions | {"speed": speed(trajectories)}

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from cocos.executor import ExecutionResult, Status
+from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Generator
 from cocos.trajectories import Trajectory, Turn
 
@@ -41,12 +41,17 @@ def outcome_text(result: ExecutionResult) -> str:
 
 def _first_error(result: ExecutionResult) -> str:
     for number, verdict in enumerate(result.verdicts, start=1):
-        if verdict.status is Status.FAILED and verdict.expected is not None:
-            return f"test {number}: expected {verdict.expected}, got {verdict.actual}"
         if not verdict.passed:
-            message = f": {verdict.message}" if verdict.message else ""
-            return f"test {number}: {verdict.error_type or verdict.status.name.lower()}{message}"
+            return f"test {number}: {verdict_text(verdict)}"
     return ""
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Return the outcome of a test: `passed`, `expected 4, got 3`, or the error with its message."""
+    if verdict.status is Status.FAILED and verdict.expected is not None:
+        return f"expected {verdict.expected}, got {verdict.actual}"
+    message = f": {verdict.message}" if verdict.message else ""
+    return f"{verdict.error_type or verdict.status.name.lower()}{message}"
 
 
 def _notes(turn: Turn) -> str:
