@@ -1,7 +1,7 @@
 """Options of test.py."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from cocos.config.option import option
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
@@ -137,7 +137,7 @@ class EvalConfig(
             raise ValueError("--accept_changes needs --resume; give both or neither")
 
     @property
-    def conditions(self) -> dict[str, object]:
+    def conditions(self) -> dict[str, Any]:
         """Options that every row and the metrics record. Only results with equal ones are comparable."""
         names = (*CONDITIONS, "prompt_tests", "temperature")
         return {"protocol": self.protocol_name, **{name: getattr(self, name) for name in names}}

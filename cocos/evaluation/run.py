@@ -180,7 +180,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.process_index :: run.state.num_processes]
     failures = InfraFailures(args.max_infra_share)
-    conditions: dict[str, Any] = args.conditions
+    conditions = args.conditions
     is_main, total = run.state.is_main_process, sum(map(len, batches))
     with ProgressBar(total, args.num_turns, generator, is_main, args.verbose) as progress:
         for batch in batches:

@@ -1,6 +1,8 @@
-"""Trajectories as text in a terminal of 80 columns, for `test.py --verbose`."""
+"""Trajectories as text: in a terminal of 80 columns, for `test.py --verbose`, and in parts for the page."""
 
+import difflib
 import textwrap
+from collections.abc import Sequence
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Generator
@@ -21,7 +23,7 @@ def trajectory_text(trajectory: Trajectory) -> str:
     lines = [_rule(f"problem {trajectory.problem.task_id}, sample {trajectory.sample}")]
     previous: Turn | None = None
     for number, turn in enumerate(trajectory.turns, start=1):
-        lines.append(f"turn {number}: {outcome_text(turn.result)}{_notes(turn)}")
+        lines.append(f"turn {number}: {outcome_text(turn.result)}{notes(turn)}")
         if error := _first_error(turn.result):
             lines.append(textwrap.shorten(error, WIDTH - 4, placeholder=" ..."))
         if previous is not None and turn.code == previous.code:
@@ -46,6 +48,20 @@ def _first_error(result: ExecutionResult) -> str:
     return ""
 
 
+def verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
+    """Return every test with its outcome below it."""
+    return "\n".join(
+        f"{'✓' if verdict.passed else '✗'} {test}\n    {verdict_text(verdict)}"
+        for test, verdict in zip(tests, result.verdicts, strict=False)
+    )
+
+
+def changes_text(before: str, after: str) -> str:
+    """Return the lines in which two programs differ, as a unified diff; "" if they are equal."""
+    changes = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
+    return "\n".join(list(changes)[2:])  # without the names of files
+
+
 def verdict_text(verdict: Verdict) -> str:
     """Return the outcome of a test: `passed`, `expected 4, got 3`, or the error with its message."""
     if verdict.status is Status.FAILED and verdict.expected is not None:
@@ -54,7 +70,8 @@ def verdict_text(verdict: Verdict) -> str:
     return f"{verdict.error_type or verdict.status.name.lower()}{message}"
 
 
-def _notes(turn: Turn) -> str:
+def notes(turn: Turn) -> str:
+    """Return what is special about a turn, in brackets; "" for nothing."""
     notes = {
         "given": turn.is_given,
         "repeated after an early stop": turn.is_carried,

@@ -7,8 +7,9 @@ tells one story. Does not know what is trained.
 import json
 import logging
 import math
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,16 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from cocos.files.durable import write_atomically
 
 LOG_FILE = "log.jsonl"
+CHARTS = {  # title -> regular expression of the names of the metrics
+    "Reward per turn": r"reward_t\d+",
+    "Accuracy per turn": r"acc_t\d+",
+    "Repaired (i2c) and spoilt (c2i)": r"(i2c|c2i)_t\d+_t\d+",
+    "KL to the reference model": r"kl_t\d+",
+    "Seconds per phase": r"time/\w+_s",
+    "Dev accuracy per turn": r"eval_acc_t\d+",
+    "Loss": r"(eval_)?loss",
+}
+SILENCE_S = 120.0  # a run that has not written for longer may have been killed
 
 
 class RunLog(TrainerCallback, logging.Handler):
@@ -77,7 +88,7 @@ class RunLog(TrainerCallback, logging.Handler):
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of a run's log.jsonl; [] if there is none. A line that is being written is left out."""
+    """Return the entries of a run's log.jsonl; [] if there is none. A half-written line is left out."""
     entries = []
     path = folder / LOG_FILE
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
@@ -89,3 +100,27 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and {"step", "time"} <= entry.keys():
             entries.append(entry)
     return entries
+
+
+def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return whether a run goes on, has ended, or has been silent for long, from its log; it is not empty."""
+    last, age_s = entries[-1], time.time() - entries[-1]["time"]
+    if any("train_runtime" in entry.get("metrics", {}) for entry in entries):
+        return f"ended after update {last['step']}"
+    status = "the run goes on" if age_s < SILENCE_S else "the run is slow, or it was stopped"
+    return f"update {last['step']}, last written {age_s:.0f} s ago: {status}"
+
+
+def charts_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
+    """Return title -> step -> name -> value for each of `CHARTS` that has values."""
+    charts = {title: _metrics_by_step(entries, names) for title, names in CHARTS.items()}
+    return {title: rows for title, rows in charts.items() if rows}
+
+
+def _metrics_by_step(entries: Sequence[Mapping[str, Any]], pattern: str) -> dict[int, dict[str, float]]:
+    rows: dict[int, dict[str, float]] = {}
+    for entry in entries:
+        for name, value in entry.get("metrics", {}).items():
+            if re.fullmatch(pattern, name):
+                rows.setdefault(entry["step"], {})[name] = value
+    return rows

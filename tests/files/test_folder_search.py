@@ -1,0 +1,26 @@
+"""Folders that the page may offer: below a root, complete, and without a way out of it."""
+
+from cocos.files.folder_search import find_folders
+
+
+def make(folder, *names):
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text("{}")
+    return folder
+
+
+def test_a_folder_needs_a_file_for_every_pattern(tmp_path):
+    whole = make(tmp_path / "runs/whole", "run.json", "samples.jsonl")
+    make(tmp_path / "runs/half", "run.json")
+    assert find_folders([tmp_path], "run.json", "samples*.jsonl") == {str(whole): whole}
+
+
+def test_checkpoints_hidden_folders_and_what_links_lead_to_are_left_out(tmp_path):
+    make(tmp_path / "root/model/checkpoint-5", "config.json")
+    make(tmp_path / "root/.cache", "config.json")
+    secret = make(tmp_path / "secret", "config.json")
+    (tmp_path / "root/linked").symlink_to(secret)
+    make(tmp_path / "root/mixed")
+    (tmp_path / "root/mixed/config.json").symlink_to(secret / "config.json")
+    assert find_folders([tmp_path / "root"], "config.json") == {}
