@@ -102,10 +102,15 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def has_ended(entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a run has made its last update, from its log."""
+    return any("train_runtime" in entry.get("metrics", {}) for entry in entries)
+
+
 def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return whether a run goes on, has ended, or has been silent for long, from its log; it is not empty."""
     last, age_s = entries[-1], time.time() - entries[-1]["time"]
-    if any("train_runtime" in entry.get("metrics", {}) for entry in entries):
+    if has_ended(entries):
         return f"ended after update {last['step']}"
     status = "the run goes on" if age_s < SILENCE_S else "the run is slow, or it was stopped"
     return f"update {last['step']}, last written {age_s:.0f} s ago: {status}"

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 import zipfile
+from itertools import pairwise
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_model_tells_its_text_so_far_and_an_exception_stops_it_at_the_next_tok
     generator.on_text = texts.append
     [completion] = generator.generate([generator.start("Write a function", False)], 0.0)
     assert len(texts) == len(completion.token_ids) > 2 and texts[-1] == completion.text
-    assert all(later.startswith(earlier) for earlier, later in zip(texts, texts[1:], strict=False))
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
 
     def stop(text):
         raise InterruptedError(text)
