@@ -26,9 +26,6 @@ def show(options: PageOptions) -> None:
 
 def _show_run(folder: Path) -> None:
     entries = read_log(folder)
-    if not entries:
-        st.text("Nothing is logged yet.")
-        return
     st.text(run_status(entries))
     if warnings := [f"step {e['step']}: {e['warning']}" for e in entries if "warning" in e]:
         st.warning("Warnings of this run:")

@@ -81,8 +81,6 @@ def _begin(page: Shared, attempts: list[LiveAttempts], options: dict[str, Any], 
     """Check what was typed, and start the attempts."""
     typed = {name: st.session_state.get(name) or "" for name in TYPED}
     try:
-        if max(map(len, typed.values())) > page.options.max_characters:
-            raise ValueError(f"a text has more than {page.options.max_characters} characters; shorten it")
         problem = st.session_state.get("example")  # has what the fields do not show, such as a setup
         if problem is None or as_typed(problem) != typed:
             problem = typed_problem(**typed)

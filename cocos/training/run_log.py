@@ -108,7 +108,9 @@ def has_ended(entries: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return whether a run goes on, has ended, or has been silent for long, from its log; it is not empty."""
+    """Return whether a run goes on, has ended, or has been silent for long, from its log."""
+    if not entries:
+        return "nothing is logged yet"
     last, age_s = entries[-1], time.time() - entries[-1]["time"]
     if has_ended(entries):
         return f"ended after update {last['step']}"

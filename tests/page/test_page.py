@@ -126,11 +126,19 @@ class Page:
         self.field(label).send_keys(option, Keys.ENTER)
 
     def press(self, name):
-        script = (
-            "const found = [...document.querySelectorAll('button')].find(b => b.innerText.trim() === arguments[0]"
-            " && !b.disabled); if (found) found.click(); return Boolean(found)"
-        )
-        wait_until(lambda: self.browser.execute_script(script, name))
+        """Click with the mouse, which also ends the typing into a field."""
+        from selenium.common.exceptions import WebDriverException
+
+        button = f"//button[normalize-space()='{name}' and not(@disabled)]"
+
+        def is_pressed():
+            try:  # it may be replaced or moved at any moment
+                self.browser.find_element("xpath", button).click()
+                return True
+            except WebDriverException:
+                return False
+
+        wait_until(is_pressed)
 
     def cells(self):
         script = "return [...document.querySelectorAll('canvas td')].map(cell => cell.textContent)"
