@@ -38,7 +38,7 @@ def show(options: PageOptions) -> None:
         st.download_button("Full report", report, "report.html", on_click="ignore")
         _show_trajectories(runs)
     except ValueError as error:
-        show_error("These evaluations cannot be shown", error)
+        show_error("These evaluations cannot be shown together", error)
 
 
 def _show_trajectories(runs: Sequence[FinishedRun]) -> None:

@@ -33,7 +33,8 @@ def _show_run(folder: Path) -> None:
     columns = st.columns(2)
     for number, (title, rows) in enumerate(charts_of(entries).items()):
         columns[number % 2].caption(title)
-        columns[number % 2].line_chart(pd.DataFrame.from_dict(rows, orient="index"), height=220)
+        draw = columns[number % 2].line_chart if len(rows) > 1 else columns[number % 2].scatter_chart
+        draw(pd.DataFrame.from_dict(rows, orient="index"), height=220)
     if examples := [entry["examples"] for entry in entries if entry.get("examples")]:
         st.caption("Trajectories of the last batch")
         show_code("\n\n".join(examples[-1]))

@@ -62,7 +62,7 @@ def root(tmp_path_factory, tiny_model):
     """A folder with three evaluations, a training run, and a model that never ends by itself."""
     folder = tmp_path_factory.mktemp("root")
     attacked = trajectory(ATTACK, ATTACKED, ATTACKED, text=ATTACK)
-    evaluated(folder / "attacked", [attacked])
+    evaluated(folder / "attacked", [attacked, *numbered((PASSED, PASSED))])
     evaluated(folder / "other", numbered((PASSED, PASSED), (FAILED, FAILED), (TYPE_ERROR, PASSED)))
     evaluated(folder / "base", numbered((FAILED, FAILED), (FAILED, PASSED), (PASSED, FAILED)))
     log(folder / "training", 1, metrics={"reward_t1": 0.25, "acc_t1": 0.5}, examples=[ATTACK])
