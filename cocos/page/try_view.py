@@ -50,9 +50,9 @@ def _choose_example(page: Shared) -> None:
     except (ValueError, OSError) as error:
         show_error("No examples", error)
         return
-    problem = problems.get(right.selectbox("Example", list(problems), index=None, key=f"of {source}"))
-    if problem and st.session_state.get("example") != problem:
-        st.session_state.update(as_typed(problem), example=problem)
+    name = right.selectbox("Example", list(problems), index=None, key=f"of {source}")
+    if name and st.session_state.get("example") != problems[name]:
+        st.session_state.update(as_typed(problems[name]), example=problems[name])
 
 
 def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:

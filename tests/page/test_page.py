@@ -219,6 +219,7 @@ def test_a_training_run_that_grows_is_shown_without_a_reload(page, root):
 def test_text_of_models_and_programs_is_shown_as_text(page):
     page.open("?view=Runs")
     page.choose("Evaluations", "attacked")
+    page.wait_for("Against the baseline")
     page.choose("Trajectories of", "attacked")
     wait_until(lambda: page.text.count(ATTACK) >= 3)  # the task, and the errors of two attempts
     assert_harmless(page)
