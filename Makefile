@@ -7,7 +7,7 @@ LAB ?= first
 
 REAL_MODEL := models/SmolLM2-135M-Instruct
 
-.PHONY: help hooks fix check fast test data real-model demo study bench gpu clean
+.PHONY: help hooks fix check fast test data real-model demo page study bench gpu clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -53,6 +53,9 @@ $(REAL_MODEL)/config.json: | $(VENV)/.installed
 
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
 	PATH="$(abspath $(BIN)):$$PATH" LAB=$(LAB) SEED=$(SEED) scripts/demo.sh
+
+page: $(VENV)/.installed  ## serve the web page on http://127.0.0.1:8501: try a model, compare runs, watch training
+	$(BIN)/python -m cocos.page
 
 study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py

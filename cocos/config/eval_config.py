@@ -1,7 +1,7 @@
 """Options of test.py."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from cocos.config.agent_options import AGENT_TEMPERATURES, AgentOptions
 from cocos.config.option import option
@@ -146,7 +146,7 @@ class EvalConfig(
             raise ValueError("--accept_changes needs --resume; give both or neither")
 
     @property
-    def conditions(self) -> dict[str, object]:
+    def conditions(self) -> dict[str, Any]:
         """Options that every row and the metrics record. Only results with equal ones are comparable."""
         names = (*CONDITIONS, "prompt_tests", "agent", "max_repeats")
         return {

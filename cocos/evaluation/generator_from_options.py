@@ -27,7 +27,7 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
         # --answers supplies every completion, so this generator is never called.
         return ScriptedGenerator(lambda prompt: "")
     if args.generator == "api":
-        return _open_endpoint(args, say)
+        return open_endpoint(args, say)
     tokenizer = load_tokenizer(args.model_name_or_path)
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
@@ -41,14 +41,25 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)
 
 
-def _open_endpoint(args: EvalConfig, say: Callable[[str], None]) -> Generator:
+def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -> Generator:
+    """Return a generator for the endpoint that the options name.
+
+    Args:
+        args: The options of test.py.
+        say: Prints a line with the endpoint and the number of keys.
+        key: API key; "": those in the environment variable `--api_key_env`.
+
+    Raises:
+        ValueError: A package is missing, or OpenAI's endpoint has no key.
+
+    """
     try:  # the packages of an optional extra
         from cocos.generation.api_keys import read_keys
         from cocos.generation.endpoint import EndpointGenerator
         from cocos.generation.retry import RetryPolicy
     except ImportError as error:
         raise ValueError(f'--generator api needs {error.name}: pip install "cocos-lab[api]"') from None
-    keys = read_keys(args.api_key_env)
+    keys = [key] if key else read_keys(args.api_key_env)
     if not keys and args.base_url is None:
         raise ValueError(
             f"no key in {args.api_key_env}, neither in the environment nor in .env; set it in one of them"

@@ -181,7 +181,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.process_index :: run.state.num_processes]
     failures = InfraFailures(args.max_infra_share)
-    conditions: dict[str, Any] = args.conditions
+    conditions = args.conditions
     is_main, total = run.state.is_main_process, sum(map(len, batches))
     with ProgressBar(total, args.num_turns, generator, is_main, args.verbose) as progress:
         for batch in batches:
@@ -218,8 +218,10 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
     check_infra_failures(trajectories, run.args.max_infra_share)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
     wall_time = {"wall_s": round(time.monotonic() - run.started_s, 3), "played": len(run.missing)}
-    return (
-        summary(trajectories)
-        | run.args.conditions
-        | {"speed": speed(trajectories) | wall_time, "executor": total}
-    )
+    metrics = run_metrics(run.args, trajectories)
+    return metrics | {"speed": metrics["speed"] | wall_time, "executor": total}
+
+
+def run_metrics(args: EvalConfig, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
+    return summary(trajectories) | args.conditions | {"speed": speed(trajectories)}

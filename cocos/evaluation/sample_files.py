@@ -90,7 +90,7 @@ def append_rows(path: Path, rows: Iterable[SampleRow]) -> None:
     """
     try:
         with open(path, "ab", buffering=0) as file:
-            append_durably(file, b"".join(_row_to_line(row) for row in rows))
+            append_durably(file, b"".join(row_to_line(row) for row in rows))
     except OSError as error:
         raise OSError(f"{error}, then continue with --resume") from None
 
@@ -144,7 +144,8 @@ def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
     return {key: rows[key] for key in present}
 
 
-def _row_to_line(row: SampleRow) -> bytes:
+def row_to_line(row: SampleRow) -> bytes:
+    """Return a row as a line of samples.jsonl."""
     # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
     return json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n"
 

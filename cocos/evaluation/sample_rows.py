@@ -185,7 +185,7 @@ def trajectory_from_row(row: SampleRow, problem: Problem) -> Trajectory:
 
     `trajectory_to_row` converts it to the same row again.
     """
-    return Trajectory(problem, row["sample"], tuple(_turn_from_row(turn) for turn in row["turns"]))
+    return Trajectory(problem, row["sample"], tuple(turn_from_row(turn) for turn in row["turns"]))
 
 
 def validate_row(value: object, place: Place) -> SampleRow:
@@ -269,7 +269,8 @@ def _turn_to_row(turn: Turn) -> TurnRow:
     return row
 
 
-def _turn_from_row(row: TurnRow) -> Turn:
+def turn_from_row(row: TurnRow) -> Turn:
+    """Return the turn of a row, without token ids."""
     verdicts = [Verdict(**verdict | {"status": Status(verdict["status"])}) for verdict in row["verdicts"]]  # type: ignore[arg-type]
     return Turn(
         prompt_ids=(),

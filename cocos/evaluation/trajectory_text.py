@@ -1,8 +1,10 @@
-"""Trajectories as text in a terminal of 80 columns, for `test.py --verbose`."""
+"""Trajectories as text: in a terminal of 80 columns, for `test.py --verbose`, and in parts for the page."""
 
+import difflib
 import textwrap
+from collections.abc import Sequence
 
-from cocos.executor import ExecutionResult, Status
+from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Generator
 from cocos.trajectories import Trajectory, Turn
 
@@ -22,7 +24,7 @@ def trajectory_text(trajectory: Trajectory) -> str:
     previous: Turn | None = None
     for number, turn in enumerate(trajectory.turns, start=1):
         node = f" ({turn.step.node})" if turn.step else ""
-        lines.append(f"turn {number}{node}: {outcome_text(turn.result)}{_notes(turn)}")
+        lines.append(f"turn {number}{node}: {outcome_text(turn.result)}{notes(turn)}")
         if error := _first_error(turn.result):
             lines.append(textwrap.shorten(error, WIDTH - 4, placeholder=" ..."))
         if previous is not None and turn.code == previous.code:
@@ -42,15 +44,35 @@ def outcome_text(result: ExecutionResult) -> str:
 
 def _first_error(result: ExecutionResult) -> str:
     for number, verdict in enumerate(result.verdicts, start=1):
-        if verdict.status is Status.FAILED and verdict.expected is not None:
-            return f"test {number}: expected {verdict.expected}, got {verdict.actual}"
         if not verdict.passed:
-            message = f": {verdict.message}" if verdict.message else ""
-            return f"test {number}: {verdict.error_type or verdict.status.name.lower()}{message}"
+            return f"test {number}: {verdict_text(verdict)}"
     return ""
 
 
-def _notes(turn: Turn) -> str:
+def verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
+    """Return every test with its outcome below it."""
+    return "\n".join(
+        f"{'✓' if verdict.passed else '✗'} {test}\n    {verdict_text(verdict)}"
+        for test, verdict in zip(tests, result.verdicts, strict=False)
+    )
+
+
+def changes_text(before: str, after: str) -> str:
+    """Return the lines in which two programs differ, as a unified diff; "" if they are equal."""
+    changes = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
+    return "\n".join(list(changes)[2:])  # without the names of files
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Return the outcome of a test: `passed`, `expected 4, got 3`, or the error with its message."""
+    if verdict.status is Status.FAILED and verdict.expected is not None:
+        return f"expected {verdict.expected}, got {verdict.actual}"
+    message = f": {verdict.message}" if verdict.message else ""
+    return f"{verdict.error_type or verdict.status.name.lower()}{message}"
+
+
+def notes(turn: Turn) -> str:
+    """Return what is special about a turn, in brackets; "" for nothing."""
     notes = {
         "given": turn.is_given,
         "repeated after an early stop": turn.is_carried,

@@ -58,6 +58,7 @@ class EndpointGenerator:
     is_collective: bool = False
     context_length: int | None = None  # endpoints do not state it
     on_tokens: Callable[[int], None] | None = None
+    on_text: Callable[[str], None] | None = None
 
     def __init__(
         self,

@@ -125,6 +125,8 @@ class HuggingFaceGenerator(TokenTranscripts):
                     has_ended[prompt] = self.has_ended(sampled[prompt])
             if self.on_tokens:
                 self.on_tokens(sum(len(ids) == step + 1 for ids in sampled))
+            if self.on_text and len(sampled) == 1:
+                self.on_text(self.decode(sampled[0]))
             if all(has_ended) or step + 1 == max_length:
                 break
             ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]

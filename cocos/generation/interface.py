@@ -60,6 +60,8 @@ class Generator(Protocol):
             not known.
         on_tokens: Called with the number of new tokens whenever some were sampled, possibly from several
             threads; None: nothing is called.
+        on_text: Called with the text of the completion so far whenever it grew, in batches of one prompt. An
+            exception that it raises ends `generate`. Generators that cannot stream never call it.
 
     """
 
@@ -67,6 +69,7 @@ class Generator(Protocol):
     is_collective: bool
     context_length: int | None
     on_tokens: Callable[[int], None] | None
+    on_text: Callable[[str], None] | None
 
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()

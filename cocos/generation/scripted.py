@@ -22,6 +22,7 @@ class ScriptedGenerator:
     is_collective: bool = False
     context_length: int | None = None
     on_tokens: Callable[[int], None] | None = None
+    on_text: Callable[[str], None] | None = None
 
     def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
         self.script = script

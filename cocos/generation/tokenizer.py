@@ -30,6 +30,7 @@ class TokenTranscripts:
     is_collective: bool = False
     context_length: int | None = None
     on_tokens: Callable[[int], None] | None = None
+    on_text: Callable[[str], None] | None = None
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer

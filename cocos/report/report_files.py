@@ -1,5 +1,6 @@
 """The files of a report in one folder."""
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,13 @@ from cocos.report.comparison import RunComparison
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.html_report import save_page
 from cocos.report.markdown_report import markdown_report
+
+
+def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> bytes:
+    """Return the content of report.html."""
+    with tempfile.TemporaryDirectory() as folder:
+        save_report(runs, Path(folder), comparisons)
+        return (Path(folder) / "report.html").read_bytes()
 
 
 def save_report(

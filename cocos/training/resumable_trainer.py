@@ -4,6 +4,7 @@ Does not know what is trained. `run_training` is the part of a training command 
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cocos.training.artifacts.saved_files import follow_umask, full_disk_named, 
 from cocos.training.callbacks import FirstUpdates
 from cocos.training.console.progress import show_lines
 from cocos.training.console.summary import StartLines, end_lines
+from cocos.training.run_log import RunLog
 from cocos.training.signals import StopOnSignal
 
 
@@ -25,10 +27,12 @@ class ResumableTrainer(Trainer):
 
     Attributes:
         card: Model card of every folder that is saved; None: no card.
+        last_examples: Some trajectories of the last batch as text, for the log.
 
     """
 
     card: ModelCard | None = None
+    last_examples: Sequence[str] = ()
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model so that plain transformers can use it, with its card and the usual permissions."""
@@ -111,6 +115,7 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint
     show_lines(trainer)
     trainer.add_callback(FirstUpdates())
+    trainer.add_callback(RunLog(lambda: trainer.last_examples))
     trainer.add_callback(StopOnSignal())
     with full_disk_named(out):
         if trainer.is_world_process_zero():

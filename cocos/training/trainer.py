@@ -60,6 +60,8 @@ from cocos.trajectories import Trajectory, Turn, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)
 
+NUM_LOGGED_EXAMPLES = 4  # per entry of log.jsonl
+
 
 class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
@@ -294,6 +296,9 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         if not self.args.reward_in_child:
             self.run_warnings.check_in_child(played)
         self.count_tokens(played)
+        rows = list(zip(trajectories, scores, advantages_B_K, strict=True))
+        of_different_problems = rows[:: self.args.num_generations]
+        self.last_examples = [example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]]
         if not self.log_completions:
             return
         self._logs["prompt"].extend(self.protocol.first_turn(t.problem) for t in trajectories)
@@ -303,10 +308,8 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         for kind, columns in (("rewards", table.rewards), ("extra", table.extra)):
             for name, values in columns.items():
                 self._logs[kind][name].extend(values)
-        # Of different problems, unless all trajectories are requested.
-        step = self.args.num_generations if self.num_shown else 1
-        rows = list(zip(trajectories, scores, advantages_B_K, strict=True))[::step][: self.num_shown]
-        self.shown_examples = [example_text(*row) for row in rows]
+        shown = rows if self.num_shown is None else of_different_problems[: self.num_shown]
+        self.shown_examples = [example_text(*row) for row in shown]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics, and print the examples below those of an update."""

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -20,6 +19,7 @@ from cocos.report.finished_runs import load_runs
 from cocos.report.html_report import save_page
 from cocos.report.report_files import save_report
 from cocos.trajectories import Trajectory, Turn
+from tests.support.browser import resize, start_browser
 from tests.support.paths import ROOT
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered, trajectory
 
@@ -150,18 +150,7 @@ def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Start a headless Chromium from the distribution; it downloads nothing."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("no chromium with chromedriver: apt-get install chromium chromium-driver")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    running = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    running = start_browser()
     yield running
     running.quit()
 
@@ -173,8 +162,7 @@ def opened(browser, page):
 
 
 def open_page(browser, path, width=1280):
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    resize(browser, width)
     browser.get("about:blank")
     browser.get(path.as_uri())
     return browser

@@ -1,0 +1,116 @@
+"""Try: a problem that the visitor chooses or types, and the attempts of a model at it."""
+
+from functools import lru_cache, partial
+from typing import Any
+
+import streamlit as st
+
+from cocos.config.eval_config import EvalConfig
+from cocos.dataprep.formats.typed_problem import TYPED, as_typed, typed_problem
+from cocos.dataprep.public_sets import problems_file
+from cocos.evaluation.archive import run_archive
+from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts
+from cocos.evaluation.sample_rows import trajectory_to_row
+from cocos.files.folder_search import find_folders
+from cocos.page.shared import Shared
+from cocos.page.turns_view import show_code, show_error, show_turns
+from cocos.problems import load_problems
+
+ENDPOINT, OTHER_ADDRESS, POLL_S = "an endpoint", "another address", 0.3
+load_examples = lru_cache(maxsize=8)(load_problems)
+
+
+def show(page: Shared, attempts: list[LiveAttempts]) -> None:
+    """Show the form and the latest of the visitor's attempts, beside each other where there is room."""
+    is_playing, limit = bool(attempts) and attempts[-1].is_running, page.options.max_characters
+    if attempts and "text" not in st.session_state:  # the page was loaded again
+        st.session_state.update(as_typed(attempts[-1].trajectory.problem))
+    left, right = st.columns(2, gap="large")
+    with left:
+        _choose_example(page)
+        st.text_area("What should the program do?", key="text", height=100, max_chars=limit)
+        st.text_area("Tests: assert lines or pytest functions", key="tests", height=140, max_chars=limit)
+        with st.expander("A program to repair, as the first attempt"):
+            st.text_area("Program", key="buggy_code", height=140, max_chars=limit)
+        options, key = _choose_model(page)
+        if st.button("Solve", type="primary", disabled=is_playing, key="solve"):
+            _begin(page, attempts, options, key)
+    with right:
+        st.fragment(_show_attempts, run_every=POLL_S if is_playing else None)(page, attempts, is_playing)
+
+
+def _choose_example(page: Shared) -> None:
+    """Offer examples; a newly chosen one fills the fields."""
+    left, right = st.columns(2)
+    source = left.selectbox("Examples from", page.options.examples, index=None)
+    if not source:
+        return
+    try:
+        problems = {problem.task_id: problem for problem in load_examples(problems_file(source))}
+    except (ValueError, OSError) as error:
+        show_error("No examples", error)
+        return
+    name = right.selectbox("Example", list(problems), index=None, key=f"of {source}")
+    if name and st.session_state.get("example") != problems[name]:
+        st.session_state.update(as_typed(problems[name]), example=problems[name])
+
+
+def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
+    """Return the options of test.py that the fields set, and a typed API key."""
+    most, key = page.options, ""
+    model = st.selectbox("Model", [*find_folders(most.roots, "config.json", "*.safetensors"), ENDPOINT])
+    options: dict[str, Any] = {"model_name_or_path": model}
+    if model == ENDPOINT:
+        # Only addresses given at start get the key in the environment, and remote visitors type no others.
+        address = st.selectbox("Address", most.base_urls + [OTHER_ADDRESS] * (not page.token))
+        if address == OTHER_ADDRESS:
+            address = st.text_input("Other address, up to /v1", placeholder="http://localhost:11434/v1")
+            key = st.text_input("API key, kept in memory only", type="password") or "none"
+        name = st.text_input("Name of the model at the endpoint")
+        options = {"model_name_or_path": name, "base_url": address or "missing", "generator": "api"}
+    first, second, third = st.columns(3)
+    options["protocol"] = first.selectbox("Protocol", ["cocos", "chat", "repair"])
+    options["feedback"] = second.selectbox("Feedback", ["none", "verdict", "error"])
+    options["num_turns"] = third.number_input("Attempts", 1, most.max_attempts, min(2, most.max_attempts))
+    options["temperature"] = [first.number_input("Temperature", 0.0, 2.0, 0.0, 0.1)]
+    tokens = second.number_input("Tokens per attempt", 1, most.max_new_tokens, min(256, most.max_new_tokens))
+    return options | {"max_completion_length": tokens, "api_key_env": most.api_key_env}, key
+
+
+def _begin(page: Shared, attempts: list[LiveAttempts], options: dict[str, Any], key: str) -> None:
+    """Check what was typed, and start the attempts."""
+    typed = {name: st.session_state.get(name) or "" for name in TYPED}
+    try:
+        problem = st.session_state.get("example")  # has what the fields do not show, such as a setup
+        if problem is None or as_typed(problem) != typed:
+            problem = typed_problem(**typed)
+        answers = ["buggy"] * bool(problem.buggy_code.strip())
+        args = EvalConfig(test_data="page", output_dir="page", batch_size=1, answers=answers, **options)
+        attempts.append(begin_attempts(problem, args, attempts, page.executor, key))
+        st.rerun()
+    except (ValueError, OSError) as error:
+        show_error("No attempt", error)
+
+
+def _show_attempts(page: Shared, attempts: list[LiveAttempts], was_playing: bool) -> None:
+    """Show the latest attempts. While they are made, Streamlit calls this again and again."""
+    if not attempts:
+        st.text("Choose an example or type a problem, then press Solve.")
+        return
+    play = attempts[-1]
+    is_running, text = play.is_running, play.text
+    show_turns(trajectory_to_row(play.trajectory, **play.args.conditions))
+    if is_running:
+        st.badge(f"attempt {len(play.trajectory.turns) + 1}", color="gray")
+        show_code(text or "...")
+        st.button("Stop", key="stop", on_click=play.stop)
+    elif was_playing:
+        st.rerun()  # the whole page, so that it stops polling and Solve can be pressed again
+    elif play.end_reason:
+        show_error("No further attempt", play.end_reason)
+    if not is_running and (turns := play.trajectory.turns):
+        program = turns[-1].code.encode("utf-8", "replace")
+        st.download_button("Program", program, "program.py", on_click="ignore")
+    if not is_running and (played := [(one.args, one.trajectory) for one in attempts if one.is_complete]):
+        archive = partial(run_archive, played, page.executor)
+        st.download_button("Session", archive, "session.zip", on_click="ignore")

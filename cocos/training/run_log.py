@@ -1,0 +1,133 @@
+"""log.jsonl in the output folder of a training run: every log entry, warning and example as it comes.
+
+The page reads it while the run goes on. A resumed run drops what was logged after its checkpoint, so the file
+tells one story. Does not know what is trained.
+"""
+
+import json
+import logging
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from cocos.files.durable import write_atomically
+
+LOG_FILE = "log.jsonl"
+CHARTS = {  # title -> regular expression of the names of the metrics
+    "Reward per turn": r"reward_t\d+",
+    "Accuracy per turn": r"acc_t\d+",
+    "Repaired (i2c) and spoilt (c2i)": r"(i2c|c2i)_t\d+_t\d+",
+    "KL to the reference model": r"kl_t\d+",
+    "Seconds per phase": r"time/\w+_s",
+    "Dev accuracy per turn": r"eval_acc_t\d+",
+    "Loss": r"(eval_)?loss",
+}
+SILENCE_S = 120.0  # a run that has not written for longer may have been killed
+
+
+class RunLog(TrainerCallback, logging.Handler):
+    """Writer of log.jsonl on the main process.
+
+    Each line has `step`, `time` (seconds since 1970) and one of `metrics` with `examples`, or `warning`.
+
+    Args:
+        examples: Returns the last trajectories as text.
+
+    """
+
+    def __init__(self, examples: Callable[[], Sequence[str]]) -> None:
+        logging.Handler.__init__(self, logging.WARNING)
+        self._examples = examples
+        self._state: TrainerState | None = None
+        self._path = Path()
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Keep the lines up to the step that the run continues from, and listen for warnings."""
+        if not state.is_world_process_zero:
+            return
+        self._path, self._state = Path(str(args.output_dir)) / LOG_FILE, state
+        kept = [entry for entry in read_log(self._path.parent) if entry["step"] <= state.global_step]
+        if state.global_step == 0:
+            kept = []
+        write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in kept))
+        logging.getLogger("cocos").addHandler(self)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
+        metrics = {name: value for name, value in numbers.items() if math.isfinite(value)}
+        self._append({"metrics": metrics, "examples": list(self._examples())})
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a warning of this project."""
+        self._append({"warning": record.getMessage()})
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        logging.getLogger("cocos").removeHandler(self)
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        if self._state is None:
+            return
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": self._state.global_step, "time": time.time(), **entry}) + "\n")
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """Return the entries of a run's log.jsonl; [] if there is none. A half-written line is left out."""
+    entries = []
+    path = folder / LOG_FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and {"step", "time"} <= entry.keys():
+            entries.append(entry)
+    return entries
+
+
+def has_ended(entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a run has made its last update, from its log."""
+    return any("train_runtime" in entry.get("metrics", {}) for entry in entries)
+
+
+def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return whether a run goes on, has ended, or has been silent for long, from its log."""
+    if not entries:
+        return "nothing is logged yet"
+    last, age_s = entries[-1], time.time() - entries[-1]["time"]
+    if has_ended(entries):
+        return f"ended after update {last['step']}"
+    status = "the run goes on" if age_s < SILENCE_S else "the run is slow, or it was stopped"
+    return f"update {last['step']}, last written {age_s:.0f} s ago: {status}"
+
+
+def charts_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
+    """Return title -> step -> name -> value for each of `CHARTS` that has values."""
+    charts = {title: _metrics_by_step(entries, names) for title, names in CHARTS.items()}
+    return {title: rows for title, rows in charts.items() if rows}
+
+
+def _metrics_by_step(entries: Sequence[Mapping[str, Any]], pattern: str) -> dict[int, dict[str, float]]:
+    rows: dict[int, dict[str, float]] = {}
+    for entry in entries:
+        for name, value in entry.get("metrics", {}).items():
+            if re.fullmatch(pattern, name):
+                rows.setdefault(entry["step"], {})[name] = value
+    return rows

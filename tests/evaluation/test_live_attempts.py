@@ -1,0 +1,106 @@
+"""Attempts that somebody watches: the text so far, the stop, and the archive of what was played."""
+
+import io
+import re
+import threading
+import time
+import zipfile
+from itertools import pairwise
+
+import pytest
+
+from cocos.config.eval_config import EvalConfig
+from cocos.dataprep.formats.typed_problem import typed_problem
+from cocos.evaluation.archive import run_archive
+from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, open_model
+from cocos.generation.scripted import ScriptedGenerator
+from cocos.prompts import AUXILIARY_INSTRUCTION
+from cocos.report.finished_runs import load_runs
+from cocos.trajectories import Trajectory
+from tests.support.paths import TOY
+
+WRONG, RIGHT = "def f(x):\n    return x\n[DONE]", "def f(x):\n    return 2 * x\n[DONE]"
+PROBLEM = typed_problem("Write a function f that doubles a number.", "assert f(2) == 4\nassert f(0) == 0")
+
+
+def options(**others):
+    return EvalConfig(model_name_or_path=str(TOY / "base"), test_data="page", output_dir="page", **others)
+
+
+def corrects_itself():
+    return ScriptedGenerator(lambda prompt: RIGHT if AUXILIARY_INSTRUCTION in prompt else WRONG)
+
+
+def finished(attempts):
+    while attempts.is_running:
+        time.sleep(0.01)
+    return attempts
+
+
+def test_every_attempt_is_made_and_the_archive_is_a_run_that_the_report_reads(executor, tmp_path):
+    played = [
+        finished(LiveAttempts(args, Trajectory(PROBLEM, sample), corrects_itself, executor))
+        for args in (options(), options(num_turns=3))
+        for sample in (0, 1)
+    ]
+    assert all(attempts.is_complete and attempts.end_reason == "" for attempts in played)
+    archive = run_archive([(attempts.args, attempts.trajectory) for attempts in played], executor)
+    zipfile.ZipFile(io.BytesIO(archive)).extractall(tmp_path)
+    two, three = load_runs([tmp_path / "run1", tmp_path / "run2"])
+    assert (two.num_turns, three.num_turns) == (2, 3)
+    assert [two.estimate(name).value for name in ("acc_t1", "acc_t2")] == [0.0, 1.0]
+    assert two.statistics.right_K_T == {PROBLEM.task_id: [[False, True], [False, True]]}
+
+
+def test_a_stop_ends_the_attempts_before_the_next_one(executor):
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def answer(prompt):
+        waiting.set()
+        go_on.wait()
+        return WRONG
+
+    attempts = LiveAttempts(options(), Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor)
+    waiting.wait()
+    attempts.stop()
+    go_on.set()
+    assert finished(attempts).end_reason == "stopped" and len(attempts.trajectory.turns) == 1
+
+
+def test_a_model_tells_its_text_so_far_and_an_exception_stops_it_at_the_next_token():
+    texts, args = [], options(max_completion_length=12)
+    generator = open_model(args)
+    generator.on_text = texts.append
+    [completion] = generator.generate([generator.start("Write a function", False)], 0.0)
+    assert len(texts) == len(completion.token_ids) > 2 and texts[-1] == completion.text
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+
+    def stop(text):
+        raise InterruptedError(text)
+
+    generator.on_text = stop
+    with pytest.raises(InterruptedError, match=re.escape(texts[0])):
+        generator.generate([generator.start("Write a function", False)], 0.0)
+    generator.on_text = None
+    again = generator.generate([generator.start("Write a function", False)], 0.0)
+    assert again[0].token_ids == completion.token_ids
+
+
+def test_two_watchers_share_the_weights_and_nothing_else():
+    one, other = open_model(options()), open_model(options())
+    assert one.model is other.model and one is not other and one.cache is not other.cache
+
+
+def test_a_program_to_repair_is_the_first_attempt_and_a_repetition_is_another_sample(executor):
+    problem = typed_problem(PROBLEM.text, "assert f(2) == 4", buggy_code="def f(x):\n    return 3 * x")
+    args = options(answers=["buggy"], max_completion_length=4)
+    first = finished(begin_attempts(problem, args, [], executor))
+    turn = first.trajectory.turns[0]
+    assert turn.is_given and turn.result.verdicts[0].actual == "6"
+    assert finished(begin_attempts(problem, args, [first], executor)).trajectory.sample == 1
+
+
+def test_what_goes_wrong_is_told(executor):
+    args = options()
+    args.model_name_or_path = "no/such/folder"
+    assert "no/such/folder" in finished(begin_attempts(PROBLEM, args, [], executor)).end_reason

@@ -1,0 +1,35 @@
+"""Folders that the page may offer: below a root, complete, and without a way out of it."""
+
+import os
+
+from cocos.files.folder_search import find_folders
+
+
+def make(folder, *names):
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text("{}")
+    return folder
+
+
+def test_a_folder_needs_a_file_for_every_pattern(tmp_path):
+    whole = make(tmp_path / "runs/whole", "run.json", "samples.jsonl")
+    make(tmp_path / "runs/half", "run.json")
+    assert find_folders([tmp_path], "run.json", "samples*.jsonl") == {str(whole): whole}
+
+
+def test_the_folder_that_was_written_last_comes_first(tmp_path):
+    names = [str(make(tmp_path / name, "run.json")) for name in ("a", "b", "c")]
+    for age, name in zip((20, 0, 10), names, strict=True):
+        os.utime(f"{name}/run.json", (1e9 - age, 1e9 - age))
+    assert list(find_folders([tmp_path], "run.json")) == [names[1], names[2], names[0]]
+
+
+def test_checkpoints_hidden_folders_and_what_links_lead_to_are_left_out(tmp_path):
+    make(tmp_path / "root/model/checkpoint-5", "config.json")
+    make(tmp_path / "root/.cache", "config.json")
+    secret = make(tmp_path / "secret", "config.json")
+    (tmp_path / "root/linked").symlink_to(secret)
+    make(tmp_path / "root/mixed")
+    (tmp_path / "root/mixed/config.json").symlink_to(secret / "config.json")
+    assert find_folders([tmp_path / "root"], "config.json") == {}

@@ -1,0 +1,87 @@
+"""The keys that Try sends to an endpoint; the page runs in this process, without a browser."""
+
+import json
+import sys
+import time
+from dataclasses import asdict
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cocos.config.page_options import PageOptions
+from tests.support.endpoint_server import serve, text
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.processes
+ANSWER = "```python\ndef f(x):\n    return x\n```"
+
+
+@pytest.fixture
+def endpoint():
+    with serve() as endpoint:
+        endpoint.behaviours = [text(ANSWER)]
+        yield endpoint
+
+
+def opened(monkeypatch, tmp_path, **options):
+    """Return the page, with a problem typed and an endpoint chosen."""
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-owner")
+    options = PageOptions(roots=[str(tmp_path)], executor_workers=1, **options)
+    monkeypatch.setattr(sys, "argv", ["app.py", json.dumps(asdict(options))])
+    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=60).run()
+    page.text_area(key="text").input("Return the argument.")
+    page.text_area(key="tests").input("assert f(1) == 1")
+    return page
+
+
+def labelled(widgets, label):
+    [found] = [widget for widget in widgets if widget.label == label]
+    return found
+
+
+def solve(page):
+    """Play one attempt and return the texts of the page."""
+    labelled(page.text_input, "Name of the model at the endpoint").input("m")
+    labelled(page.selectbox, "Protocol").select("chat")
+    labelled(page.number_input, "Attempts").set_value(1)
+    page.button(key="solve").click().run()
+    while not page.get("download_button"):
+        time.sleep(0.1)
+        page.run()
+    return [element.value for element in page.text]
+
+
+def test_an_address_of_the_owner_gets_the_owners_key(endpoint, monkeypatch, tmp_path):
+    page = opened(monkeypatch, tmp_path, base_urls=[endpoint.base_url])
+    assert any(line.startswith("1 of 1 tests pass") for line in solve(page))
+    assert endpoint.keys == ["of-the-owner"]
+
+
+def test_an_address_that_a_visitor_types_gets_the_key_that_is_typed_and_no_other(
+    endpoint, monkeypatch, tmp_path
+):
+    page = opened(monkeypatch, tmp_path)
+    labelled(page.text_input, "Other address, up to /v1").input(endpoint.base_url)
+    solve(page)
+    labelled(page.text_input, "API key, kept in memory only").input("of-the-visitor")
+    page.button(key="solve").click().run()
+    while len(endpoint.keys) < 2:
+        time.sleep(0.1)
+    assert endpoint.keys == ["none", "of-the-visitor"]
+
+
+def test_a_visitor_from_elsewhere_types_no_address(monkeypatch, tmp_path):
+    options = {"allow_remote": True, "address": "0.0.0.0", "base_urls": ["http://127.0.0.1:1/v1"]}
+    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=60)
+    page.session_state["is_admitted"] = True
+    values = asdict(PageOptions(roots=[str(tmp_path)], executor_workers=1, **options))
+    monkeypatch.setattr(sys, "argv", ["app.py", json.dumps(values)])
+    assert labelled(page.run().selectbox, "Address").options == ["http://127.0.0.1:1/v1"]
+
+
+def test_a_text_beyond_the_limit_is_not_accepted_whatever_the_browser_sends(monkeypatch, tmp_path):
+    page = opened(monkeypatch, tmp_path, max_characters=18)
+    page.button(key="solve").click().run()
+    texts = [element.value for element in page.text]
+    assert any("field 'text' is missing or empty" in text for text in texts)  # 20 characters were sent
+    assert page.session_state["tests"] == "assert f(1) == 1"  # 16 characters

@@ -1,0 +1,266 @@
+"""The page in a browser: each view from end to end, hostile text, and what visitors may not do."""
+
+import io
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from contextlib import contextmanager
+
+import pytest
+
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.report.finished_runs import load_runs
+from tests.support.browser import choose_scheme, resize, start_browser, wait_until
+from tests.support.commands import ENVIRONMENT, complaint, free_port
+from tests.support.paths import ROOT, TOY
+from tests.support.report import FAILED, PASSED, TYPE_ERROR, evaluated, numbered, trajectory
+
+ATTACK = (
+    "</code><img src=x onerror=\"document.title='owned'\"> ![a](http://x.invalid/y.png) <script>1</script>"
+)
+ATTACKED = ExecutionResult((Verdict(Status.ERROR, ATTACK, ATTACK, expected=ATTACK, actual=ATTACK),))
+TASK = "Write a function to find the largest of the squares of the numbers in a list."
+TESTS = "assert most([1, 2]) == 4\nassert most([3]) == 9"
+
+
+@contextmanager
+def served(roots, *flags):
+    """Serve the page; yield its address and what it has printed."""
+    port = free_port()
+    words = [sys.executable, "-m", "cocos.page", "--roots", *map(str, roots), "--port", str(port), *flags]
+    with (
+        tempfile.NamedTemporaryFile("w+") as output,
+        subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdout=output, stderr=output) as process,
+    ):
+        try:
+            wait_until(lambda: process.poll() is not None or accepts(port), timeout_s=120)
+            assert process.poll() is None, pathlib.Path(output.name).read_text()
+            yield f"http://127.0.0.1:{port}/", pathlib.Path(output.name).read_text()
+        finally:
+            process.kill()
+
+
+def accepts(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def log(folder, step, **entry):
+    folder.mkdir(exist_ok=True)
+    with open(folder / "log.jsonl", "a") as file:
+        file.write(json.dumps({"step": step, "time": time.time(), **entry}) + "\n")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory, tiny_model):
+    """A folder with three evaluations, a training run, and a model that never ends by itself."""
+    folder = tmp_path_factory.mktemp("root")
+    attacked = trajectory(ATTACK, ATTACKED, ATTACKED, text=ATTACK)
+    evaluated(folder / "attacked", [attacked, *numbered((PASSED, PASSED))])
+    evaluated(folder / "other", numbered((PASSED, PASSED), (FAILED, FAILED), (TYPE_ERROR, PASSED)))
+    evaluated(folder / "base", numbered((FAILED, FAILED), (FAILED, PASSED), (PASSED, FAILED)))
+    log(folder / "training", 1, metrics={"reward_t1": 0.25, "acc_t1": 0.5}, examples=[ATTACK])
+    shutil.copytree(tiny_model, folder / "endless")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(root):
+    with served([root, TOY], "--max_visitors", "50") as (address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    running = start_browser()
+    folder = str(tmp_path_factory.mktemp("downloads"))
+    running.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": folder})
+    running.downloads = folder
+    yield running
+    running.quit()
+
+
+@pytest.fixture
+def page(browser, address):
+    """Open the view Try as a new visitor."""
+    resize(browser, 1280)
+    return Page(browser, address).open()
+
+
+class Page:
+    """What a visitor does and sees. Elements are replaced while the page is shown, so none is kept."""
+
+    def __init__(self, browser, address):
+        self.browser, self.address = browser, address
+
+    def open(self, query=""):
+        self.browser.get("about:blank")
+        self.browser.get(self.address + query)
+        self.wait_for("CoCoS-Lab")
+        return self
+
+    @property
+    def text(self):
+        return self.browser.execute_script("return document.body.innerText")
+
+    def wait_for(self, text):
+        wait_until(lambda: text in self.text)
+
+    def field(self, label):
+        found = f'[aria-label="{label}"]'
+        return wait_until(lambda: self.browser.find_elements("css selector", found))[0]
+
+    def type(self, label, text):
+        self.field(label).send_keys(text)
+
+    def choose(self, label, option):
+        from selenium.webdriver import Keys
+
+        self.field(label).click()
+        self.field(label).send_keys(option, Keys.ENTER)
+
+    def press(self, name):
+        """Click with the mouse, which also ends the typing into a field."""
+        from selenium.common.exceptions import WebDriverException
+
+        button = f"//button[normalize-space()='{name}' and not(@disabled)]"
+
+        def is_pressed():
+            try:  # it may be replaced or moved at any moment
+                self.browser.find_element("xpath", button).click()
+                return True
+            except WebDriverException:
+                return False
+
+        wait_until(is_pressed)
+
+    def cells(self):
+        script = "return [...document.querySelectorAll('canvas td')].map(cell => cell.textContent)"
+        return self.browser.execute_script(script)
+
+    def solve(self, model):
+        self.type("What should the program do?", TASK)
+        self.type("Tests: assert lines or pytest functions", TESTS)
+        self.choose("Model", model)
+        self.press("Solve")
+
+
+def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_path):
+    page.solve("data/toy/base")
+    page.wait_for("attempt 2")
+    page.wait_for("Session")
+    assert "0 of 2 tests pass" in page.text or "1 of 2 tests pass" in page.text or "2 of 2" in page.text
+    assert "assert most([3]) == 9" in page.text
+    assert "Changes since the attempt before" in page.text or "The same program" in page.text
+    page.press("Session")
+    archive = wait_until(lambda: list(pathlib.Path(page.browser.downloads).glob("session.zip")))[0]
+    zipfile.ZipFile(io.BytesIO(archive.read_bytes())).extractall(tmp_path)
+    [run] = load_runs([tmp_path / "run1"])
+    [row] = run.rows()
+    assert (row["text"], row["tests"], len(row["turns"])) == (TASK, TESTS.split("\n"), 2)
+
+
+def test_tests_that_are_none_are_refused_with_their_line(page):
+    page.type("What should the program do?", TASK)
+    page.type("Tests: assert lines or pytest functions", "assert f(1) == 1\nf(2)")
+    page.press("Solve")
+    page.wait_for("tests, line 2: 'f(2)' is no test")
+
+
+def test_attempts_go_on_over_a_reload_belong_to_one_visitor_and_stop(page):
+    page.browser.execute_script("document.title = 'first'")
+    page.type("Tokens per attempt", "\b\b\b2048\n")
+    page.solve("endless")
+    page.wait_for("Stop")
+    page.browser.refresh()
+    page.wait_for("Stop")
+    assert page.field("What should the program do?").get_attribute("value") == TASK
+    first = page.browser.current_window_handle
+    page.browser.switch_to.new_window("tab")
+    other = Page(page.browser, page.address).open()
+    other.wait_for("Choose an example or type a problem")
+    page.browser.close()
+    page.browser.switch_to.window(first)
+    page.press("Stop")
+    page.wait_for("No further attempt:\nstopped".replace("\n", "\n\n"))
+    page.press("Solve")  # it can be pressed again
+    page.press("Stop")
+
+
+def test_runs_are_compared_and_their_trajectories_found(page):
+    page.open("?view=Runs")
+    page.choose("Evaluations", "other")
+    page.wait_for("Against the baseline")
+    wait_until(lambda: "66.7 [20.8, 93.9]" in page.cells())  # 2 of 3 problems, Wilson's interval
+    page.choose("Trajectories of", "other")
+    page.choose("First → last attempt", "wrong → right")
+    page.wait_for("1 trajectories")
+    page.wait_for("TypeError")
+
+
+def test_a_training_run_that_grows_is_shown_without_a_reload(page, root):
+    page.open("?view=Training")
+    page.wait_for("update 1, last written")
+    log(root / "training", 2, metrics={"reward_t1": 0.5})
+    log(root / "training", 2, warning=ATTACK)
+    page.wait_for("update 2, last written")
+    page.wait_for(f"step 2: {ATTACK}")
+    assert_harmless(page)
+    log(root / "training", 3, metrics={"train_runtime": 9.0})
+    page.wait_for("ended after update 3")
+
+
+def test_text_of_models_and_programs_is_shown_as_text(page):
+    page.open("?view=Runs")
+    page.choose("Evaluations", "attacked")
+    page.wait_for("Against the baseline")
+    page.choose("Trajectories of", "attacked")
+    wait_until(lambda: page.text.count(ATTACK) >= 3)  # the task, and the errors of two attempts
+    assert_harmless(page)
+
+
+def assert_harmless(page):
+    found = "return [...document.querySelectorAll('img')].filter(i => i.src.endsWith('x') || /invalid/.test(i.src))"
+    assert page.browser.execute_script(found) == [] and page.browser.title == "CoCoS-Lab"
+
+
+@pytest.mark.parametrize("width, scheme, is_dark", [(390, "dark", True), (1280, "light", False)])
+def test_every_view_fits_the_screen_and_follows_the_scheme(page, width, scheme, is_dark):
+    resize(page.browser, width)
+    choose_scheme(page.browser, scheme)
+    for view, text in (("Try", "Solve"), ("Runs", "Full report"), ("Training", "Reward per turn")):
+        page.open(f"?view={view}")
+        page.wait_for(text)
+        assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width
+        colour = "return getComputedStyle(document.querySelector('.stApp')).backgroundColor"
+        red = int(page.browser.execute_script(colour).split("(")[1].split(",")[0])
+        assert (red < 128) == is_dark
+    choose_scheme(page.browser, "light")
+
+
+def test_a_visitor_from_elsewhere_needs_the_token_and_the_last_place_is_not_shared(browser, root):
+    flags = ("--allow_remote", "true", "--max_visitors", "1")
+    with served([root], *flags) as (address, printed):
+        token = printed.split("token: ")[1].split()[0]
+        page = Page(browser, address).open()
+        page.type("Token, from the terminal of the page", "guessed\n")
+        page.wait_for("This is not the token.")
+        assert "Solve" not in page.text
+        page.open().type("Token, from the terminal of the page", f"{token}\n")
+        page.wait_for("Solve")
+        page.open().type("Token, from the terminal of the page", f"{token}\n")
+        page.wait_for("All places are taken")
+
+
+@pytest.mark.processes
+def test_the_page_refuses_to_start_without_isolation_or_open_to_others():
+    page = (sys.executable, "-m", "cocos.page", "--roots", TOY)
+    assert "below the minimum isolation 'seccomp'" in complaint(*page, "--sandbox", "rlimits")
+    assert "--allow_remote" in complaint(*page, "--address", "0.0.0.0")
+    assert "no folder no/where" in complaint(*page[:-1], "no/where")

@@ -1,0 +1,41 @@
+"""A headless Chromium from the distribution, and what tests read in it; it downloads nothing."""
+
+import shutil
+import time
+
+import pytest
+
+
+def start_browser():
+    """Start a browser; skip the test if the machine has none."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("no chromium with chromedriver: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+
+
+def resize(browser, width, height=900):
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def choose_scheme(browser, scheme):
+    """Ask for the `light` or the `dark` scheme, as an operating system does."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def wait_until(is_so, timeout_s=60):
+    """Return the first true value of a function that looks at the page; fail after `timeout_s`."""
+    end_s = time.monotonic() + timeout_s
+    while not (value := is_so()):
+        assert time.monotonic() < end_s, "the page did not show it in time"
+        time.sleep(0.1)
+    return value
