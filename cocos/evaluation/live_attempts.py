@@ -46,7 +46,7 @@ def self_correction(
     trajectory: Trajectory, args: EvalConfig, generator: Generator, executor: Executor
 ) -> Iterator[Trajectory]:
     """Yield the trajectory after each attempt. An agent would be another function with these arguments."""
-    protocol, rules = prompt_protocol(args), args.rules(args.temperature, args.seed)
+    protocol, rules = prompt_protocol(args), args.rules(args.temperatures, args.seed)
     for turn in range(1, args.num_turns + 1):
         [trajectory] = rollout([trajectory], generator, executor, protocol, turn, rules)
         yield trajectory
