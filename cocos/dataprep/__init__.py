@@ -13,6 +13,7 @@
         evalplus.py           EvalPlus' inputs -> calls of the function under test
         input_tests.py        a call and its expected value -> a test
         literals.py           plain values as Python source
+        typed_problem.py      a description and tests as somebody types them
         pytest_files.py       a pytest file -> independent tests
         pytest_idioms.py      pytest's calls -> the standard library
         indentation.py        tabs -> spaces

@@ -102,7 +102,7 @@ def _has_attempts_of(source: FinishedRun, run: FinishedRun) -> bool:
     """Return whether a run has several independent first attempts at every problem of another run."""
     options, others, hashes = source.record["options"], run.record["options"], run.statistics.problem_hashes
     return (
-        options.get("temperature", [0.0])[0] > 0
+        (options.get("temperature") or [0.0])[0] > 0
         and _has_all_tokens(source)
         and all(options.get(name) == others.get(name) for name in OPTIONS_OF_A_FIRST_ATTEMPT)
         and all(source.statistics.problem_hashes.get(task_id) == hash_ for task_id, hash_ in hashes.items())

@@ -287,3 +287,22 @@ def test_the_reason_of_a_level_that_does_not_work_is_its_own(monkeypatch):
     monkeypatch.setenv("DOCKER_BIN", "no-such-client")
     with pytest.raises(ExecutorError, match="docker does not work here: no 'no-such-client' command"):
         Executor(sandbox="docker")
+
+
+@pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
+def test_signals_that_a_launcher_ignores_are_not_ignored_in_programs(level):
+    """nohup ignores SIGHUP, and a shell ignores SIGINT and SIGQUIT for a command in the background."""
+    script = """
+import sys
+from cocos.executor import Executor, Program
+code = "import signal\\ndef f(): return [signal.getsignal(n) is signal.SIG_IGN for n in (1, 2, 3)]"
+with Executor(num_workers=1, sandbox=sys.argv[1]) as executor:
+    [result] = executor.run([Program(code, ("assert f() == [False, False, False]",))])
+print(result.all_passed)
+"""
+    level_or_skip(level)
+    shell = ["sh", "-c", "trap '' HUP INT QUIT; exec \"$@\"", "sh"]
+    done = subprocess.run(
+        [*shell, sys.executable, "-c", script, level], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"

@@ -86,7 +86,7 @@ def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoi
         "finishing this update and saving a checkpoint; Ctrl-C again stops at once",
         "stopped by Ctrl-C after update 2 of 9; continue with --resume_from_checkpoint last",
     ]
-    assert sorted(path.name for path in out.iterdir()) == ["checkpoint-2", "run.json"]
+    assert sorted(path.name for path in out.iterdir()) == ["checkpoint-2", "log.jsonl", "run.json"]
     state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
     logs = [log for log in state["log_history"] if "loss" in log]
     assert [log["step"] for log in logs] == [1, 2] and logs[1]["infra_failures"] == 0
@@ -101,7 +101,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
     status, lines = end(process("train.py", *cocos(tmp_path / "out", "--max_steps", 9), before=before))
     assert status == 130
     assert lines[1:] == ["stopped at once; updates since the last checkpoint are lost"]
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["run.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.jsonl", "run.json"]
 
 
 def test_a_stopped_boost_run_keeps_its_last_checkpoint_beside_a_better_one(rows, tmp_path):

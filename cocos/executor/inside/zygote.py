@@ -48,6 +48,10 @@ class Zygote:
         # SIGCHLD: see `await_end`. SIGINT: Python has a handler for it, and a signal with a handler reaches
         # even PID 1. Children unblock both.
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD, _signal.SIGINT])
+        # nohup and shells start commands that ignore some signals. Programs find what Python starts with.
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        for number in (_signal.SIGHUP, _signal.SIGQUIT):
+            _signal.signal(number, _signal.SIG_DFL)
         # Occupy every low number but that of the evidence, so that a new memory file gets it.
         devnull = _move_up(os.open(os.devnull, os.O_RDWR))
         for fd in (0, 1, 2, PEER_FD):
