@@ -6,11 +6,11 @@ import zipfile
 from collections.abc import Sequence
 
 from cocos.config.eval_config import EvalConfig
+from cocos.evaluation.resumption import evaluation_record
 from cocos.evaluation.run import run_metrics
 from cocos.evaluation.sample_files import row_to_line
 from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor
-from cocos.files.run_record import run_record
 from cocos.trajectories import Trajectory
 
 
@@ -33,14 +33,7 @@ def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Execu
             rows = [trajectory_to_row(trajectory, **args.conditions) for trajectory in trajectories]
             # As after a run of test.py: the metrics are those of the rows.
             stored = [trajectory_from_row(row, t.problem) for row, t in zip(rows, trajectories, strict=True)]
-            record = run_record(
-                args,
-                data_sha256={},
-                isolation=executor.isolation,
-                packages=list(executor.packages),
-                changes=[],
-                **args.conditions,
-            )
+            record = evaluation_record(args, executor, data_sha256={})
             files.writestr(f"run{number}/samples.jsonl", b"".join(map(row_to_line, rows)))
             files.writestr(f"run{number}/metrics.json", json.dumps(run_metrics(args, stored), indent=2))
             files.writestr(f"run{number}/run.json", json.dumps(record, indent=2, default=str))

@@ -1,7 +1,7 @@
 """The record of a run, its comparison with the options of a resumption, and the isolation level of both."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +51,19 @@ def open_run_executor(args: EvalConfig, trajectories: Iterable[Trajectory]) -> E
     return executor
 
 
-def evaluation_record(args: EvalConfig, executor: Executor) -> dict[str, Any]:
-    """Return the contents of run.json: everything on which the results depend."""
+def files_sha256(args: EvalConfig) -> dict[str, str]:
+    """Return the checksums of the files that the options name, those of the weights included."""
     answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
     words = (args.few_shot_data, args.prompt_file, args.system_prompt)
     weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
+    return checksums((args.test_data, *words, *answer_files, *sorted(map(str, weights))), problems_file)
+
+
+def evaluation_record(args: EvalConfig, executor: Executor, data_sha256: Mapping[str, str]) -> dict[str, Any]:
+    """Return the contents of run.json: everything on which the results depend."""
     return run_record(
         args,
-        data_sha256=checksums(
-            (args.test_data, *words, *answer_files, *sorted(map(str, weights))),
-            problems_file,
-        ),
+        data_sha256=data_sha256,
         isolation=executor.isolation,
         packages=list(executor.packages),
         changes=[],

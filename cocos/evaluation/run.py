@@ -24,7 +24,7 @@ from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.context_length import context_warning
 from cocos.evaluation.player import open_player
 from cocos.evaluation.progress_bar import ProgressBar
-from cocos.evaluation.resumption import configuration_changes, evaluation_record
+from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
 from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
 from cocos.evaluation.speed import speed
@@ -142,7 +142,7 @@ def start_or_resume(
 
 def _finished_keys(args: EvalConfig, keys: Sequence[Key], executor: Executor) -> set[Key]:
     """Return the keys that have a scored row, after comparing their run with the options; write run.json."""
-    folder, record = Path(args.output_dir), evaluation_record(args, executor)
+    folder, record = Path(args.output_dir), evaluation_record(args, executor, files_sha256(args))
     if sample_paths(folder):
         record["changes"] = configuration_changes(args, record)
     rows = merge_files(folder, keys)

@@ -53,9 +53,8 @@ class RunLog(TrainerCallback, logging.Handler):
         if not state.is_world_process_zero:
             return
         self._path, self._state = Path(str(args.output_dir)) / LOG_FILE, state
-        kept = [entry for entry in read_log(self._path.parent) if entry["step"] <= state.global_step]
-        if state.global_step == 0:
-            kept = []
+        earlier = read_log(self._path.parent) if state.global_step else []
+        kept = [entry for entry in earlier if entry["step"] <= state.global_step]
         write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in kept))
         logging.getLogger("cocos").addHandler(self)
 
