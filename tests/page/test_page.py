@@ -144,11 +144,20 @@ class Page:
         script = "return [...document.querySelectorAll('canvas td')].map(cell => cell.textContent)"
         return self.browser.execute_script(script)
 
-    def solve(self, model):
+    def solve(self, model, tests=TESTS):
         self.type("What should the program do?", TASK)
-        self.type("Tests: assert lines or pytest functions", TESTS)
+        self.type("Tests: assert lines or pytest functions", tests)
         self.choose("Model", model)
         self.press("Solve")
+
+    def session(self, folder):
+        """Download the session, and return its first run and that run's rows."""
+        self.press("Session")
+        [archive] = wait_until(lambda: list(pathlib.Path(self.browser.downloads).glob("session.zip")))
+        zipfile.ZipFile(io.BytesIO(archive.read_bytes())).extractall(folder)
+        archive.unlink()
+        [run] = load_runs([folder / "run1"])
+        return run, list(run.rows())
 
 
 def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_path):
@@ -158,12 +167,22 @@ def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_pa
     assert "0 of 2 tests pass" in page.text or "1 of 2 tests pass" in page.text or "2 of 2" in page.text
     assert "assert most([3]) == 9" in page.text
     assert "Changes since the attempt before" in page.text or "The same program" in page.text
-    page.press("Session")
-    archive = wait_until(lambda: list(pathlib.Path(page.browser.downloads).glob("session.zip")))[0]
-    zipfile.ZipFile(io.BytesIO(archive.read_bytes())).extractall(tmp_path)
-    [run] = load_runs([tmp_path / "run1"])
-    [row] = run.rows()
+    _, [row] = page.session(tmp_path)
     assert (row["text"], row["tests"], len(row["turns"])) == (TASK, TESTS.split("\n"), 2)
+
+
+def test_an_agent_is_followed_from_node_to_node_and_its_row_names_them(page, tmp_path):
+    page.choose("Agent", "react")
+    page.type("Attempts", "\b3\n")
+    page.solve("data/toy/base", "assert most([1, 2]) == 'no program returns this'")
+    page.wait_for("Session")
+    for number in (1, 2, 3):
+        assert f"attempt {number}\npropose\n" in page.text.replace("\n\n", "\n")
+    assert page.text.count("Feedback before this attempt") == 2
+    run, [row] = page.session(tmp_path)
+    assert run.conditions.startswith("the agent react")
+    assert [turn["node"] for turn in row["turns"]] == ["propose"] * 3
+    assert "This one fails" in row["turns"][1]["told"] or "ends before any test" in row["turns"][1]["told"]
 
 
 def test_tests_that_are_none_are_refused_with_their_line(page):
@@ -202,6 +221,21 @@ def test_runs_are_compared_and_their_trajectories_found(page):
     page.choose("First → last attempt", "wrong → right")
     page.wait_for("1 trajectories")
     page.wait_for("TypeError")
+
+
+def test_the_full_report_opens_in_the_browser_in_an_origin_of_its_own(page):
+    page.open("?view=Runs")
+    page.choose("Evaluations", "attacked")
+    page.wait_for("Against the baseline")
+    link = page.browser.find_element("link text", "Full report").get_attribute("href")
+    page.browser.get(link)
+    page.wait_for("Trajectories")
+    wait_until(lambda: "test_1" in page.text or "1 of" in page.text)
+    assert page.browser.execute_script("return window.origin") == "null"
+    assert page.browser.execute_script("return document.querySelectorAll('img').length") == 0
+    assert page.browser.title != "owned"
+    page.browser.get(link.replace("key=", "key=x"))
+    page.wait_for("another link to this report")
 
 
 def test_a_training_run_that_grows_is_shown_without_a_reload(page, root):
