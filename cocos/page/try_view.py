@@ -80,9 +80,7 @@ def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
     agent = second.selectbox("Agent", get_args(Agent), help="An agent sees which tests fail.")
     options["num_turns"] = third.number_input("Attempts", 1, most.max_attempts, min(2, most.max_attempts))
     feedback = first.selectbox("Feedback", get_args(Feedback) if agent == "none" else [OF_AGENT])
-    degree = second.number_input(
-        "Temperature", 0.0, 2.0, None, 0.1, placeholder="0" if agent == "none" else OF_AGENT
-    )
+    degree = second.number_input("Temperature", 0.0, 2.0, None, 0.1, placeholder="default")
     tokens = third.number_input("Tokens per attempt", 1, most.max_new_tokens, min(256, most.max_new_tokens))
     options |= {"agent": agent, "feedback": "none" if feedback == OF_AGENT else feedback}
     options["temperature"] = None if degree is None else [degree]

@@ -12,7 +12,7 @@ import pytest
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.formats.typed_problem import typed_problem
 from cocos.evaluation.archive import run_archive
-from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, open_model
+from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, live_options, open_model
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION
@@ -148,6 +148,20 @@ def test_a_program_to_repair_is_the_first_attempt_and_a_repetition_is_another_sa
     turn = first.trajectory.turns[0]
     assert turn.is_given and turn.result.verdicts[0].actual == "6"
     assert finished(begin_attempts(problem, args, [first], executor)).trajectory.sample == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "agent", "answers"),
+    [
+        ("Repair it.", "none", ["buggy"]),
+        ("Repair it:\nx = 1", "none", ["buggy"]),
+        ("Repair it.", "react", ["buggy"]),
+        ("Repair it:\nx = 1", "react", []),  # the prompt shows the program
+    ],
+)
+def test_a_program_that_the_task_shows_is_no_attempt_of_an_agent(text, agent, answers):
+    problem = typed_problem(text, "assert f(2) == 4", buggy_code="x = 1")
+    assert live_options(problem, model_name_or_path="m", agent=agent).answers == answers
 
 
 def test_what_goes_wrong_is_told(executor):

@@ -11,11 +11,13 @@ import tempfile
 import time
 import zipfile
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.finished_runs import load_runs
+from cocos.trajectories import Step
 from tests.support.browser import choose_scheme, resize, start_browser, wait_until
 from tests.support.commands import ENVIRONMENT, complaint, free_port
 from tests.support.paths import ROOT, TOY
@@ -62,6 +64,7 @@ def root(tmp_path_factory, tiny_model):
     """A folder with three evaluations, a training run, and a model that never ends by itself."""
     folder = tmp_path_factory.mktemp("root")
     attacked = trajectory(ATTACK, ATTACKED, ATTACKED, text=ATTACK)
+    attacked = replace(attacked, turns=tuple(replace(t, step=Step(ATTACK, 0.0)) for t in attacked.turns))
     evaluated(folder / "attacked", [attacked, *numbered((PASSED, PASSED))])
     evaluated(folder / "other", numbered((PASSED, PASSED), (FAILED, FAILED), (TYPE_ERROR, PASSED)))
     evaluated(folder / "base", numbered((FAILED, FAILED), (FAILED, PASSED), (PASSED, FAILED)))
