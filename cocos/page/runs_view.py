@@ -25,7 +25,7 @@ FILES, MAX_RUNS, MAX_LISTED = ("metrics.json", "run.json", "samples.jsonl"), 6, 
 def show(page: Shared) -> None:
     """Show the chosen runs."""
     folders = find_folders(page.options.roots, *FILES)
-    names = st.multiselect("Evaluations", list(folders), list(folders)[:1], max_selections=MAX_RUNS)
+    names = st.multiselect("Evaluations", [*folders], [*folders][:1], max_selections=MAX_RUNS, key="runs")
     if not names:
         st.text("Choose an evaluation." if folders else "There is no finished evaluation.")
         return

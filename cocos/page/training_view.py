@@ -19,7 +19,7 @@ def show(page: Shared) -> None:
     if not folders:
         st.text(f"There is no training run: no folder has a {LOG_FILE}.")
         return
-    name = st.selectbox("Training run", list(folders))
+    name = st.selectbox("Training run", list(folders), key="run")
     interval_s = None if has_ended(read_log(folders[name])) else REFRESH_S
     st.fragment(_show_run, run_every=interval_s)(folders[name])
 

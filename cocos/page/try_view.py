@@ -65,7 +65,8 @@ def _choose_example(page: Shared) -> None:
 def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
     """Return the options of test.py that the fields set, and a typed API key."""
     most, key = page.options, ""
-    model = st.selectbox("Model", [*find_folders(most.roots, "config.json", "*.safetensors"), ENDPOINT])
+    folders = find_folders(most.roots, "config.json", "*.safetensors")
+    model = st.selectbox("Model", [*folders, ENDPOINT], key="model")  # the key keeps it when the list changes
     options: dict[str, Any] = {"model_name_or_path": model}
     if model == ENDPOINT:
         # Only addresses given at start get the key in the environment, and remote visitors type no others.

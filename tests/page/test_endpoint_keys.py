@@ -79,6 +79,21 @@ def test_a_visitor_from_elsewhere_types_no_address(monkeypatch, tmp_path):
     assert labelled(page.run().selectbox, "Address").options == ["http://127.0.0.1:1/v1"]
 
 
+def test_a_new_model_does_not_change_the_chosen_one(monkeypatch, tmp_path):
+    def save(name):
+        for file in ("config.json", "model.safetensors"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / file).touch()
+
+    save("first"), save("second")
+    page = opened(monkeypatch, tmp_path)
+    chosen = str(tmp_path / "first")
+    page.selectbox(key="model").select(chosen).run()
+    save("third")
+    assert page.run().selectbox(key="model").value == chosen
+    assert len(page.selectbox(key="model").options) == 4  # three models and an endpoint
+
+
 def test_a_text_beyond_the_limit_is_not_accepted_whatever_the_browser_sends(monkeypatch, tmp_path):
     page = opened(monkeypatch, tmp_path, max_characters=18)
     page.button(key="solve").click().run()
