@@ -1,7 +1,7 @@
 """Playing of a batch of trajectories with an agent, all of them at once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from langgraph.graph import StateGraph
@@ -27,13 +27,16 @@ def play_with_agent(
     rules: Rules,
     agent: str,
     max_repeats: int,
+    on_turn: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
-    """Play every trajectory with an agent; arguments and result are those of `rollout`, and two more.
+    """Play every trajectory with an agent; arguments and result are those of `rollout`, and three more.
 
     Args:
         rules: Temperatures, seed and length of feedback. Agents always have feedback, on errors.
         agent: A name in `GRAPHS`.
         max_repeats: See AgentSetup.
+        on_turn: Called with a trajectory after each node of its graph, when its programs have run; None:
+            nothing is called.
 
     """
     # The model of `tools` submits a program that passes; the other agents end with it.
@@ -49,17 +52,19 @@ def play_with_agent(
             max_repeats=max_repeats,
         )
         plays = [AgentPlay(trajectory, setup) for trajectory in batch]
-        asyncio.run(_play(agent, plays))
+        asyncio.run(_play(agent, plays, on_turn))
         played += [play.finish(num_turns) for play in plays]
     return played
 
 
-async def _play(agent: str, plays: Sequence[AgentPlay]) -> None:
+async def _play(agent: str, plays: Sequence[AgentPlay], on_turn: Callable[[Trajectory], None] | None) -> None:
     graph = GRAPHS[agent].compile()
 
     async def play_one(play: AgentPlay) -> None:
         limit = STEPS_PER_TURN * (play.setup.num_turns + 1)
-        await graph.ainvoke({"play": play}, {"recursion_limit": limit})
+        async for _ in graph.astream({"play": play}, {"recursion_limit": limit}):
+            if on_turn:
+                on_turn(play.finish(len(play.turns)))
         play.setup.model.leave()
 
     await asyncio.gather(*map(play_one, plays))

@@ -56,16 +56,16 @@ class PageOptions(ExecutorOptions):
             raise ValueError(f"--roots: no folder {' or '.join(self.roots)}; give one that exists")
 
     @property
-    def server_flags(self) -> dict[str, object]:
-        """Streamlit's settings, in the form of its flags."""
+    def server_settings(self) -> dict[str, object]:
+        """Streamlit's settings."""
         return {
-            "server_address": self.address,
-            "server_port": self.port,
-            "server_headless": True,
+            "server.address": self.address,
+            "server.port": self.port,
+            "server.headless": True,
             # Against DNS rebinding: a page of another site must not reach this one under its own name.
-            "server_allowedHosts": [] if self.allow_remote else list(LOCAL_ADDRESSES),
-            "server_fileWatcherType": "none",
-            "browser_gatherUsageStats": False,
-            "client_showErrorDetails": "none",  # a traceback is for the terminal, not for visitors
-            "client_toolbarMode": "viewer",
+            "server.allowedHosts": [] if self.allow_remote else list(LOCAL_ADDRESSES),
+            "server.fileWatcherType": "none",
+            "browser.gatherUsageStats": False,
+            "client.showErrorDetails": "none",  # a traceback is for the terminal, not for visitors
+            "client.toolbarMode": "viewer",
         }

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,15 +11,17 @@ from cocos.config.eval_config import EvalConfig
 from cocos.config.shared_options import prompt_protocol
 from cocos.dataprep.given_answers import given_answers
 from cocos.evaluation.generator_from_options import open_endpoint
+from cocos.evaluation.player import open_player
 from cocos.executor import Executor, ExecutorError
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import Problem
-from cocos.rollout import rollout
+from cocos.prompts import agent_protocol
 from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
+IDLE_S = 600.0
 _lock = threading.Lock()  # one model is not loaded twice at the same time
 
 
@@ -42,16 +45,6 @@ def open_model(args: EvalConfig, key: str = "") -> Generator:
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, batch_size=1)
 
 
-def self_correction(
-    trajectory: Trajectory, args: EvalConfig, generator: Generator, executor: Executor
-) -> Iterator[Trajectory]:
-    """Yield the trajectory after each attempt. An agent would be another function with these arguments."""
-    protocol, rules = prompt_protocol(args), args.rules(args.temperatures, args.seed)
-    for turn in range(1, args.num_turns + 1):
-        [trajectory] = rollout([trajectory], generator, executor, protocol, turn, rules)
-        yield trajectory
-
-
 class Stopped(Exception):
     """The watcher has stopped the attempts."""
 
@@ -64,6 +57,9 @@ class LiveAttempts:
         trajectory: A trajectory without turns.
         open_generator: Returns the generator; called in the thread, because it may load a model.
         executor: Executes the programs.
+
+    Raises:
+        ValueError: The protocol does not suit the agent, or a file of prompts cannot be read.
 
     Attributes:
         trajectory: The attempts that are finished.
@@ -84,6 +80,7 @@ class LiveAttempts:
         self.text = self.end_reason = ""
         self.is_running, self._has_to_stop = True, False
         self._open_generator, self._executor = open_generator, executor
+        self._protocol = agent_protocol(prompt_protocol(args), args.agent, args.system_text)
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
@@ -100,9 +97,8 @@ class LiveAttempts:
             generator = self._open_generator()
             generator.on_text = self._hear
             self._hear("")
-            for trajectory in self_correction(self.trajectory, self.args, generator, self._executor):
-                self.trajectory = trajectory
-                self._hear("")
+            play = open_player(self.args, generator, self._executor, self._protocol, self._see)
+            [self.trajectory] = play([self.trajectory])
         except Stopped:
             self.end_reason = "" if self.is_complete else "stopped"
         except (ValueError, OSError, ImportError, ExecutorError) as error:
@@ -113,10 +109,51 @@ class LiveAttempts:
         finally:
             self.is_running = False
 
+    def _see(self, trajectory: Trajectory) -> None:
+        self.trajectory = trajectory
+        self._hear("")
+
     def _hear(self, text: str) -> None:
         self.text = text
         if self._has_to_stop:
             raise Stopped
+
+
+class Watchers:
+    """The attempts of each watcher. One who has been away for IDLE_S makes room for another one.
+
+    Args:
+        limit: Largest number of watchers at a time.
+
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._visits: dict[str, tuple[float, list[LiveAttempts]]] = {}  # when last seen, attempts
+        self._lock = threading.Lock()
+
+    def attempts_of(self, watcher: str) -> list[LiveAttempts] | None:
+        """Return the list of a watcher's attempts, a new one for a new watcher; None if there is no room."""
+        now = time.monotonic()
+        with self._lock:
+            if watcher not in self._visits and len(self._visits) >= self._limit:
+                idle = min(self._visits, key=lambda name: self._visits[name][0])
+                if now - self._visits[idle][0] < IDLE_S:
+                    return None
+                del self._visits[idle]
+            _, attempts = self._visits.get(watcher, (now, []))
+            self._visits[watcher] = now, attempts
+            return attempts
+
+
+def live_options(problem: Problem, **options: Any) -> EvalConfig:
+    """Return the options of test.py for attempts at one problem, whose program to repair is the first one.
+
+    For an agent it is not if the task shows it: an agent counts a repetition of that program as a failure.
+    """
+    is_shown = options.get("agent", "none") != "none" and problem.buggy_code in problem.text
+    answers = ["buggy"] * (bool(problem.buggy_code.strip()) and not is_shown)
+    return EvalConfig(test_data="page", output_dir="page", batch_size=1, answers=answers, **options)
 
 
 def begin_attempts(

@@ -3,6 +3,7 @@
 import difflib
 import textwrap
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Generator
@@ -42,6 +43,40 @@ def outcome_text(result: ExecutionResult) -> str:
     return f"{result.num_passed} of {len(result.verdicts)} tests pass"
 
 
+class Part(NamedTuple):
+    """A part of a turn to show.
+
+    Attributes:
+        title: Name of the part.
+        text: Its text.
+        language: `python` or `diff`; None for other text.
+        is_detail: Most readers can do without it.
+
+    """
+
+    title: str
+    text: str
+    language: str | None = None
+    is_detail: bool = False
+
+
+def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Part]:
+    """Return what can be shown of a turn, in reading order; `before` is the previous turn, if any."""
+    is_repeated = before is not None and turn.code == before.code
+    parts = [
+        Part("Feedback before this attempt", turn.told, is_detail=True),
+        Part("The same program" if is_repeated else "Program", turn.code or "(no program)", "python"),
+        Part("Tests", _verdicts_text(tests, turn.result)),
+        Part(
+            "Changes since the attempt before",
+            _changes_text(before.code, turn.code) if before else "",
+            "diff",
+        ),
+        Part("Whole answer", turn.completion.text, is_detail=True),
+    ]
+    return [part for part in parts if part.text]
+
+
 def _first_error(result: ExecutionResult) -> str:
     for number, verdict in enumerate(result.verdicts, start=1):
         if not verdict.passed:
@@ -49,7 +84,7 @@ def _first_error(result: ExecutionResult) -> str:
     return ""
 
 
-def verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
+def _verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
     """Return every test with its outcome below it."""
     return "\n".join(
         f"{'✓' if verdict.passed else '✗'} {test}\n    {verdict_text(verdict)}"
@@ -57,7 +92,7 @@ def verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
     )
 
 
-def changes_text(before: str, after: str) -> str:
+def _changes_text(before: str, after: str) -> str:
     """Return the lines in which two programs differ, as a unified diff; "" if they are equal."""
     changes = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
     return "\n".join(list(changes)[2:])  # without the names of files

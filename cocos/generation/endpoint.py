@@ -9,7 +9,7 @@ starts the message of a role; the tools of a chat stand before its messages, as 
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -124,6 +124,8 @@ class EndpointGenerator:
             "temperature": temperature,
             "top_p": 1.0,
         }
+        if self.on_text and len(prompts) == 1:  # somebody reads along
+            options |= {"stream": True, "stream_options": {"include_usage": True}}
         requests = [_parse_transcript(prompt) | options for prompt in prompts]
         if seeds is not None and temperature > 0:
             # Endpoints accept 31-bit seeds, but not every endpoint honours them.
@@ -229,12 +231,11 @@ class EndpointGenerator:
         self.key_ring.cool_down(key, self.retries.cool_down_s(response.headers))
         try:
             # The client does not validate the JSON, so a missing field raises only when it is read.
-            parsed = response.parse()
-            choice, usage = parsed.choices[0], parsed.usage
-            text = _chat_text(choice.message) if is_chat else choice.text
-            is_cut_off = choice.finish_reason == LENGTH
-            if not is_cut_off and (text is None or choice.finish_reason not in STOPPED):
-                raise ValueError(f"finish_reason is {choice.finish_reason!r}")
+            read = self._read_stream if "stream" in request else _read_whole
+            text, finish_reason, usage = read(response.parse(), is_chat)
+            is_cut_off = finish_reason == LENGTH
+            if not is_cut_off and (text is None or finish_reason not in STOPPED):
+                raise ValueError(f"finish_reason is {finish_reason!r}")
             text = _restore_stop_string(text or "", may_have_stopped=not is_chat and not is_cut_off)
             counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
         except (ValueError, AttributeError, TypeError, LookupError) as error:
@@ -249,13 +250,40 @@ class EndpointGenerator:
             key=key + 1,
         )
 
+    def _read_stream(self, chunks: Any, is_chat: bool) -> tuple[str | None, str | None, Any]:
+        """Return what `_read_whole` returns, from server-sent events; call `on_text` with the text so far."""
+        text, content, finish_reason, usage = None, None, None, None
+        calls: dict[int, list[str]] = {}  # index -> name and arguments, which also come in pieces
+        with chunks:  # an exception of `on_text` closes the connection
+            for chunk in chunks:
+                usage = chunk.usage or usage  # the last chunk has it, and no choice
+                for choice in chunk.choices[:1]:
+                    finish_reason = choice.finish_reason or finish_reason
+                    piece = choice.delta.content if is_chat else choice.text
+                    content = content if piece is None else (content or "") + piece
+                    for call in (choice.delta.tool_calls or ()) if is_chat else ():
+                        parts = calls.setdefault(call.index, ["", ""])
+                        parts[0] += call.function.name or ""
+                        parts[1] += call.function.arguments or ""
+                text = _chat_text(content, calls.values())
+                if self.on_text:
+                    self.on_text(text or "")
+        return text, finish_reason, usage
 
-def _chat_text(message: Any) -> str | None:
-    """Return the text of a chat completion, which its calls of tools follow."""
-    calls = [
-        format_tool_call(call.function.name, call.function.arguments) for call in message.tool_calls or ()
-    ]
-    return "\n".join([*filter(None, [message.content]), *calls]) if calls else message.content
+
+def _read_whole(answer: Any, is_chat: bool) -> tuple[str | None, str | None, Any]:
+    """Return the text of an answer, why it ended, and how many tokens it has."""
+    choice = answer.choices[0]
+    if not is_chat:
+        return choice.text, choice.finish_reason, answer.usage
+    calls = [[call.function.name, call.function.arguments] for call in choice.message.tool_calls or ()]
+    return _chat_text(choice.message.content, calls), choice.finish_reason, answer.usage
+
+
+def _chat_text(content: str | None, calls: Iterable[Sequence[str]]) -> str | None:
+    """Return the text of a completion, which its calls of tools (name and arguments) follow."""
+    formatted = [format_tool_call(name, arguments) for name, arguments in calls]
+    return "\n".join([*filter(None, [content]), *formatted]) if formatted else content
 
 
 def _parse_transcript(prompt: Sequence[int]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from cocos.entry_point import run_command
 def main() -> None:
     """Start the executor, and serve the page until Ctrl-C."""
     import json
+    import sys
     from dataclasses import asdict
+    from functools import partial
     from pathlib import Path
 
     from cocos.config.command_line import parse_options
@@ -20,20 +22,22 @@ def main() -> None:
 
     options = parse_options(PageOptions, __doc__)
     try:
-        from streamlit.web import bootstrap
+        from starlette.routing import Route
+        from streamlit.starlette import App
     except ImportError:
         raise ValueError('the page needs streamlit: pip install "cocos-lab[page]"') from None
 
     # Imports PyTorch, so that the first visitor does not wait for it.
+    from cocos.page.runs_view import serve_report
     from cocos.page.shared import shared
 
-    argument = json.dumps(asdict(options))
-    page = shared(argument)
+    sys.argv[1:] = [json.dumps(asdict(options))]  # for app.py
+    page = shared(sys.argv[1])
     print(f"programs isolated by {page.executor.isolation}; folders: {', '.join(options.roots)}", flush=True)
     if page.token:
         print(f"token: {page.token}", flush=True)
-    bootstrap.load_config_options(options.server_flags)
-    bootstrap.run(str(Path(__file__).with_name("app.py")), False, [argument], options.server_flags)
+    routes = [Route("/report", partial(serve_report, page))]
+    App(Path(__file__).with_name("app.py"), routes=routes).run(config=options.server_settings)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,31 @@
-"""Runs: the tables of finished evaluations, their comparison, and their trajectories."""
+"""Runs: the tables of finished evaluations, their comparison, their trajectories, and their full report."""
 
+import hmac
 from collections.abc import Sequence
-from functools import partial
 from itertools import islice
+from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from cocos.config.page_options import PageOptions
 from cocos.evaluation.row_filter import FLOWS, label, matches
 from cocos.files.folder_search import find_folders
+from cocos.page.shared import Shared
 from cocos.page.turns_view import show_error, show_turns
 from cocos.report.comparison import compare_runs
 from cocos.report.finished_runs import FinishedRun, load_runs
 from cocos.report.report_files import report_page
 from cocos.report.tables import comparison_table, excluded_problems, run_tables
 
-MAX_RUNS, MAX_LISTED = 6, 200
+FILES, MAX_RUNS, MAX_LISTED = ("metrics.json", "run.json", "samples.jsonl"), 6, 200
 
 
-def show(options: PageOptions) -> None:
+def show(page: Shared) -> None:
     """Show the chosen runs."""
-    folders = find_folders(options.roots, "metrics.json", "run.json", "samples.jsonl")
-    names = st.multiselect("Evaluations", list(folders), list(folders)[:1], max_selections=MAX_RUNS)
+    folders = find_folders(page.options.roots, *FILES)
+    names = st.multiselect("Evaluations", [*folders], [*folders][:1], max_selections=MAX_RUNS, key="runs")
     if not names:
         st.text("Choose an evaluation." if folders else "There is no finished evaluation.")
         return
@@ -34,11 +37,25 @@ def show(options: PageOptions) -> None:
             st.dataframe(pd.DataFrame(list(table.rows), columns=list(table.header)), hide_index=True)
             st.text("\n".join(table.notes))
         st.text("\n".join(excluded_problems(comparisons)))
-        report = partial(report_page, runs, comparisons)
-        st.download_button("Full report", report, "report.html", on_click="ignore")
+        query = [("key", page.report_key), *(("run", name) for name in names)]
+        st.link_button("Full report", f"/report?{urlencode(query)}")
         _show_trajectories(runs)
     except ValueError as error:
         show_error("These evaluations cannot be shown together", error)
+
+
+def serve_report(page: Shared, request: Request) -> Response:
+    """Answer a request of the link to a full report."""
+    if not hmac.compare_digest(request.query_params.get("key", "").encode(), page.report_key.encode()):
+        return PlainTextResponse("The page has another link to this report now.", 403)
+    folders = find_folders(page.options.roots, *FILES)
+    try:
+        runs = load_runs([folders[name] for name in request.query_params.getlist("run")])
+        report = report_page(runs, compare_runs(runs))
+    except (ValueError, LookupError) as error:
+        return PlainTextResponse(f"There is no such report: {error}", 404)
+    # The report gets an origin of its own: its script, the only one that it allows, cannot reach the page.
+    return HTMLResponse(report, headers={"Content-Security-Policy": "sandbox allow-scripts"})
 
 
 def _show_trajectories(runs: Sequence[FinishedRun]) -> None:

@@ -5,21 +5,21 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from cocos.config.page_options import PageOptions
 from cocos.files.folder_search import find_folders
+from cocos.page.shared import Shared
 from cocos.page.turns_view import show_code
 from cocos.training.run_log import LOG_FILE, charts_of, has_ended, read_log, run_status
 
 REFRESH_S = 3.0
 
 
-def show(options: PageOptions) -> None:
+def show(page: Shared) -> None:
     """Show the chosen run, again every few seconds while it goes on."""
-    folders = find_folders(options.roots, LOG_FILE)
+    folders = find_folders(page.options.roots, LOG_FILE)
     if not folders:
         st.text(f"There is no training run: no folder has a {LOG_FILE}.")
         return
-    name = st.selectbox("Training run", list(folders))
+    name = st.selectbox("Training run", list(folders), key="run")
     interval_s = None if has_ended(read_log(folders[name])) else REFRESH_S
     st.fragment(_show_run, run_every=interval_s)(folders[name])
 

@@ -1,27 +1,34 @@
 """Try: a problem that the visitor chooses or types, and the attempts of a model at it."""
 
 from functools import lru_cache, partial
-from typing import Any
+from secrets import token_urlsafe
+from typing import Any, get_args
 
 import streamlit as st
 
-from cocos.config.eval_config import EvalConfig
+from cocos.config.agent_options import Agent
 from cocos.dataprep.formats.typed_problem import TYPED, as_typed, typed_problem
 from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.archive import run_archive
-from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts
+from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, live_options
 from cocos.evaluation.sample_rows import trajectory_to_row
 from cocos.files.folder_search import find_folders
 from cocos.page.shared import Shared
 from cocos.page.turns_view import show_code, show_error, show_turns
 from cocos.problems import load_problems
+from cocos.prompts import PROTOCOLS, Feedback
 
-ENDPOINT, OTHER_ADDRESS, POLL_S = "an endpoint", "another address", 0.3
+ENDPOINT, OTHER_ADDRESS, OF_AGENT, POLL_S = "an endpoint", "another address", "the agent's", 0.3
 load_examples = lru_cache(maxsize=8)(load_problems)
 
 
-def show(page: Shared, attempts: list[LiveAttempts]) -> None:
+def show(page: Shared) -> None:
     """Show the form and the latest of the visitor's attempts, beside each other where there is room."""
+    # The identifier in the address finds the attempts again after a reload.
+    attempts = page.visitors.attempts_of(st.query_params.setdefault("visitor", token_urlsafe(12)))
+    if attempts is None:
+        st.error("All places are taken; come back in some minutes.")
+        return
     is_playing, limit = bool(attempts) and attempts[-1].is_running, page.options.max_characters
     if attempts and "text" not in st.session_state:  # the page was loaded again
         st.session_state.update(as_typed(attempts[-1].trajectory.problem))
@@ -58,7 +65,8 @@ def _choose_example(page: Shared) -> None:
 def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
     """Return the options of test.py that the fields set, and a typed API key."""
     most, key = page.options, ""
-    model = st.selectbox("Model", [*find_folders(most.roots, "config.json", "*.safetensors"), ENDPOINT])
+    folders = find_folders(most.roots, "config.json", "*.safetensors")
+    model = st.selectbox("Model", [*folders, ENDPOINT], key="model")  # the key keeps it when the list changes
     options: dict[str, Any] = {"model_name_or_path": model}
     if model == ENDPOINT:
         # Only addresses given at start get the key in the environment, and remote visitors type no others.
@@ -69,11 +77,14 @@ def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
         name = st.text_input("Name of the model at the endpoint")
         options = {"model_name_or_path": name, "base_url": address or "missing", "generator": "api"}
     first, second, third = st.columns(3)
-    options["protocol"] = first.selectbox("Protocol", ["cocos", "chat", "repair"])
-    options["feedback"] = second.selectbox("Feedback", ["none", "verdict", "error"])
+    options["protocol"] = first.selectbox("Protocol", [name for name in PROTOCOLS if name != "cocos-fewshot"])
+    agent = second.selectbox("Agent", get_args(Agent), help="An agent sees which tests fail.")
     options["num_turns"] = third.number_input("Attempts", 1, most.max_attempts, min(2, most.max_attempts))
-    options["temperature"] = [first.number_input("Temperature", 0.0, 2.0, 0.0, 0.1)]
-    tokens = second.number_input("Tokens per attempt", 1, most.max_new_tokens, min(256, most.max_new_tokens))
+    feedback = first.selectbox("Feedback", get_args(Feedback) if agent == "none" else [OF_AGENT])
+    degree = second.number_input("Temperature", 0.0, 2.0, None, 0.1, placeholder="default")
+    tokens = third.number_input("Tokens per attempt", 1, most.max_new_tokens, min(256, most.max_new_tokens))
+    options |= {"agent": agent, "feedback": "none" if feedback == OF_AGENT else feedback}
+    options["temperature"] = None if degree is None else [degree]
     return options | {"max_completion_length": tokens, "api_key_env": most.api_key_env}, key
 
 
@@ -81,11 +92,8 @@ def _begin(page: Shared, attempts: list[LiveAttempts], options: dict[str, Any], 
     """Check what was typed, and start the attempts."""
     typed = {name: st.session_state.get(name) or "" for name in TYPED}
     try:
-        problem = st.session_state.get("example")  # has what the fields do not show, such as a setup
-        if problem is None or as_typed(problem) != typed:
-            problem = typed_problem(**typed)
-        answers = ["buggy"] * bool(problem.buggy_code.strip())
-        args = EvalConfig(test_data="page", output_dir="page", batch_size=1, answers=answers, **options)
+        problem = typed_problem(**typed, example=st.session_state.get("example"))
+        args = live_options(problem, **options)
         attempts.append(begin_attempts(problem, args, attempts, page.executor, key))
         st.rerun()
     except (ValueError, OSError) as error:

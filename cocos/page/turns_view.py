@@ -1,32 +1,34 @@
-"""The turns of one trajectory, from its row of samples.jsonl: outcome, program, verdicts and changes."""
+"""The turns of one trajectory, from its row of samples.jsonl."""
+
+from contextlib import nullcontext
 
 import streamlit as st
 
 from cocos.evaluation.sample_rows import SampleRow, turn_from_row
-from cocos.evaluation.trajectory_text import changes_text, notes, outcome_text, verdicts_text
+from cocos.evaluation.trajectory_text import notes, outcome_text, turn_parts
 
 
 def show_turns(row: SampleRow) -> None:
-    """Show the task and every turn of a row."""
+    """Show the task and every turn of a row up to the end of the trajectory."""
     st.text(row["text"])
-    before = ""
-    for number, turn_row in enumerate(row["turns"], start=1):
-        turn = turn_from_row(turn_row)
+    before = None
+    for number, turn in enumerate(map(turn_from_row, row["turns"]), start=1):
+        if turn.is_carried:
+            st.text(f"ended early: its last program counts for attempts {number} to {len(row['turns'])}, too")
+            return
         seconds = f"{turn.completion.duration_s:.1f} s to generate, {turn.result.duration_s:.1f} s to run"
         with st.container(border=True):
-            st.badge(f"attempt {number}", color="green" if turn.result.all_passed else "red")
+            with st.container(horizontal=True):
+                st.badge(f"attempt {number}", color="green" if turn.result.all_passed else "red")
+                if turn.step and turn.step.node.isidentifier():  # a badge would interpret Markdown
+                    st.badge(turn.step.node, color="blue")
             st.text(f"{outcome_text(turn.result)}{notes(turn)}; {seconds}")
-            if turn.told:
-                with st.expander("Feedback before this attempt"):
-                    show_code(turn.told)
-            show_code(turn.code or "(no program)", "python")
-            if turn.result.verdicts:
-                show_code(verdicts_text(row["tests"], turn.result))
-            if number > 1:
-                st.caption("Changes since the attempt before" if turn.code != before else "The same program")
-                if changes := changes_text(before, turn.code):
-                    show_code(changes, "diff")
-        before = turn.code
+            for part in turn_parts(turn, before, row["tests"]):
+                if not part.is_detail:
+                    st.caption(part.title)
+                with st.expander(part.title) if part.is_detail else nullcontext():
+                    show_code(part.text, part.language)
+        before = turn
 
 
 def show_error(title: str, reason: object) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cocos.dataprep.formats.typed_problem import as_typed, typed_problem
-from cocos.problems import DataError
+from cocos.problems import DataError, Problem
 
 
 def test_each_assert_line_is_a_test_and_imports_are_kept():
@@ -13,6 +13,13 @@ def test_each_assert_line_is_a_test_and_imports_are_kept():
     assert problem.test_list == ("assert f(1) == 2", "assert f(\n    3\n) == math.pi")
     assert problem.test_imports == ("import math",)
     assert typed_problem(**as_typed(problem)) == problem or problem.task_id.startswith("typed-")
+
+
+def test_an_example_that_was_not_changed_is_the_problem_itself():
+    example = Problem("7", "Add.", ("assert f(1) == 2",), test_setup_code="x = 1")
+    assert typed_problem(**as_typed(example), example=example) is example
+    changed = typed_problem("Add 1.", "assert f(1) == 2", example=example)
+    assert (changed.text, changed.test_setup_code) == ("Add 1.", "") and changed.task_id.startswith("typed-")
 
 
 def test_each_pytest_function_and_parameter_is_a_test():

@@ -12,11 +12,13 @@ import pytest
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.formats.typed_problem import typed_problem
 from cocos.evaluation.archive import run_archive
-from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, open_model
+from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, live_options, open_model
 from cocos.generation.scripted import ScriptedGenerator
+from cocos.problems import save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION
 from cocos.report.finished_runs import load_runs
 from cocos.trajectories import Trajectory
+from tests.support.evaluation import evaluated, rows
 from tests.support.paths import TOY
 
 WRONG, RIGHT = "def f(x):\n    return x\n[DONE]", "def f(x):\n    return 2 * x\n[DONE]"
@@ -86,6 +88,54 @@ def test_a_model_tells_its_text_so_far_and_an_exception_stops_it_at_the_next_tok
     assert again[0].token_ids == completion.token_ids
 
 
+def test_an_agent_is_watched_node_by_node_and_its_row_is_that_of_test_py(executor, tmp_path):
+    watched, seen = [], []
+
+    def answer(prompt):
+        return RIGHT if "def f(x):\n    return x\n" in prompt else WRONG
+
+    def see_and_answer(prompt):
+        while not watched:
+            time.sleep(0.01)
+        seen.append([(turn.step.node, turn.result.all_passed) for turn in watched[0].trajectory.turns])
+        return answer(prompt)
+
+    args = options(agent="reflect", protocol="chat", num_turns=4)
+    generator = ScriptedGenerator(see_and_answer)
+    watched.append(LiveAttempts(args, Trajectory(PROBLEM), lambda: generator, executor))
+    turns = finished(watched[0]).trajectory.turns
+    assert seen == [[], [("draft", False)]]  # the first program had run before the model was asked again
+    assert [turn.step.node for turn in turns if turn.step] == ["draft", "reflect"]
+    assert [turn.is_carried for turn in turns] == [False, False, True, True] and watched[0].is_complete
+    zipfile.ZipFile(io.BytesIO(run_archive([(args, watched[0].trajectory)], executor))).extractall(tmp_path)
+    problem = tmp_path / "problem.jsonl"
+    save_problems([PROBLEM], problem)
+    evaluated(
+        ScriptedGenerator(answer), model_name_or_path="m", test_data=str(problem), agent="reflect",
+        protocol="chat", num_turns=4, output_dir=str(tmp_path / "out"),
+    )  # fmt: skip
+    assert rows(tmp_path / "run1") == rows(tmp_path / "out")
+    assert load_runs([tmp_path / "run1"])[0].conditions.startswith("the agent reflect")
+
+
+def test_an_agent_stops_before_its_next_node_and_one_without_a_chat_is_refused(executor):
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(prompt):
+        asked.set()
+        go_on.wait()
+        return WRONG
+
+    args = options(agent="react", num_turns=4)
+    attempts = LiveAttempts(args, Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor)
+    asked.wait()
+    attempts.stop()
+    go_on.set()
+    assert finished(attempts).end_reason == "stopped" and len(attempts.trajectory.turns) == 1
+    with pytest.raises(ValueError, match="--agent tools needs a chat"):
+        begin_attempts(PROBLEM, options(agent="tools"), [], executor)
+
+
 def test_two_watchers_share_the_weights_and_nothing_else():
     one, other = open_model(options()), open_model(options())
     assert one.model is other.model and one is not other and one.cache is not other.cache
@@ -98,6 +148,20 @@ def test_a_program_to_repair_is_the_first_attempt_and_a_repetition_is_another_sa
     turn = first.trajectory.turns[0]
     assert turn.is_given and turn.result.verdicts[0].actual == "6"
     assert finished(begin_attempts(problem, args, [first], executor)).trajectory.sample == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "agent", "answers"),
+    [
+        ("Repair it.", "none", ["buggy"]),
+        ("Repair it:\nx = 1", "none", ["buggy"]),
+        ("Repair it.", "react", ["buggy"]),
+        ("Repair it:\nx = 1", "react", []),  # the prompt shows the program
+    ],
+)
+def test_a_program_that_the_task_shows_is_no_attempt_of_an_agent(text, agent, answers):
+    problem = typed_problem(text, "assert f(2) == 4", buggy_code="x = 1")
+    assert live_options(problem, model_name_or_path="m", agent=agent).answers == answers
 
 
 def test_what_goes_wrong_is_told(executor):

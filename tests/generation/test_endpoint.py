@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -20,7 +21,7 @@ from cocos.prompts import TOOLS, agent_protocol, protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
 from tests.support.commands import free_port
-from tests.support.endpoint_server import hang_up, raw, serve, slow, status, text, tool_calls
+from tests.support.endpoint_server import hang_up, raw, serve, slow, status, streamed, text, tool_calls
 from tests.support.paths import ROOT
 
 KEYS = ["sk-first_0123456789", "sk-second_0123456789"]
@@ -129,6 +130,47 @@ def test_tool_calls_are_sent_and_read_in_openais_format(endpoint, problem, execu
     assert (turn.completion.num_prompt_tokens, turn.completion.num_completion_tokens) == (70, 9)
     assert turn.completion.text.startswith('Let me see.\n<tool_call>\n{"name": "run_code", "arguments": ')
     assert turn.completion.error is None and turn.completion.key == 1
+
+
+def test_an_answer_is_streamed_to_one_who_reads_along_and_is_the_same(endpoint):
+    endpoint.behaviours = [streamed("def f():\n", "    return 1", "\n"), text("def f():\n    return 1\n")]
+    texts, watched = [], generator(endpoint)
+    watched.on_text = texts.append
+    [completion] = ask(watched)
+    [whole] = ask(generator(endpoint))
+    assert replace(completion, duration_s=0.0) == replace(whole, duration_s=0.0)
+    assert texts == ["def f():\n", "def f():\n    return 1", "def f():\n    return 1\n", texts[2]]
+    first, second = endpoint.bodies
+    assert first.pop("stream") and first.pop("stream_options") == {"include_usage": True}
+    assert first == second
+
+
+def test_a_call_of_a_tool_is_streamed_in_pieces(endpoint, problem, executor):
+    arguments = json.dumps({"code": RIGHT})
+    endpoint.behaviours = [
+        streamed("Let me see.", (0, "submit", None), (0, None, arguments[:9]), (0, None, arguments[9:]))
+    ]
+    watched = generator(endpoint)
+    watched.on_text = lambda text: None
+    words = agent_protocol(protocol("chat"), "tools")
+    [trajectory] = play_with_agent(begin([problem]), watched, executor, words, 1, Rules(), "tools", 3)
+    assert [turn.step.node for turn in trajectory.turns] == ["submit"] and trajectory.turns[0].code == RIGHT
+    assert trajectory.turns[0].completion.text.startswith("Let me see.\n<tool_call>\n")
+
+
+def test_a_stream_that_breaks_off_is_requested_again_and_one_who_reads_along_can_end_it(endpoint):
+    endpoint.behaviours = [streamed("def", is_cut=True), streamed("def f", finish_reason="length")]
+    watched = generator(endpoint)
+    watched.on_text = lambda text: None
+    [completion] = ask(watched)
+    assert (completion.text, completion.is_truncated, completion.error) == ("def f", True, None)
+
+    def stop(text):
+        raise InterruptedError(text)
+
+    watched.on_text = stop
+    with pytest.raises(InterruptedError, match="def f"):
+        ask(watched)
 
 
 def test_a_completion_names_the_key_that_served_it_by_its_number(endpoint):

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cocos.config.page_options import PageOptions
-from tests.support.endpoint_server import serve, text
+from tests.support.endpoint_server import serve, streamed
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.processes
@@ -19,7 +19,7 @@ ANSWER = "```python\ndef f(x):\n    return x\n```"
 @pytest.fixture
 def endpoint():
     with serve() as endpoint:
-        endpoint.behaviours = [text(ANSWER)]
+        endpoint.behaviours = [streamed(ANSWER[:9], ANSWER[9:])]
         yield endpoint
 
 
@@ -54,7 +54,7 @@ def solve(page):
 def test_an_address_of_the_owner_gets_the_owners_key(endpoint, monkeypatch, tmp_path):
     page = opened(monkeypatch, tmp_path, base_urls=[endpoint.base_url])
     assert any(line.startswith("1 of 1 tests pass") for line in solve(page))
-    assert endpoint.keys == ["of-the-owner"]
+    assert endpoint.keys == ["of-the-owner"] and endpoint.bodies[0]["stream"] is True
 
 
 def test_an_address_that_a_visitor_types_gets_the_key_that_is_typed_and_no_other(
@@ -77,6 +77,21 @@ def test_a_visitor_from_elsewhere_types_no_address(monkeypatch, tmp_path):
     values = asdict(PageOptions(roots=[str(tmp_path)], executor_workers=1, **options))
     monkeypatch.setattr(sys, "argv", ["app.py", json.dumps(values)])
     assert labelled(page.run().selectbox, "Address").options == ["http://127.0.0.1:1/v1"]
+
+
+def test_a_new_model_does_not_change_the_chosen_one(monkeypatch, tmp_path):
+    def save(name):
+        for file in ("config.json", "model.safetensors"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / file).touch()
+
+    save("first"), save("second")
+    page = opened(monkeypatch, tmp_path)
+    chosen = str(tmp_path / "first")
+    page.selectbox(key="model").select(chosen).run()
+    save("third")
+    assert page.run().selectbox(key="model").value == chosen
+    assert len(page.selectbox(key="model").options) == 4  # three models and an endpoint
 
 
 def test_a_text_beyond_the_limit_is_not_accepted_whatever_the_browser_sends(monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 import io
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -11,11 +12,13 @@ import tempfile
 import time
 import zipfile
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.finished_runs import load_runs
+from cocos.trajectories import Step
 from tests.support.browser import choose_scheme, resize, start_browser, wait_until
 from tests.support.commands import ENVIRONMENT, complaint, free_port
 from tests.support.paths import ROOT, TOY
@@ -62,6 +65,7 @@ def root(tmp_path_factory, tiny_model):
     """A folder with three evaluations, a training run, and a model that never ends by itself."""
     folder = tmp_path_factory.mktemp("root")
     attacked = trajectory(ATTACK, ATTACKED, ATTACKED, text=ATTACK)
+    attacked = replace(attacked, turns=tuple(replace(t, step=Step(ATTACK, 0.0)) for t in attacked.turns))
     evaluated(folder / "attacked", [attacked, *numbered((PASSED, PASSED))])
     evaluated(folder / "other", numbered((PASSED, PASSED), (FAILED, FAILED), (TYPE_ERROR, PASSED)))
     evaluated(folder / "base", numbered((FAILED, FAILED), (FAILED, PASSED), (PASSED, FAILED)))
@@ -144,11 +148,20 @@ class Page:
         script = "return [...document.querySelectorAll('canvas td')].map(cell => cell.textContent)"
         return self.browser.execute_script(script)
 
-    def solve(self, model):
+    def solve(self, model, tests=TESTS):
         self.type("What should the program do?", TASK)
-        self.type("Tests: assert lines or pytest functions", TESTS)
+        self.type("Tests: assert lines or pytest functions", tests)
         self.choose("Model", model)
         self.press("Solve")
+
+    def session(self, folder):
+        """Download the session, and return its first run and that run's rows."""
+        self.press("Session")
+        [archive] = wait_until(lambda: list(pathlib.Path(self.browser.downloads).glob("session.zip")))
+        zipfile.ZipFile(io.BytesIO(archive.read_bytes())).extractall(folder)
+        archive.unlink()
+        [run] = load_runs([folder / "run1"])
+        return run, list(run.rows())
 
 
 def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_path):
@@ -158,12 +171,22 @@ def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_pa
     assert "0 of 2 tests pass" in page.text or "1 of 2 tests pass" in page.text or "2 of 2" in page.text
     assert "assert most([3]) == 9" in page.text
     assert "Changes since the attempt before" in page.text or "The same program" in page.text
-    page.press("Session")
-    archive = wait_until(lambda: list(pathlib.Path(page.browser.downloads).glob("session.zip")))[0]
-    zipfile.ZipFile(io.BytesIO(archive.read_bytes())).extractall(tmp_path)
-    [run] = load_runs([tmp_path / "run1"])
-    [row] = run.rows()
+    _, [row] = page.session(tmp_path)
     assert (row["text"], row["tests"], len(row["turns"])) == (TASK, TESTS.split("\n"), 2)
+
+
+def test_an_agent_is_followed_from_node_to_node_and_its_row_names_them(page, tmp_path):
+    page.choose("Agent", "react")
+    page.type("Attempts", "\b3\n")
+    page.solve("data/toy/base", "assert most([1, 2]) == 'no program returns this'")
+    page.wait_for("Session")
+    for number in (1, 2, 3):
+        assert f"attempt {number}\npropose\n" in page.text.replace("\n\n", "\n")
+    assert page.text.count("Feedback before this attempt") == 2
+    run, [row] = page.session(tmp_path)
+    assert run.conditions.startswith("the agent react")
+    assert [turn["node"] for turn in row["turns"]] == ["propose"] * 3
+    assert "This one fails" in row["turns"][1]["told"] or "ends before any test" in row["turns"][1]["told"]
 
 
 def test_tests_that_are_none_are_refused_with_their_line(page):
@@ -202,6 +225,20 @@ def test_runs_are_compared_and_their_trajectories_found(page):
     page.choose("First → last attempt", "wrong → right")
     page.wait_for("1 trajectories")
     page.wait_for("TypeError")
+
+
+def test_the_full_report_opens_in_the_browser_in_an_origin_of_its_own(page):
+    page.open("?view=Runs")
+    page.choose("Evaluations", "attacked")
+    addresses = "return [...document.links].map(link => link.href)"
+    [link] = wait_until(lambda: [a for a in page.browser.execute_script(addresses) if "attacked" in a])
+    page.browser.get(link)
+    wait_until(lambda: re.search(r"1 to \d of \d trajectories", page.text))  # its script runs
+    assert page.browser.execute_script("return window.origin") == "null"
+    assert page.browser.execute_script("return document.querySelectorAll('img').length") == 0
+    assert page.browser.title != "owned"
+    page.browser.get(link.replace("key=", "key=x"))
+    page.wait_for("another link to this report")
 
 
 def test_a_training_run_that_grows_is_shown_without_a_reload(page, root):

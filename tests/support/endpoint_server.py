@@ -72,6 +72,33 @@ def tool_calls(*calls, content=None, finish_reason="tool_calls"):
     return behave
 
 
+def streamed(*pieces, finish_reason="stop", is_cut=False):
+    """Return a behaviour that streams an answer as server-sent events; of a chat, pieces may be calls.
+
+    A piece is a text, or (index, name, arguments) of a call. A stream that `is_cut` lacks its end.
+    """
+
+    def behave(handler, request):
+        is_chat = "messages" in request["body"]
+        choices = []
+        for piece in pieces:
+            if isinstance(piece, tuple):
+                index, name, arguments = piece
+                call = {"index": index, "function": {"name": name, "arguments": arguments}}
+                choices.append({"delta": {"tool_calls": [call]}})
+            else:
+                choices.append({"delta": {"content": piece}} if is_chat else {"text": piece})
+        chunks = [{"choices": [{"index": 0, "finish_reason": None, **choice}]} for choice in choices]
+        if not is_cut:
+            chunks[-1]["choices"][0]["finish_reason"] = finish_reason
+            chunks.append({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}})
+        events = [f"data: {json.dumps({'id': '1', 'model': 'm', **chunk})}\n\n" for chunk in chunks]
+        data = "".join([*events, "data: [DONE]\n\n" * (not is_cut)]).encode()
+        handler.reply(data, 200, {"Content-Type": "text/event-stream"})
+
+    return behave
+
+
 @dataclass
 class Endpoint:
     """A running server.
@@ -113,10 +140,9 @@ def serve():
 
         def reply(self, data, code, headers, length=None):
             self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(length or len(data)))
+            headers = {"Content-Type": "application/json", "Content-Length": length or len(data), **headers}
             for name, value in headers.items():
-                self.send_header(name, value)
+                self.send_header(name, str(value))
             self.end_headers()
             self.wfile.write(data)
             self.close_connection = True

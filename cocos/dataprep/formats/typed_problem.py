@@ -11,18 +11,21 @@ from cocos.python_parser import parse
 TYPED = ("text", "tests", "buggy_code")  # what a person types
 
 
-def typed_problem(text: str, tests: str, buggy_code: str = "") -> Problem:
+def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem | None = None) -> Problem:
     """Return the problem that a person has typed; its task_id is a digest of the three texts.
 
     Args:
         text: Description of what the program should do.
         tests: Assert lines and imports, or pytest functions, each of which becomes one test.
         buggy_code: Program to repair; "" for none.
+        example: Problem that is returned if these are its texts: it has what they lack, such as a setup.
 
     Raises:
         DataError: The description or the tests are missing, or a line is none of these; the message names it.
 
     """
+    if example is not None and [*as_typed(example).values()] == [text, tests, buggy_code]:
+        return example
     imports, test_list = _split(tests.replace("\r\n", "\n"))
     digest = hashlib.sha256(repr((text, tests, buggy_code)).encode()).hexdigest()
     row = {
