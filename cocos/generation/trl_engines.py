@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -69,6 +70,25 @@ class VLLMRollouts(TokenTranscripts):
 def _of_sampled_ids(logps: Sequence[Sequence[float | None]]) -> tuple[float, ...]:
     """Return the log-probabilities of the sampled ids from TRL's lists of one per id; None becomes NaN."""
     return tuple(math.nan if logp is None else logp for [logp] in logps)
+
+
+def sync_weights(engine: VLLMGeneration) -> None:
+    """Copy the policy's weights to vLLM.
+
+    On a processor, vLLM packs the weights of linear layers for its kernels and drops the parameters that TRL
+    fills. vLLM's own reload creates these parameters again, loads the weights, and packs them.
+
+    Raises:
+        ValueError: vLLM has died, or cannot take the weights.
+
+    """
+    with engine_failure_named("take the policy's weights"):
+        if engine.mode == "server" or torch.accelerator.is_available():
+            engine.sync_weights()
+        else:
+            weights = {"weights_iterator": engine._iter_named_params()}
+            engine.llm.collective_rpc("reload_weights", kwargs=weights)
+            engine.llm.reset_prefix_cache()
 
 
 def check_server(engine: VLLMGeneration) -> None:
