@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from accelerate import PartialState
@@ -88,7 +89,15 @@ def sync_weights(engine: VLLMGeneration) -> None:
         else:
             weights = {"weights_iterator": engine._iter_named_params()}
             engine.llm.collective_rpc("reload_weights", kwargs=weights)
+            engine.llm.apply_model(_pack_output_layer)
             engine.llm.reset_prefix_cache()
+
+
+def _pack_output_layer(model: torch.nn.Module) -> None:
+    """Pack the weights of vLLM's output layer, which its reload leaves out if they are the embedding's."""
+    head: Any = getattr(model, "lm_head", None)
+    if hasattr(head, "quant_method"):
+        head.quant_method.process_weights_after_loading(head)
 
 
 def check_server(engine: VLLMGeneration) -> None:

@@ -133,15 +133,19 @@ def test_the_vllm_engine_of_trl_has_the_signature_that_we_call():
     [
         ("server", False, ["TRL"]),
         ("colocate", True, ["TRL"]),
-        ("colocate", False, [("reload_weights", {"norm.weight": 1.5}), "reset"]),
+        ("colocate", False, [("reload_weights", {"norm.weight": 1.5}), "packed", "reset"]),
     ],
 )
 def test_packed_weights_on_a_processor_are_loaded_by_the_engine_itself(mode, has_gpu, calls, monkeypatch):
     made = []
 
+    pack = SimpleNamespace(process_weights_after_loading=lambda layer: made.append("packed"))
+    model = SimpleNamespace(lm_head=SimpleNamespace(quant_method=pack))
+
     class Colocated(Engine):
         llm = SimpleNamespace(
             collective_rpc=lambda method, kwargs: made.append((method, dict(kwargs["weights_iterator"]))),
+            apply_model=lambda function: function(model),
             reset_prefix_cache=lambda: made.append("reset"),
         )
 
