@@ -36,7 +36,7 @@ stop_server() {
 }
 start_server() { # CHECKPOINT: serve it on $port and wait until it answers
     # A session of its own, so that the engine can be killed together with the server.
-    setsid "$out/env/bin/vllm" serve "$1" --served-model-name toy --dtype float32 --port "$port" --no-enable-chunked-prefill \
+    setsid "$python" -m vllm.entrypoints.openai.api_server --model "$1" --served-model-name toy --dtype float32 --port "$port" --no-enable-chunked-prefill \
         >"$runs/server.log" 2>&1 &
     server=$!
     tries=600

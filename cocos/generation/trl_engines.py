@@ -9,7 +9,9 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -69,6 +71,33 @@ class VLLMRollouts(TokenTranscripts):
 def _of_sampled_ids(logps: Sequence[Sequence[float | None]]) -> tuple[float, ...]:
     """Return the log-probabilities of the sampled ids from TRL's lists of one per id; None becomes NaN."""
     return tuple(math.nan if logp is None else logp for [logp] in logps)
+
+
+def sync_weights(engine: VLLMGeneration) -> None:
+    """Copy the policy's weights to vLLM.
+
+    On a processor, vLLM packs the weights of linear layers for its kernels and drops the parameters that TRL
+    fills. vLLM's own reload creates these parameters again, loads the weights, and packs them.
+
+    Raises:
+        ValueError: vLLM has died, or cannot take the weights.
+
+    """
+    with engine_failure_named("take the policy's weights"):
+        if engine.mode == "server" or torch.accelerator.is_available():
+            engine.sync_weights()
+        else:
+            weights = {"weights_iterator": engine._iter_named_params()}
+            engine.llm.collective_rpc("reload_weights", kwargs=weights)
+            engine.llm.apply_model(_pack_output_layer)
+            engine.llm.reset_prefix_cache()
+
+
+def _pack_output_layer(model: torch.nn.Module) -> None:
+    """Pack the weights of vLLM's output layer, which its reload leaves out if they are the embedding's."""
+    head: Any = getattr(model, "lm_head", None)
+    if hasattr(head, "quant_method"):
+        head.quant_method.process_weights_after_loading(head)
 
 
 def check_server(engine: VLLMGeneration) -> None:

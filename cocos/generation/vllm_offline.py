@@ -4,6 +4,7 @@ scripts/check_vllm.sh runs it against the real engine, on a processor; the tests
 Between turns, vLLM's prefix cache keeps the keys and values of the transcripts.
 """
 
+import multiprocessing
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from cocos.generation.engine_failure import engine_failure_named
+from cocos.generation.engine_failure import call_while_alive, engine_failure_named
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.prompts import DONE
@@ -49,6 +50,7 @@ class VLLMGenerator(TokenTranscripts):
         except ImportError:
             raise ValueError('--generator vllm needs vLLM: pip install "cocos-lab[vllm]"') from None
         self.sampling_params = vllm.SamplingParams
+        other_processes = multiprocessing.active_children()
         with engine_failure_named(f"load {name_or_path}"):
             self.engine = vllm.LLM(
                 model=name_or_path,
@@ -59,6 +61,7 @@ class VLLMGenerator(TokenTranscripts):
                 # max_num_batched_tokens grows to the model's context, and prompts are computed whole.
                 enable_chunked_prefill=None if torch.accelerator.is_available() else False,
             )
+        self.processes = [p for p in multiprocessing.active_children() if p not in other_processes]
         self.max_completion_length = max_completion_length
         self.context_length = self.engine.llm_engine.model_config.max_model_len
 
@@ -75,13 +78,15 @@ class VLLMGenerator(TokenTranscripts):
             **STOP_AT_DONE,
             "stop_token_ids": sorted(self.eos_ids),
         }
+        params = (
+            [self.sampling_params(**options, seed=seed) for seed in seeds]
+            if seeds is not None
+            else self.sampling_params(**options)
+        )
+        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         with engine_failure_named("continue the run"):
-            outputs = self.engine.generate(
-                [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-                [self.sampling_params(**options, seed=seed) for seed in seeds]
-                if seeds is not None
-                else self.sampling_params(**options),
-                use_tqdm=False,
+            outputs = call_while_alive(
+                lambda: self.engine.generate(inputs, params, use_tqdm=False), self.processes
             )
         sampled = [output.outputs[0].token_ids for output in outputs]
         return self.batch_completions(sampled, time.perf_counter() - started)

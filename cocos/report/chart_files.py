@@ -52,6 +52,7 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
         statistics = run.statistics
         if run.num_turns > 1:
             draw_functions["flow", run.name] = partial(charts.draw_flow, run=run)
+            draw_functions["problems", run.name] = partial(charts.draw_problems, run=run)
         draw_functions["errors", run.name] = partial(
             error_charts.draw_errors, run=run, error_types=error_types
         )

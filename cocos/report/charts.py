@@ -4,7 +4,9 @@
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import ceil
+from statistics import mean
 
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Rectangle
@@ -122,6 +124,28 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title("right and wrong programs from turn to turn")
+
+
+def draw_problems(axes: Axes, run: FinishedRun) -> None:
+    """Draw which problems are solved after each turn: one column per problem, one row per turn.
+
+    With several samples, the strength of the colour is the share of right ones.
+    """
+    problems = list(run.statistics.right_K_T.values())
+    axes.set(
+        title="solved problems after each turn", xlabel="problem, in the order of the rows", ylabel="turn"
+    )
+    for t in range(run.num_turns):
+        shares = [mean(right_T[t] for right_T in right_K_T) for right_K_T in problems]
+        axes.barh(t + 1, len(problems), height=0.8, color=WRONG, alpha=0.18)
+        left = 0
+        for share, equal in groupby(shares):  # one bar for neighbours, because a page has a thousand problems
+            width = len(list(equal))
+            axes.barh(t + 1, width if share else 0, left=left, height=0.8, color=RIGHT, alpha=share)
+            left += width
+    axes.set(xlim=(0, max(1, len(problems))), yticks=range(1, run.num_turns + 1))
+    axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def draw_equal_tokens(axes: Axes, comparison: EqualTokens) -> None:

@@ -28,7 +28,7 @@ from cocos.report.tables import (
 )
 
 CHARTS_OF_A_RUN = (
-    *("flow", "errors", "fix_rates", "pass_at_k", "equal_tokens"),
+    *("flow", "problems", "errors", "fix_rates", "pass_at_k", "equal_tokens"),
     *("tokens", "generation", "execution"),
 )
 

@@ -17,9 +17,8 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.distributed import share_of_groups
 from cocos.executor import Executor
 from cocos.generation import Generator
-from cocos.generation.engine_failure import engine_failure_named
 from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts
+from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, sync_weights
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Objective, RewardKind, turn_reward
 from cocos.rollout import rollout
@@ -106,8 +105,7 @@ class Rollouts(RLOOTrainer):
         if self.use_vllm:
             # TRL's own counter: vLLM needs new weights once per update, not once per generation.
             if self.state.global_step != self._last_loaded_step:
-                with engine_failure_named("take the policy's weights"):
-                    self.vllm_generation.sync_weights()
+                sync_weights(self.vllm_generation)
                 self._last_loaded_step = self.state.global_step
             yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids)
             return

@@ -5,14 +5,16 @@ scripts/check_vllm.sh trains with the real engine.
 
 import inspect
 import math
+from types import SimpleNamespace
 
 import pytest
+import torch
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
-from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server
+from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server, sync_weights
 from cocos.problems import load_problems
 from cocos.prompts import protocol
 from tests.support.paths import ROOT
@@ -123,4 +125,38 @@ def test_the_vllm_engine_of_trl_has_the_signature_that_we_call():
         "generation_kwargs.update(self.generation_kwargs)",
     ):
         assert name in inspect.getsource(VLLMGeneration)
-    assert callable(VLLMGeneration.sync_weights)
+    assert callable(VLLMGeneration.sync_weights) and callable(VLLMGeneration._iter_named_params)
+
+
+@pytest.mark.parametrize(
+    ("mode", "has_gpu", "calls"),
+    [
+        ("server", False, ["TRL"]),
+        ("colocate", True, ["TRL"]),
+        ("colocate", False, [("reload_weights", {"norm.weight": 1.5}), "packed", "reset"]),
+    ],
+)
+def test_packed_weights_on_a_processor_are_loaded_by_the_engine_itself(mode, has_gpu, calls, monkeypatch):
+    made = []
+
+    pack = SimpleNamespace(process_weights_after_loading=lambda layer: made.append("packed"))
+    model = SimpleNamespace(lm_head=SimpleNamespace(quant_method=pack))
+
+    class Colocated(Engine):
+        llm = SimpleNamespace(
+            collective_rpc=lambda method, kwargs: made.append((method, dict(kwargs["weights_iterator"]))),
+            apply_model=lambda function: function(model),
+            reset_prefix_cache=lambda: made.append("reset"),
+        )
+
+        def sync_weights(self):
+            made.append("TRL")
+
+        def _iter_named_params(self):
+            yield "norm.weight", 1.5
+
+    engine = Colocated([])
+    engine.mode = mode
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: has_gpu)
+    sync_weights(engine)
+    assert made == calls

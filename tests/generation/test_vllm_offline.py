@@ -12,9 +12,10 @@ from cocos.evaluation.generator_from_options import open_generator
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")
-# Answers every prompt with the same id, and dies at the request after BATCHES.
+# Answers every prompt with the same id, and dies at the request after BATCHES: with an error, or, if KILLED is
+# set, by SIGKILL of its process, for which the request waits as vLLM's does.
 IMITATION = """
-import json, os, types
+import json, multiprocessing, os, threading, time, types
 
 class EngineDeadError(Exception):
     pass
@@ -32,9 +33,14 @@ class LLM:
         config = types.SimpleNamespace(max_model_len=512)
         self.llm_engine = types.SimpleNamespace(model_config=config)
         self.left = int(os.environ["BATCHES"])
+        self.process = multiprocessing.get_context("fork").Process(target=time.sleep, args=[600], daemon=True)
+        self.process.start()
 
     def generate(self, prompts, params, use_tqdm):
         self.left -= 1
+        if self.left < 0 and "KILLED" in os.environ:
+            self.process.kill()
+            threading.Event().wait()
         if self.left < 0:
             raise EngineDeadError("EngineCore encountered an issue. See stack trace (above) for the root cause.")
         output = types.SimpleNamespace(outputs=[types.SimpleNamespace(token_ids=[9, 9])])
@@ -78,13 +84,20 @@ def test_a_model_that_the_engine_cannot_load_is_named(engine, monkeypatch):
 
 
 @pytest.mark.processes
-def test_an_engine_that_dies_ends_the_run_with_one_line_and_keeps_what_is_finished(engine):
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("FAILED", "EngineDeadError: EngineCore encountered an issue"),
+        ("KILLED", "ChildProcessError: its process ended with exit code -9"),
+    ],
+)
+def test_an_engine_that_dies_ends_the_run_with_one_line_and_keeps_what_is_finished(engine, kind, reason):
     command = [sys.executable, str(ROOT / "test.py"), "--generator", "vllm", "--model_name_or_path", TOY]
     command += ["--test_data", str(ROOT / "data/toy/dev.jsonl"), "--limit", "6", "--num_turns", "1"]
     command += ["--batch_size", "3", "--output_dir", str(engine / "out")]
-    environment = os.environ | {"PYTHONPATH": f"{engine}:{ROOT}"}
-    run = subprocess.run(command, capture_output=True, text=True, cwd=engine, env=environment)
+    environment = os.environ | {"PYTHONPATH": f"{engine}:{ROOT}", kind: "1"}
+    run = subprocess.run(command, capture_output=True, text=True, cwd=engine, env=environment, timeout=120)
     assert run.returncode == 2 and "Traceback" not in run.stderr
     [line] = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
-    assert "vLLM cannot continue the run (EngineDeadError: EngineCore encountered an issue" in line
+    assert f"vLLM cannot continue the run ({reason}" in line
     assert len((engine / "out/samples.jsonl").read_text().splitlines()) == 3

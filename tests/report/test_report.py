@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.cells import NO_INTERVAL_NOTE
 from cocos.report.chart_files import save_overview
-from cocos.report.chart_style import LEGEND_LINE
-from cocos.report.charts import draw_accuracy, draw_changes
+from cocos.report.chart_style import LEGEND_LINE, RIGHT
+from cocos.report.charts import draw_accuracy, draw_changes, draw_problems
 from cocos.report.comparison import compare_runs
 from cocos.report.error_charts import draw_fix_rates
 from cocos.report.finished_runs import load_runs
@@ -335,7 +336,7 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_pictures(tmp_path):
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("errors", "tokens")),
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("generation", "execution")),
         # a run of one turn has neither; the only error of cocos follows its last repair
-        *("flow-base", "flow-cocos", "fix_rates-base", "fix_rates-cocos"),
+        *("flow-base", "flow-cocos", "problems-base", "problems-cocos", "fix_rates-base", "fix_rates-cocos"),
     }
     for stem in stems:
         assert (out / f"plots/{stem}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -349,6 +350,22 @@ def test_pass_at_k_is_drawn_if_problems_have_several_samples(tmp_path):
     save_report(runs(tmp_path, sampled=rows), tmp_path / "report")
     svg = (tmp_path / "report/plots/pass_at_k.svg").read_text(encoding="utf-8")
     assert "pass@k" in svg and "turn 1" in svg
+
+
+def test_the_chart_of_problems_shows_each_one_after_each_turn(tmp_path):
+    # Of five problems, the second and the third are solved first, then the fourth too.
+    rows = numbered(
+        *[(FAILED, FAILED), (PASSED, PASSED), (PASSED, PASSED), (FAILED, PASSED), (FAILED, FAILED)]
+    )
+    [run] = runs(tmp_path, agent=rows)
+    axes = Figure().subplots()
+    draw_problems(axes, run)
+    solved = {
+        (bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width())
+        for bar in axes.patches
+        if bar.get_facecolor()[:3] == to_rgb(RIGHT) and bar.get_width()
+    }
+    assert solved == {(1.0, 1, 2), (2.0, 1, 3)}
 
 
 def test_the_chart_of_fix_rates_has_a_point_and_an_interval_per_error_and_pair_of_turns(tmp_path):

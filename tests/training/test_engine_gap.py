@@ -47,6 +47,8 @@ def test_a_row_is_an_outlier_if_its_probabilities_differ_by_more_than_a_factor_o
 class Engine:
     """Engine like TRL's, which samples from a model in this process and states its log-probabilities."""
 
+    mode = "server"
+
     def __init__(self, trainer):
         self.trainer, self.model = trainer, load_model(TOY)
 
