@@ -77,7 +77,7 @@ run_base() {
 run_toy() {
     sed -n 1,3p data/toy/boost.jsonl >"$out/examples.jsonl"
     evaluate base $base --config $configs/toy/eval.yaml --protocol cocos-fewshot --few_shot_data "$out/examples.jsonl"
-    # The small model's attempts, which are right in a third of the cases; this model's own are hardly ever.
+    # The small model's attempts, of which more than half are right; hardly any of this model's are.
     boost_rows rows --config configs/toy/boost_data.yaml
     train boost boost/boost_train.py --config $configs/toy/boost.yaml --model_name_or_path $base \
         --train_data "$out/rows.jsonl"
