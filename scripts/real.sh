@@ -30,6 +30,7 @@ note_time() { # in times.csv, where an interrupted step has several lines
     name=
 }
 trap note_time EXIT
+trap 'exit 130' INT TERM # runs the line above
 
 evaluate() { # name, model, options of test.py
     evaluation=$1 model=$2
@@ -51,7 +52,7 @@ evaluate_on_public() { # suffix of the names, model, options of test.py
 boost_rows() { # name, options of make_boost_data.py, which continues by itself
     rows=$out/$1.jsonl
     shift
-    [ -e "$rows" ] || step "make $rows" python scripts/make_boost_data.py --output "$rows" --seed "$seed" "$@"
+    [ -e "$rows" ] || step "make ${rows##*/}" python scripts/make_boost_data.py --output "$rows" --seed "$seed" "$@"
 }
 
 train() { # name of the model, script, options
