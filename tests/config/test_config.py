@@ -282,9 +282,8 @@ def test_a_kl_coefficient_per_turn_keeps_the_reference_model():
 
 # -- the files in configs/ --
 
-SHIPPED = [
-    path for folder in (".", "toy", "agents") for path in sorted((ROOT / "configs" / folder).glob("*.yaml"))
-]
+FOLDERS = (".", "toy", "agents", "smollm2", "smollm2/toy", "smollm2/mbpp")
+SHIPPED = [path for folder in FOLDERS for path in sorted((ROOT / "configs" / folder).glob("*.yaml"))]
 SHIPPED.remove(ROOT / "configs" / "toy" / "study.yaml")  # scripts/study.py reads it, see test_study.py
 READERS = {
     "boost_data": BoostDataConfig,

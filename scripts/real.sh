@@ -1,0 +1,123 @@
+#!/bin/sh
+# Run one track of the real model, SmolLM2-135M-Instruct. The same command continues an interrupted run.
+#   TRACK=base   the untrained model on MBPP, HumanEval and HumanEvalFix, with three protocols
+#   TRACK=toy    base -> Boost -> CoCoS on the first laboratory's problems, and single-turn RLOO beside CoCoS
+#   TRACK=mbpp   base -> Boost -> CoCoS on MBPP, evaluated on MBPP and HumanEval
+# TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
+# to outputs/real/base or outputs/real/$TRACK/seed$SEED, and their tables to docs/real.md.
+set -eu
+cd "$(dirname "$0")/.."
+seed=${SEED:-0}
+track=${TRACK:-toy}
+base=models/SmolLM2-135M-Instruct
+configs=configs/smollm2
+data=data/public
+# No progress bars when weights are loaded.
+export HF_HUB_DISABLE_PROGRESS_BARS=1
+export OMP_WAIT_POLICY=PASSIVE # idle threads leave the processor to the programs under test
+
+step() { # name, command
+    name=$1 began=$(date +%s)
+    shift
+    printf '\n=== %s (%s) ===\n' "$name" "$(date +%H:%M)"
+    "$@"
+    note_time
+}
+
+name= # of the running step
+note_time() { # in times.csv, where an interrupted step has several lines
+    [ -z "$name" ] || echo "$name,$(($(date +%s) - began))" >>"$out/times.csv"
+    name=
+}
+trap note_time EXIT
+trap 'exit 130' INT TERM # runs the line above
+
+evaluate() { # name, model, options of test.py
+    evaluation=$1 model=$2
+    shift 2
+    [ -e "$out/$evaluation/metrics.json" ] ||
+        step "evaluate $evaluation" python test.py --model_name_or_path "$model" --output_dir "$out/$evaluation" \
+            --seed "$seed" --resume "$@"
+}
+
+evaluate_on_public() { # suffix of the names, model, options of test.py
+    suffix=$1 evaluated=$2
+    shift 2
+    evaluate "mbpp-$suffix" "$evaluated" --config $configs/eval.yaml --test_data $data/mbpp/test.jsonl "$@"
+    # HumanEval's standard prompt has no tests besides those of the docstring.
+    evaluate "humaneval-$suffix" "$evaluated" --config $configs/eval.yaml --test_data $data/humaneval/test.jsonl \
+        --prompt_tests 0 "$@"
+}
+
+boost_rows() { # name, options of make_boost_data.py, which continues by itself
+    rows=$out/$1.jsonl
+    shift
+    [ -e "$rows" ] || step "make ${rows##*/}" python scripts/make_boost_data.py --output "$rows" --seed "$seed" "$@"
+}
+
+train() { # name of the model, script, options
+    folder=$out/models/$1 script=$2
+    shift 2
+    [ ! -e "$folder/config.json" ] || return 0
+    if ls "$folder"/checkpoint-*/trainer_state.json >/dev/null 2>&1; then
+        set -- --resume_from_checkpoint last "$@"
+    fi
+    step "train ${folder##*/}" python "$script" --output_dir "$folder" --seed "$seed" "$@"
+}
+
+run_base() {
+    sed -n 2,4p $data/mbpp/prompt.jsonl >"$out/examples.jsonl" # MBPP's usual three
+    for protocol in chat repair cocos-fewshot; do
+        set -- --protocol $protocol
+        [ $protocol != cocos-fewshot ] || set -- "$@" --few_shot_data "$out/examples.jsonl"
+        evaluate_on_public $protocol $base "$@"
+        evaluate humanevalfix-$protocol $base --config $configs/eval.yaml --test_data $data/humanevalfix/test.jsonl "$@"
+    done
+}
+
+run_toy() {
+    sed -n 1,3p data/toy/boost.jsonl >"$out/examples.jsonl"
+    evaluate base $base --config $configs/toy/eval.yaml --protocol cocos-fewshot --few_shot_data "$out/examples.jsonl"
+    # The small model's attempts, of which more than half are right; hardly any of this model's are.
+    boost_rows rows --config configs/toy/boost_data.yaml
+    train boost boost/boost_train.py --config $configs/toy/boost.yaml --model_name_or_path $base \
+        --train_data "$out/rows.jsonl"
+    evaluate boost "$out/models/boost" --config $configs/toy/eval.yaml
+    set -- train.py --config $configs/toy/cocos.yaml --model_name_or_path "$out/models/boost"
+    train cocos "$@"
+    evaluate cocos "$out/models/cocos" --config $configs/toy/eval.yaml
+    # One turn, but twice as many trajectories, so that it samples as many tokens.
+    train single-turn "$@" --num_turns 1 --improvement_bonus 0 --global_batch_size 128
+    evaluate single-turn "$out/models/single-turn" --config $configs/toy/eval.yaml
+    python -m cocos.report "$out/boost" "$out/base" "$out/cocos" "$out/single-turn" --output_dir "$out/report"
+}
+
+run_mbpp() {
+    sed -n 2,4p $data/mbpp/prompt.jsonl >"$out/examples.jsonl"
+    for split in train validation; do
+        boost_rows rows_$split --config $configs/mbpp/boost_data.yaml --model_name_or_path $base \
+            --few_shot_data "$out/examples.jsonl" --train_data $data/mbpp/$split.jsonl
+    done
+    train boost boost/boost_train.py --config $configs/mbpp/boost.yaml --model_name_or_path $base \
+        --train_data "$out/rows_train.jsonl" --eval_data "$out/rows_validation.jsonl"
+    evaluate_on_public boost "$out/models/boost"
+    evaluate train-boost "$out/models/boost" --config $configs/mbpp/eval_train.yaml
+    [ -e "$out/train.jsonl" ] || python scripts/select_problems.py $data/mbpp/train.jsonl "$out/train-boost" \
+        --solved 0.05 0.9 --output "$out/train.jsonl"
+    train cocos train.py --config $configs/mbpp/cocos.yaml --model_name_or_path "$out/models/boost" \
+        --train_data "$out/train.jsonl"
+    evaluate_on_public cocos "$out/models/cocos"
+    python -m cocos.report "$out/mbpp-boost" "$out/mbpp-cocos" --output_dir "$out/report"
+}
+
+case $track in
+base) out=outputs/real/base ;;
+toy | mbpp) out=outputs/real/$track/seed$seed ;;
+*)
+    echo "error: TRACK is $track; choose base, toy or mbpp" >&2
+    exit 2
+    ;;
+esac
+mkdir -p "$out"
+"run_$track"
+python scripts/real_tables.py

@@ -1,0 +1,107 @@
+"""The real model's page: its tables follow from finished runs, and from the committed numbers."""
+
+import json
+from math import isnan
+
+import pytest
+import real_tables
+from real_tables import Evaluation, Point, StepTime, collect, tables, update_csv
+from study_data import load_csv
+from study_tables import fill
+
+from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered
+
+KINDS = {"evaluations": Evaluation, "curves": Point, "times": StepTime}
+
+
+def play(folder, *turns: str):
+    """Write an evaluation whose turns 1 and 2 are right as the two strings say."""
+    results = {"1": PASSED, "0": FAILED, "-": INFRA_FAILURE}
+    evaluated(
+        folder,
+        numbered(*([results[turn] for turn in row] for row in zip(*turns, strict=True))),
+        isolation="docker",
+    )
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    """One track of four problems, in which CoCoS solves three problems more than Boost and loses none."""
+    seed = tmp_path / "toy/seed0"
+    play(seed / "boost", "1000", "1000")
+    play(seed / "cocos", "1010", "1111")
+    play(seed / "train-boost", "1111", "1111")
+    (seed / "times.csv").write_text("evaluate boost,50\nevaluate cocos,30\nevaluate boost,70\n")
+    log = [
+        {"step": 1, "time": 1.0, "metrics": {"sampled_tokens_total": 400.0, "loss": 0.5}},
+        {"step": 2, "time": 2.0, "metrics": {"sampled_tokens_total": 1000.0}},
+        {"step": 2, "time": 3.0, "metrics": {"eval_acc_t1": 0.25, "eval_acc_t2": 0.5}},
+    ]
+    (seed / "models/cocos").mkdir(parents=True)
+    (seed / "models/cocos/log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in log))
+    return tmp_path
+
+
+def cells(table: str, row: int) -> list[str]:
+    return [cell.strip() for cell in table.splitlines()[2 + row].strip("|").split("|")]
+
+
+def test_finished_runs_become_rows(outputs):
+    rows = collect(outputs)
+    # The sampled run on training problems is no result. No second program repeats the first.
+    assert rows[Evaluation] == [
+        Evaluation("toy/seed0/boost", "docker", "1000", "1000", 0.0, 0),
+        Evaluation("toy/seed0/cocos", "docker", "1010", "1111", 0.0, 0),
+    ]
+    assert rows[Point] == [Point("toy/seed0/models/cocos", 2, 1000, 0.25, 0.5)]
+    assert rows[StepTime] == [
+        StepTime("toy/seed0", "evaluate boost", 120),
+        StepTime("toy/seed0", "evaluate cocos", 30),
+    ]
+
+
+def test_the_tables_by_hand(outputs):
+    made = tables(*collect(outputs).values())
+    boost, cocos = cells(made["toy"], 0), cells(made["toy"], 1)
+    # acc@1 1/4, acc@2 1/4, delta 0, i->c 0, c->i 0; Boost is not compared with itself.
+    assert [cell.split(" ")[0] for cell in boost] == [
+        "Boost",
+        "0",
+        "4",
+        "25.0",
+        "25.0",
+        "0.0",
+        "0.0",
+        "0.0",
+        "",
+        "",
+    ]
+    # acc@1 2/4, acc@2 4/4, i->c 2/4, c->i 0. Three problems are gained, none lost: p = 2 * 1 / 2^3.
+    numbers = [cell.split(" ")[0] for cell in cocos]
+    assert numbers == ["CoCoS", "0", "4", "50.0", "100.0", "50.0", "50.0", "0.0", "75.0", "0.25"]
+    assert cells(made["toy curve"], 0) == ["cocos", "0", "2", "1", "25.0", "50.0"]
+    assert cells(made["toy times"], 0) == ["toy/seed0", "evaluate boost", "2"]
+    assert made["base"] == "*Not run yet: `TRACK=base make real`.*"
+
+
+def test_rows_of_other_runs_stay_in_the_csv_files(outputs, tmp_path):
+    path = tmp_path / "curves.csv"
+    single_turn = Point("toy/seed0/models/single-turn", 5, 7, 0.5, float("nan"))
+    update_csv(path, Point, [single_turn, Point("toy/seed0/models/cocos", 1, 1, 0.0, 0.0)])
+    new = collect(outputs)[Point]
+    first, second = update_csv(path, Point, new)
+    assert [first] == new and second[:4] == single_turn[:4] and isnan(second.acc_2)
+    assert tables([], [first, second], [])["toy curve"].splitlines()[-1].endswith("| 50.0 |  |")
+
+
+def test_a_problem_without_a_verdict_is_an_error(tmp_path):
+    play(tmp_path / "base/mbpp-chat", "11-", "11-")
+    with pytest.raises(ValueError, match="problems without a verdict; run test"):
+        collect(tmp_path)
+
+
+def test_the_page_shows_the_committed_numbers():
+    files = {name: real_tables.RESULTS / f"{name}.csv" for name in KINDS}
+    rows = [load_csv(files[name], kind) if files[name].exists() else [] for name, kind in KINDS.items()]
+    page = real_tables.PAGE.read_text(encoding="utf-8")
+    assert fill(page, tables(*rows)) == page
