@@ -178,6 +178,7 @@ def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_pa
 def test_an_agent_is_followed_from_node_to_node_and_its_row_names_them(page, tmp_path):
     page.choose("Agent", "react")
     page.type("Attempts", "\b3\n")
+    page.type("Tokens per attempt", "\b\b\b40\n")
     page.solve("data/toy/base", "assert most([1, 2]) == 'no program returns this'")
     page.wait_for("Session")
     for number in (1, 2, 3):
