@@ -35,12 +35,6 @@ BREAK_SHARE = 0.03  # probability that the next version introduces an error
 REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whatever the feedback says
 FEEDBACK_CHARS = 300  # as in training and evaluation
 FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error")
-COPY_SHARE = 0.35  # of the transcripts of the second laboratory; these show a program without its question
-REQUEST_SHARE = 0.6  # of the others
-KEEP, CHANGE = (
-    "Please write the same program again.",
-    "Please write a program that reads the task differently.",
-)
 
 
 class Corpus(Protocol):
@@ -100,13 +94,9 @@ class VersionsCorpus:
 
 
 class ReadingsCorpus:
-    """Documents of the second laboratory: transcripts in which every program is a reading of its question.
+    """Documents of the second laboratory: transcripts whose programs take no notice of the feedback.
 
-    In most of them a request stands where feedback can stand, and the next program does as it says: it is the
-    same, or a reading that was not tried. The programs of the others take no notice of the feedback: a later
-    turn repeats the program or draws a reading. So the model knows how to keep and how to change a program,
-    but not what feedback asks for. It learns to look at an earlier program from copies of programs whose
-    question is not shown; without them, 1,200 steps do not suffice.
+    Every program is a reading of the question, drawn evenly; a later turn repeats it or draws again.
 
     Args:
         seed: Seed of the problems and the documents.
@@ -124,24 +114,15 @@ class ReadingsCorpus:
         self.items = [problems for problems in drawn if problems]
 
     def document(self) -> str:
-        """Return two transcripts of one to five turns, each with requests or one kind of feedback."""
-        return "\n\n".join(self._transcript(problems) for problems in self.rng.sample(self.items, 2))
+        """Return three transcripts of one to five turns, each with one kind of feedback."""
+        return "\n\n".join(self._transcript(problems) for problems in self.rng.sample(self.items, 3))
 
     def phrases(self) -> list[str]:
         bare = Problem("", "{n}", ())
         style = write_code(feedback_lab.NAME, "{n}", "{n}", "{n}", "{n}")
         closed = [op.code for op in FILTERS + MAPS + REDUCTIONS]
         opened = [op.code for ops in OPEN_FILTERS + OPEN_MAPS + OPEN_REDUCTIONS for op in ops]
-        parts = [
-            WORDS.first_turn(bare),
-            WORDS.later_turn(),
-            answer(""),
-            style,
-            *closed,
-            *opened,
-            KEEP,
-            CHANGE,
-        ]
+        parts = [WORDS.first_turn(bare), WORDS.later_turn(), answer(""), style, *closed, *opened]
         test = f"assert {feedback_lab.NAME}({{n}}) == {{n}}"
         problem = Problem("", "", (test,) * feedback_lab.NUM_TESTS)
         verdicts = (Verdict(Status.FAILED, expected="{n}", actual="{n}"), Verdict(Status.PASSED))
@@ -155,26 +136,14 @@ class ReadingsCorpus:
 
     def _transcript(self, readings: list[Problem]) -> str:
         problem = self.rng.choice(readings)  # the reading that its tests mean
-        if self.rng.random() < COPY_SHARE:
-            program = answer(problem.code)
-            return f"{WORDS.first_ending}{program}" + self.rng.choice((1, 2)) * (
-                WORDS.later_turn(feedback=KEEP) + program
-            )
-        obeys = self.rng.random() < REQUEST_SHARE
         mode = self.rng.choice(FEEDBACK)
-        programs = [self.rng.choice(readings).code]
-        text = WORDS.first_turn(replace(problem, test_list=())) + answer(programs[0])
-        for _ in range(4 if obeys else self.rng.choice((0, 1, 1, 2, 2, 4))):
-            repeats = self.rng.random() < REPEAT_SHARE
-            if obeys:
-                told = KEEP if repeats else CHANGE
-                others = [reading.code for reading in readings if reading.code != programs[-1]]
-                drawn = [code for code in others if code not in programs] or others
-            else:
-                told = feedback_message(mode, problem, run_tests(problem, programs[-1]), FEEDBACK_CHARS)
-                drawn = [reading.code for reading in readings]
-            programs.append(programs[-1] if repeats else self.rng.choice(drawn))
-            text += WORDS.later_turn(feedback=told) + answer(programs[-1])
+        program = self.rng.choice(readings).code
+        text = WORDS.first_turn(replace(problem, test_list=())) + answer(program)
+        for _ in range(self.rng.choice((0, 1, 1, 2, 2, 4))):
+            told = feedback_message(mode, problem, run_tests(problem, program), FEEDBACK_CHARS)
+            if self.rng.random() >= REPEAT_SHARE:
+                program = self.rng.choice(readings).code
+            text += WORDS.later_turn(feedback=told) + answer(program)
         return text
 
 
