@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,9 @@ from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import Problem
 from cocos.prompts import agent_protocol
 from cocos.trajectories import Trajectory
+
+with suppress(ImportError):  # the package of an optional extra, whose import would delay the first attempt
+    import cocos.agents.concurrent_play  # noqa: F401
 
 logger = logging.getLogger(__name__)
 IDLE_S = 600.0

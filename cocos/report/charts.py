@@ -135,14 +135,21 @@ def draw_problems(axes: Axes, run: FinishedRun) -> None:
     axes.set(
         title="solved problems after each turn", xlabel="problem, in the order of the rows", ylabel="turn"
     )
+    # One path for each colour, whatever the number of problems: the report's page stays small.
+    parts: dict[float, list[Outline]] = {}
     for t in range(run.num_turns):
         shares = [mean(right_T[t] for right_T in right_K_T) for right_K_T in problems]
         axes.barh(t + 1, len(problems), height=0.8, color=WRONG, alpha=0.18)
         left = 0
-        for share, equal in groupby(shares):  # one bar for neighbours, because a page has a thousand problems
-            width = len(list(equal))
-            axes.barh(t + 1, width if share else 0, left=left, height=0.8, color=RIGHT, alpha=share)
-            left += width
+        for share, equal in groupby(shares):
+            right = left + len(list(equal))
+            corners = [(left, t + 0.6), (right, t + 0.6), (right, t + 1.4), (left, t + 1.4)]
+            parts.setdefault(share, []).append(Outline([*corners, corners[0]], closed=True))
+            left = right
+    for share, rectangles in parts.items():
+        if share:
+            outline = Outline.make_compound_path(*rectangles)
+            axes.add_patch(PathPatch(outline, color=RIGHT, alpha=share, linewidth=0))
     axes.set(xlim=(0, max(1, len(problems))), yticks=range(1, run.num_turns + 1))
     axes.invert_yaxis()
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

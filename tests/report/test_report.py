@@ -6,11 +6,15 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
@@ -360,12 +364,16 @@ def test_the_chart_of_problems_shows_each_one_after_each_turn(tmp_path):
     [run] = runs(tmp_path, agent=rows)
     axes = Figure().subplots()
     draw_problems(axes, run)
-    solved = {
-        (bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width())
-        for bar in axes.patches
-        if bar.get_facecolor()[:3] == to_rgb(RIGHT) and bar.get_width()
-    }
-    assert solved == {(1.0, 1, 2), (2.0, 1, 3)}
+    [solved] = [patch for patch in axes.patches if isinstance(patch, PathPatch)]
+    assert solved.get_facecolor()[:3] == to_rgb(RIGHT)
+    boxes = {tuple(path.get_extents().extents) for path in polygons(solved.get_path())}
+    assert boxes == {(1, 0.6, 3, 1.4), (1, 1.6, 4, 2.4)}
+
+
+def polygons(path):
+    """Return the closed parts of a compound path."""
+    starts = [*np.flatnonzero(path.codes == Path.MOVETO), len(path.codes)]
+    return [Path(path.vertices[start:end]) for start, end in pairwise(starts)]
 
 
 def test_the_chart_of_fix_rates_has_a_point_and_an_interval_per_error_and_pair_of_turns(tmp_path):
