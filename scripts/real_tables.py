@@ -12,8 +12,7 @@ from math import nan
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from study_data import DOCS, load_csv, save_csv
-from study_tables import fill
+from result_files import fill, load_csv, save_csv
 
 from cocos.entry_point import run_command
 from cocos.files.markdown import markdown_table
@@ -22,6 +21,7 @@ from cocos.report.finished_runs import load_runs
 from cocos.statistics import Estimate, change, compare, wilson
 from cocos.training.run_log import LOG_FILE, read_log
 
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 OUTPUTS = DOCS.parent / "outputs/real"
 RESULTS = DOCS / "real"
 PAGE = DOCS / "real.md"

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from study_figures import STUDY, Point, Result, save_csv, show
+from result_files import save_csv
+from study_figures import STUDY, Point, Result, show
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {

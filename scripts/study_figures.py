@@ -3,12 +3,13 @@
 study.py runs the arms and calls show(). The figures depend on the committed CSV files only.
 """
 
-import csv
 from collections.abc import Iterable, Sequence
 from math import isnan, sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
+
+from result_files import load_csv
 
 from cocos.files.markdown import markdown_table
 
@@ -54,25 +55,6 @@ class Spread(NamedTuple):
 
     mean: float
     half: float
-
-
-def save_csv(rows: Sequence[NamedTuple], path: Path) -> None:
-    """Write rows under their field names, with four digits after the point."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(rows[0]._fields)
-        for row in rows:
-            writer.writerow([f"{value:.4f}" if isinstance(value, float) else value for value in row])
-
-
-def load_csv(path: Path, kind: type) -> list[Any]:
-    """Read the rows that `save_csv` wrote, as `kind`."""
-    with path.open(newline="", encoding="utf-8") as file:
-        types = kind.__annotations__
-        return [
-            kind(**{key: types[key](value) for key, value in row.items()}) for row in csv.DictReader(file)
-        ]
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -6,8 +6,7 @@ from math import isnan
 import pytest
 import real_tables
 from real_tables import Evaluation, Point, StepTime, collect, tables, update_csv
-from study_data import load_csv
-from study_tables import fill
+from result_files import fill, load_csv
 
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered
 
