@@ -12,7 +12,7 @@ feedback, but not what feedback asks for.
 A document holds several problems, so that the model has seen more positions than two turns need.
 
     python scripts/make_toy_base.py --seed 0 --output_dir data/toy/base     # six minutes on 2 CPU cores
-    python scripts/make_toy_base.py --lab feedback --steps 2400 --output_dir data/toy/feedback/base
+    python scripts/make_toy_base.py --lab feedback --steps 3000 --output_dir data/toy/feedback/base
 """
 
 import argparse

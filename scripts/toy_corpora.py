@@ -106,7 +106,7 @@ class ReadingsCorpus:
     feedback: The same place has feedback, but a later turn repeats the program or draws a reading, whatever
         the feedback says.
     copies: A program whose question is not shown is repeated on request. Without copies, the model does not
-        learn to look at earlier programs within 2,400 steps.
+        learn to look at earlier programs within 2,400 of 3,000 steps.
 
     So the model can choose a reading by tests and keep or change a program, but does not know what feedback
     asks for.
