@@ -34,7 +34,7 @@ FIX_SHARE = 0.3  # probability that the next version fixes an error
 BREAK_SHARE = 0.03  # probability that the next version introduces an error
 REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whatever the feedback says
 FEEDBACK_CHARS = 300  # as in training and evaluation
-FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error", "error")  # drawn evenly
+FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error", "error")  # an error twice as often
 KEEP, CHANGE = (
     "Please write the same program again.",
     "Please write a program that reads the task differently.",
