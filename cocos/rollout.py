@@ -69,7 +69,7 @@ def rollout(
 
 @dataclass(frozen=True)
 class Setup:
-    """What a batch of trajectories is played with.
+    """Generator, executor, protocol and rules of a batch of trajectories.
 
     Attributes:
         generator: Samples the completions.

@@ -19,7 +19,7 @@ Key = tuple[str, int]  # task_id, sample
 
 @dataclass(frozen=True)
 class Step:
-    """How an agent made a turn.
+    """Node of an agent's graph that made a turn, and the temperature.
 
     Attributes:
         node: Node of the agent's graph that made it.
@@ -60,7 +60,7 @@ class Turn:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the model sampled the completion in this trajectory. Only such turns can be trained."""
+        """Return True if the model sampled the completion in this trajectory; only such turns are trained."""
         return not self.is_given and not self.is_carried
 
 

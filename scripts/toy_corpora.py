@@ -135,16 +135,7 @@ class ReadingsCorpus:
         style = write_code(feedback_lab.NAME, "{n}", "{n}", "{n}", "{n}")
         closed = [op.code for op in FILTERS + MAPS + REDUCTIONS]
         opened = [op.code for ops in OPEN_FILTERS + OPEN_MAPS + OPEN_REDUCTIONS for op in ops]
-        parts = [
-            *first_turns,
-            WORDS.later_turn(),
-            answer(""),
-            style,
-            *closed,
-            *opened,
-            KEEP,
-            CHANGE,
-        ]
+        turns = [*first_turns, WORDS.later_turn(), answer("")]
         test = f"assert {feedback_lab.NAME}({{n}}) == {{n}}"
         problem = Problem("", "", (test,) * feedback_lab.NUM_TESTS)
         verdicts = (Verdict(Status.FAILED, expected="{n}", actual="{n}"), Verdict(Status.PASSED))
@@ -154,7 +145,7 @@ class ReadingsCorpus:
             )
             for verdict in verdicts
         ]
-        return [*parts, *(re.sub(r"\d", "{n}", text) for text in told)]
+        return [*turns, style, *closed, *opened, KEEP, CHANGE, *(re.sub(r"\d", "{n}", text) for text in told)]
 
     def _transcript(self, readings: list[Problem]) -> str:
         problem = self.rng.choice(readings)  # the reading that its tests mean

@@ -15,7 +15,7 @@ from cocos.trajectories import Step
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSetup(Setup):
-    """What an agent plays a batch of trajectories with.
+    """Setup of a batch of trajectories that an agent plays.
 
     Attributes:
         model: The generator, shared by the trajectories of the batch.

@@ -165,7 +165,7 @@ class EvalConfig(
 
     @property
     def tells_errors(self) -> bool:
-        """Whether prompts quote failing tests; every agent's do."""
+        """Return True if prompts quote failing tests; every agent's do."""
         return super().tells_errors or self.agent != "none"
 
     def _check_agent(self) -> None:

@@ -72,7 +72,7 @@ class TurnOptions:
 
     @property
     def tells_errors(self) -> bool:
-        """Whether prompts quote failing tests."""
+        """Return True if prompts quote failing tests."""
         return self.feedback == "error"
 
     def rules(self, temperatures: Sequence[float], seed: int | None = None) -> Rules:

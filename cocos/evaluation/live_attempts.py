@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -20,9 +19,6 @@ from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import Problem
 from cocos.prompts import agent_protocol
 from cocos.trajectories import Trajectory
-
-with suppress(ImportError):  # the package of an optional extra, whose import would delay the first attempt
-    import cocos.agents.concurrent_play  # noqa: F401
 
 logger = logging.getLogger(__name__)
 IDLE_S = 600.0
@@ -93,7 +89,7 @@ class LiveAttempts:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every attempt was made, so that the trajectory is a row of a run."""
+        """Return True if every attempt was made, so that the trajectory is a row of a run."""
         return len(self.trajectory.turns) == self.args.num_turns
 
     def _run(self) -> None:

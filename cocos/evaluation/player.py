@@ -1,4 +1,4 @@
-"""What plays a batch of trajectories: the turn loop, or an agent."""
+"""Choice of the player of a batch of trajectories: the turn loop, or an agent."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -13,6 +13,7 @@ def main() -> None:
     """Start the executor, and serve the page until Ctrl-C."""
     import json
     import sys
+    from contextlib import suppress
     from dataclasses import asdict
     from functools import partial
     from pathlib import Path
@@ -27,9 +28,12 @@ def main() -> None:
     except ImportError:
         raise ValueError('the page needs streamlit: pip install "cocos-lab[page]"') from None
 
-    # Imports PyTorch, so that the first visitor does not wait for it.
+    # These import PyTorch and the agents' package, so that the first visitor does not wait for them.
     from cocos.page.runs_view import serve_report
     from cocos.page.shared import shared
+
+    with suppress(ImportError):  # an optional extra
+        import cocos.agents.concurrent_play  # noqa: F401
 
     sys.argv[1:] = [json.dumps(asdict(options))]  # for app.py
     page = shared(sys.argv[1])

@@ -1,4 +1,4 @@
-"""What all visitors share: options, token, executor, and the attempts of each visitor."""
+"""State of the page for all visitors: options, token, executor, and the attempts of each visitor."""
 
 import json
 import secrets

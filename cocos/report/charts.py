@@ -144,12 +144,12 @@ def draw_problems(axes: Axes, run: FinishedRun) -> None:
         for share, equal in groupby(shares):
             right = left + len(list(equal))
             corners = [(left, t + 0.6), (right, t + 0.6), (right, t + 1.4), (left, t + 1.4)]
-            parts.setdefault(share, []).append(Outline([*corners, corners[0]], closed=True))
+            if share:
+                parts.setdefault(share, []).append(Outline([*corners, corners[0]], closed=True))
             left = right
     for share, rectangles in parts.items():
-        if share:
-            outline = Outline.make_compound_path(*rectangles)
-            axes.add_patch(PathPatch(outline, color=RIGHT, alpha=share, linewidth=0))
+        outline = Outline.make_compound_path(*rectangles)
+        axes.add_patch(PathPatch(outline, color=RIGHT, alpha=share, linewidth=0))
     axes.set(xlim=(0, max(1, len(problems))), yticks=range(1, run.num_turns + 1))
     axes.invert_yaxis()
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -38,7 +38,7 @@ class Group:
 
     @cached_property
     def is_flat(self) -> bool:
-        """Whether the returns without KL penalties are equal at every trained turn."""
+        """Return True if the returns without KL penalties are equal at every trained turn."""
         scores = []
         for trajectory, rewards_T in zip(self.trajectories, self.rewards_G_T, strict=True):
             turns = [trajectory.turns[turn - 1] for turn in self.objective.trained_turns]

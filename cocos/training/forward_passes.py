@@ -31,7 +31,7 @@ from cocos.training.engine_gap import engine_gap
 
 
 class RowStatistics(NamedTuple):
-    """What the passes before the update say about each row of a batch.
+    """Log-probabilities and KL of each row of a batch, from the passes before the update.
 
     Attributes:
         old_logps: Log-probability of the completion under the policy that sampled, in float32; shape (R,).
@@ -67,7 +67,7 @@ class ForwardPasses(RLOOTrainer):
 
     @property
     def has_one_update_per_batch(self) -> bool:
-        """Whether the policy that is updated is the one that sampled, so that every ratio is 1."""
+        """Return True if the policy that is updated is the one that sampled, so that every ratio is 1."""
         num_passes = self.args.steps_per_generation * self.num_iterations
         return num_passes == self.args.gradient_accumulation_steps
 

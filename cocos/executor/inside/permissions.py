@@ -1,4 +1,4 @@
-"""What the candidate may do with the objects of a test that it receives.
+"""Permissions of the candidate on the objects of a test that it receives.
 
 It may call functions, and use the public attributes and special methods of instances of classes that the test
 or the setup defines. A way from an object to the test's code must not exist, because the test's expectation
