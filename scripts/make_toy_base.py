@@ -5,13 +5,14 @@ First laboratory: noisy programs. As in code on the web, some operations are wro
 reinforcement learning. Later versions of some programs follow them with a few errors fixed, so the model
 learns to read and edit earlier programs. The instruction of a second turn never occurs.
 
-Second laboratory (`--lab feedback`): transcripts of several turns, in which each program is a random reading
-of its question. The model thus knows every reading and the format of feedback, but not what to do about it.
+Second laboratory (`--lab feedback`): transcripts of several turns, in which each program is a reading of its
+question. The model thus knows every reading, how to keep or change a program on request, and the format of
+feedback, but not what feedback asks for.
 
 A document holds several problems, so that the model has seen more positions than two turns need.
 
     python scripts/make_toy_base.py --seed 0 --output_dir data/toy/base     # six minutes on 2 CPU cores
-    python scripts/make_toy_base.py --lab feedback --output_dir data/toy/feedback/base
+    python scripts/make_toy_base.py --lab feedback --steps 3000 --output_dir data/toy/feedback/base
 """
 
 import argparse

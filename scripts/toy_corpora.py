@@ -34,7 +34,11 @@ FIX_SHARE = 0.3  # probability that the next version fixes an error
 BREAK_SHARE = 0.03  # probability that the next version introduces an error
 REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whatever the feedback says
 FEEDBACK_CHARS = 300  # as in training and evaluation
-FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error")
+FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error", "error")  # drawn evenly
+KEEP, CHANGE = (
+    "Please write the same program again.",
+    "Please write a program that reads the task differently.",
+)
 
 
 class Corpus(Protocol):
@@ -94,9 +98,18 @@ class VersionsCorpus:
 
 
 class ReadingsCorpus:
-    """Documents of the second laboratory: transcripts whose programs take no notice of the feedback.
+    """Documents of the second laboratory: transcripts of four kinds, in which programs are readings.
 
-    Every program is a reading of the question, drawn evenly; a later turn repeats it or draws again.
+    tests: The prompt shows tests, and the program is the reading that passes them.
+    requests: After a random reading, a request stands where feedback can stand, and the next program does
+        as it says: it is the same, or a reading that was not tried.
+    feedback: The same place has feedback, but a later turn repeats the program or draws a reading, whatever
+        the feedback says.
+    copies: A program whose question is not shown is repeated on request. Without copies, the model does not
+        learn to look at earlier programs within 2,400 of 3,000 steps.
+
+    So the model can choose a reading by tests and keep or change a program, but does not know what feedback
+    asks for.
 
     Args:
         seed: Seed of the problems and the documents.
@@ -114,15 +127,24 @@ class ReadingsCorpus:
         self.items = [problems for problems in drawn if problems]
 
     def document(self) -> str:
-        """Return three transcripts of one to five turns, each with one kind of feedback."""
-        return "\n\n".join(self._transcript(problems) for problems in self.rng.sample(self.items, 3))
+        """Return two transcripts."""
+        return "\n\n".join(self._transcript(problems) for problems in self.rng.sample(self.items, 2))
 
     def phrases(self) -> list[str]:
-        bare = Problem("", "{n}", ())
+        first_turns = [WORDS.first_turn(Problem("", "{n}", tests)) for tests in ((), ("{n}",))]
         style = write_code(feedback_lab.NAME, "{n}", "{n}", "{n}", "{n}")
         closed = [op.code for op in FILTERS + MAPS + REDUCTIONS]
         opened = [op.code for ops in OPEN_FILTERS + OPEN_MAPS + OPEN_REDUCTIONS for op in ops]
-        parts = [WORDS.first_turn(bare), WORDS.later_turn(), answer(""), style, *closed, *opened]
+        parts = [
+            *first_turns,
+            WORDS.later_turn(),
+            answer(""),
+            style,
+            *closed,
+            *opened,
+            KEEP,
+            CHANGE,
+        ]
         test = f"assert {feedback_lab.NAME}({{n}}) == {{n}}"
         problem = Problem("", "", (test,) * feedback_lab.NUM_TESTS)
         verdicts = (Verdict(Status.FAILED, expected="{n}", actual="{n}"), Verdict(Status.PASSED))
@@ -136,6 +158,30 @@ class ReadingsCorpus:
 
     def _transcript(self, readings: list[Problem]) -> str:
         problem = self.rng.choice(readings)  # the reading that its tests mean
+        kinds = {self._copies: 0.2, self._tests: 0.2, self._requests: 0.3, self._feedback: 0.3}
+        [write] = self.rng.choices(list(kinds), list(kinds.values()))
+        return write(problem, readings)
+
+    def _copies(self, problem: Problem, readings: list[Problem]) -> str:
+        copy = WORDS.later_turn(feedback=KEEP) + answer(problem.code)
+        return WORDS.first_ending + answer(problem.code) + self.rng.choice((1, 2)) * copy
+
+    def _tests(self, problem: Problem, readings: list[Problem]) -> str:
+        shown = problem.test_list[: self.rng.choice((1, 2))]
+        return WORDS.first_turn(replace(problem, test_list=shown)) + answer(problem.code)
+
+    def _requests(self, problem: Problem, readings: list[Problem]) -> str:
+        programs = [problem.code]
+        text = WORDS.first_turn(replace(problem, test_list=())) + answer(problem.code)
+        for _ in range(4):
+            request = self.rng.choice((KEEP, CHANGE))
+            others = [reading.code for reading in readings if reading.code != programs[-1]]
+            untried = [code for code in others if code not in programs]
+            programs.append(programs[-1] if request == KEEP else self.rng.choice(untried or others))
+            text += WORDS.later_turn(feedback=request) + answer(programs[-1])
+        return text
+
+    def _feedback(self, problem: Problem, readings: list[Problem]) -> str:
         mode = self.rng.choice(FEEDBACK)
         program = self.rng.choice(readings).code
         text = WORDS.first_turn(replace(problem, test_list=())) + answer(program)

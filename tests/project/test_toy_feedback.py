@@ -126,20 +126,10 @@ def test_the_base_model_knows_the_readings_and_takes_no_notice_of_feedback(probl
         right = [t.turns[turn].result.all_passed for t in played]
         assert sum(known) / len(known) >= 0.9
         assert 0.3 <= sum(right) / len(right) <= 0.5
-    # After a wrong program as after a right one, it repeats the program about every other time.
-    for was_right in (True, False):
-        repeated = [
-            t.turns[0].code == t.turns[1].code for t in played if t.turns[0].result.all_passed is was_right
-        ]
-        assert 0.3 <= sum(repeated) / len(repeated) <= 0.7
-
-
-@pytest.mark.processes
-def test_the_tokenizer_follows_from_the_corpus(tmp_path):
-    run_script(
-        "make_toy_base.py",
-        *("--lab", "feedback", "--steps", "2", "--batch_size", "2"),
-        "--output_dir",
-        str(tmp_path),
+    # It repeats a wrong program nearly as often as a right one: with 0.5 by habit, and often by drawing it again.
+    repeated_right, repeated_wrong = (
+        [t.turns[0].code == t.turns[1].code for t in played if t.turns[0].result.all_passed is was_right]
+        for was_right in (True, False)
     )
-    assert (tmp_path / "tokenizer.json").read_bytes() == (LAB / "base" / "tokenizer.json").read_bytes()
+    share_right, share_wrong = (sum(r) / len(r) for r in (repeated_right, repeated_wrong))
+    assert 0.5 <= share_wrong <= share_right + 0.05 <= share_wrong + 0.25
