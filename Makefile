@@ -65,7 +65,7 @@ demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes 
 page: $(VENV)/.installed  ## serve the web page on http://127.0.0.1:8501: try a model, compare runs, watch training
 	$(BIN)/python -m cocos.page
 
-study: $(VENV)/.installed  ## compare the objectives over three seeds (2 hours on 2 cores); continues after an interruption
+study: $(VENV)/.installed  ## compare objectives and feedback in both laboratories, three to five seeds (3 to 4 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
 bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines

@@ -1,27 +1,31 @@
-"""Run the study on the laboratory: every objective with several seeds, each trained and evaluated.
+"""Run the study on both laboratories: every arm with several seeds, each trained and evaluated.
 
-    python scripts/study.py                 run what is missing, then write the tables and figures
-    python scripts/study.py --figures       write the tables and figures only, from the committed CSV files
+    python scripts/study.py                              run what is missing, then write tables and figures
+    python scripts/study.py --labs feedback --seeds 0 1  run a part of it, for example beside another part
+    python scripts/study.py --figures                    write tables and figures from the committed CSV files
 
-For each arm and seed, the study trains Boost (once per seed, for all arms), trains with train.py and
-evaluates with test.py. configs/toy/study.yaml lists the arms. A finished step is not run again. The results
-go to docs/study/results.csv and docs/study/curves.csv; study_figures.py makes tables and figures of them.
+configs/toy/study.yaml lists the arms. An arm is trained with train.py, in one stage or more, and evaluated
+with test.py once per kind of feedback. A finished step is not run again. When nothing is missing, the results
+go to docs/study/outcomes.csv and docs/study/curves.csv, from which study_tables.py and study_figures.py make
+the page.
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 from result_files import save_csv
-from study_figures import STUDY, Point, Result, show
+from study_data import STUDY, Outcome, Point, read_curve, read_outcomes
+from study_figures import draw_figures
+from study_tables import write_page
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {
@@ -33,11 +37,93 @@ QUIET = {
 }
 
 
-def command(script: str, config: str, **options: Any) -> None:
-    """Run one command of the pipeline; append its output to log.txt beside its results."""
-    folder = Path(options.get("output_dir") or Path(options["output"]).parent)
+@dataclass(frozen=True)
+class Arm:
+    """One way of training.
+
+    Attributes:
+        stages: Options of each call of train.py; none: the model that the arm starts from.
+        boost: Options of the rows of its Boost model, besides those of the laboratory.
+        model: Model that the arm starts from instead of a Boost model, or "".
+
+    """
+
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    boost: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """Arms that share problems, base model and evaluation.
+
+    Attributes:
+        seeds: Seeds of every arm.
+        boost_data: Options of make_boost_data.py.
+        boost: Options of boost_train.py. Arms with equal `Arm.boost` share a Boost model per seed.
+        train: Options of train.py for every arm.
+        test: Options of test.py for every arm.
+        feedback: Kinds of feedback at test time.
+        arms: Arms by name, in the order of the tables.
+
+    """
+
+    seeds: list[int]
+    boost_data: dict[str, Any]
+    boost: dict[str, Any]
+    train: dict[str, Any]
+    test: dict[str, Any]
+    feedback: list[str]
+    arms: dict[str, Arm]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An arm with a seed, and its folder."""
+
+    lab: str
+    laboratory: Laboratory
+    name: str
+    seed: int
+    outputs: Path
+
+    @property
+    def arm(self) -> Arm:
+        return self.laboratory.arms[self.name]
+
+    @property
+    def folder(self) -> Path:
+        return self.outputs / self.lab / f"seed{self.seed}" / slug(self.name)
+
+    def test_folder(self, feedback: str) -> Path:
+        return self.folder / f"test-{feedback}"
+
+    @property
+    def is_finished(self) -> bool:
+        return all((self.test_folder(told) / "metrics.json").exists() for told in self.laboratory.feedback)
+
+
+def load_study(path: Path) -> dict[str, Laboratory]:
+    """Read the laboratories by name."""
+    study = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {
+        name: Laboratory(**content | {"arms": {arm: Arm(**words) for arm, words in content["arms"].items()}})
+        for name, content in study.items()
+    }
+
+
+def all_runs(study: Mapping[str, Laboratory], outputs: Path) -> Iterator[Run]:
+    """Yield every arm of every laboratory with every seed, seed by seed."""
+    for lab, laboratory in study.items():
+        for seed in laboratory.seeds:
+            for name in laboratory.arms:
+                yield Run(lab, laboratory, name, seed, outputs)
+
+
+def command(script: str, folder: Path, options: Mapping[str, Any]) -> None:
+    """Run one command of the pipeline; append its output to log.txt in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = [sys.executable, script, "--config", config]
+    words = [sys.executable, script]
     for name, value in options.items():
         words += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -46,112 +132,65 @@ def command(script: str, config: str, **options: Any) -> None:
         sys.exit(f"error: {' '.join(words)}\nexited with status {done.returncode}; see {folder / 'log.txt'}")
 
 
-def train_boost(seed: int, folder: Path) -> Path:
-    """Return the Boost model of a seed; train it if it does not exist."""
-    model = folder / "model"
+def start_model(run: Run) -> str:
+    """Return the model that an arm starts from; train its Boost model if it does not exist."""
+    if run.arm.model:
+        return run.arm.model
+    folder = run.folder.parent / slug(" ".join(["boost", *map(str, run.arm.boost.values())]))
+    model, rows = folder / "model", folder / "rows.jsonl"
     if not (model / "config.json").exists():
         shutil.rmtree(model, ignore_errors=True)
-        rows = folder / "rows.jsonl"
         if not rows.exists():
-            command("scripts/make_boost_data.py", "configs/toy/boost_data.yaml", output=rows, seed=seed)
-        command(
-            "boost/boost_train.py", "configs/toy/boost.yaml", train_data=rows, output_dir=model, seed=seed
-        )
-    return model
+            own = {"output": rows, "seed": run.seed}
+            command("scripts/make_boost_data.py", folder, run.laboratory.boost_data | run.arm.boost | own)
+        own = {"train_data": rows, "output_dir": model, "seed": run.seed}
+        command("boost/boost_train.py", folder, run.laboratory.boost | own)
+    return str(model)
 
 
-def train_stages(arm: Mapping[str, Any], seed: int, start: Path, folder: Path) -> Path:
+def train(run: Run) -> str:
     """Train an arm's missing stages, each from the model of the one before; return the last model."""
-    model = start
-    for number, options in enumerate(arm.get("stages", []), start=1):
-        stage = folder / f"stage{number}"
+    model = start_model(run)
+    for number, options in enumerate(run.arm.stages, start=1):
+        stage = run.folder / f"stage{number}"
         if not (stage / "config.json").exists():
             shutil.rmtree(stage, ignore_errors=True)  # train.py rejects a folder with checkpoints
-            command(
-                "train.py",
-                "configs/toy/cocos.yaml",
-                model_name_or_path=model,
-                output_dir=stage,
-                seed=seed,
-                **options,
-            )
-        model = stage
+            own = {"model_name_or_path": model, "output_dir": stage, "seed": run.seed}
+            command("train.py", stage, run.laboratory.train | options | own)
+        model = str(stage)
     return model
 
 
-def run_arm(study: Mapping[str, Any], name: str, seed: int, outputs: Path) -> None:
-    """Train and evaluate one arm with one seed, unless its evaluation exists."""
-    arm = study["arms"][name]
-    folder = outputs / f"seed{seed}" / slug(name)
-    if (folder / "test" / "metrics.json").exists():
+def finish(run: Run) -> None:
+    """Train and evaluate one arm with one seed, as far as it is missing."""
+    if run.is_finished:
         return
     began = time.monotonic()
-    boost = train_boost(seed, outputs / f"seed{seed}" / "boost")
-    trained = arm.get("model", name)
-    model = train_stages(study["arms"][trained], seed, boost, outputs / f"seed{seed}" / slug(trained))
-    # test.py rejects a folder with samples. Those of an interrupted evaluation are removed.
-    (folder / "test" / "samples.jsonl").unlink(missing_ok=True)
-    test = {**study["test"], **arm.get("test", {})}
-    command(
-        "test.py",
-        "configs/toy/eval.yaml",
-        model_name_or_path=model,
-        output_dir=folder / "test",
-        seed=seed,
-        **test,
-    )
-    print(f"seed {seed}  {name}: {time.monotonic() - began:.0f} s", flush=True)
+    model = train(run)
+    for feedback in run.laboratory.feedback:
+        folder = run.test_folder(feedback)
+        if not (folder / "metrics.json").exists():
+            # test.py rejects a folder with samples. Those of an interrupted evaluation are removed.
+            (folder / "samples.jsonl").unlink(missing_ok=True)
+            own = {"model_name_or_path": model, "output_dir": folder, "seed": run.seed}
+            command("test.py", folder, run.laboratory.test | {"feedback": feedback} | own)
+    print(f"{run.lab}, seed {run.seed}: {run.name}, {time.monotonic() - began:.0f} s", flush=True)
 
 
 def slug(name: str) -> str:
     """Return an arm's name as the name of a folder."""
-    return "".join(c if c.isalnum() or c == "." else "-" for c in name.lower()).replace("--", "-")
+    return "-".join("".join(c if c.isalnum() or c == "." else " " for c in name.lower()).split())
 
 
-def read_result(name: str, seed: int, folder: Path) -> Result:
-    """Read the metrics that test.py wrote for an arm and a seed."""
-    contents = json.loads((folder / "test" / "metrics.json").read_text(encoding="utf-8"))
-    values = {key: estimate["value"] for key, estimate in contents["metrics"].items()}
-    missing = float("nan")
-    return Result(
-        name,
-        seed,
-        acc_1=values["acc_t1"],
-        acc_2=values.get("acc_t2", missing),
-        delta=values.get("delta_t1_t2", missing),
-        i2c=values.get("i2c_t1_t2", missing),
-        c2i=values.get("c2i_t1_t2", missing),
-        best_of_2=contents["pass_at_k"].get("pass@2_t1", missing),
-    )
-
-
-def read_curve(name: str, seed: int, folder: Path) -> list[Point]:
-    """Read the dev evaluations of an arm's stages; updates are counted across stages."""
-    points, num_before = [], 0
-    for stage in sorted(folder.glob("stage*")):
-        states = stage.glob("checkpoint-*/trainer_state.json")
-        latest = max(states, key=lambda path: int(path.parent.name.rpartition("-")[2]))
-        state = json.loads(latest.read_text(encoding="utf-8"))
-        for log in state["log_history"]:
-            if "eval_acc_t1" in log:
-                second = log.get("eval_acc_t2", float("nan"))
-                points.append(Point(name, seed, num_before + log["step"], log["eval_acc_t1"], second))
-        num_before += state["global_step"]
-    return points
-
-
-def run(study: Mapping[str, Any], outputs: Path) -> None:
-    """Run every arm with every seed, then write results.csv and curves.csv."""
-    for seed in study["seeds"]:
-        for name in study["arms"]:
-            run_arm(study, name, seed, outputs)
-    results, curves = [], []
-    for name in study["arms"]:
-        for seed in study["seeds"]:
-            folder = outputs / f"seed{seed}" / slug(name)
-            results.append(read_result(name, seed, folder))
-            curves += read_curve(name, seed, folder)
-    save_csv(results, STUDY / "results.csv")
+def collect(runs: Sequence[Run]) -> None:
+    """Write outcomes.csv and curves.csv, arm by arm."""
+    outcomes: list[Outcome] = []
+    curves: list[Point] = []
+    for run in sorted(runs, key=lambda run: (run.lab != "first", list(run.laboratory.arms).index(run.name))):
+        for feedback in run.laboratory.feedback:
+            outcomes += read_outcomes(run.lab, run.name, run.seed, feedback, run.test_folder(feedback))
+        curves += read_curve(run.lab, run.name, run.seed, run.folder)
+    save_csv(outcomes, STUDY / "outcomes.csv")
     save_csv(curves, STUDY / "curves.csv")
 
 
@@ -168,13 +207,24 @@ def main() -> None:
         default=ROOT / "outputs/study",
         help="folder for models, logs and evaluations",
     )
+    parser.add_argument("--labs", nargs="+", help="laboratories to run (default: all)")
+    parser.add_argument("--seeds", nargs="+", type=int, help="seeds to run (default: all)")
     parser.add_argument(
         "--figures", action="store_true", help="run nothing; write tables and figures from the CSV files"
     )
     options = parser.parse_args()
     if not options.figures:
-        run(yaml.safe_load(options.config.read_text(encoding="utf-8")), options.output_dir)
-    print(show())
+        runs = list(all_runs(load_study(options.config), options.output_dir))
+        for run in runs:
+            if run.lab in (options.labs or [run.lab]) and run.seed in (options.seeds or [run.seed]):
+                finish(run)
+        missing = [run for run in runs if not run.is_finished]
+        if missing:
+            print(f"{len(missing)} of {len(runs)} runs are missing, so the page is left as it is")
+            return
+        collect(runs)
+    draw_figures()
+    print(write_page())
 
 
 if __name__ == "__main__":
