@@ -24,7 +24,9 @@ def test_a_table_replaces_what_is_between_its_marker_lines():
     assert fill(page, {"speed": "new"}) == "a\n<!-- speed -->\nnew\n<!-- end -->\nb"
 
 
-@pytest.mark.parametrize("page", ["no place", "<!-- speed -->\nwithout an end", "<!-- speed --> <!-- end -->"])
+@pytest.mark.parametrize(
+    "page", ["no place", "<!-- speed -->\nwithout an end", "<!-- speed --> <!-- end -->"]
+)
 def test_a_page_without_marker_lines_is_an_error(page):
     with pytest.raises(ValueError, match="needs the lines '<!-- speed -->' and '<!-- end -->'"):
         fill(page, {"speed": "table"})
