@@ -10,6 +10,7 @@ from study_data import STUDY, Outcome, Point
 from study_tables import by_arm, shares, spread
 
 FEEDBACK = ("none", "verdict", "error")
+MARKERS = ".osv^DXP"
 
 
 def plot_bars(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -64,20 +65,29 @@ def plot_turns(outcomes: Sequence[Outcome], path: Path) -> None:
     from matplotlib import pyplot
 
     own = [outcome for outcome in outcomes if outcome.lab == "feedback"]
-    colors = {arm: f"C{number % 10}" for number, arm in enumerate(by_arm(own))}
+    styles = line_styles(list(by_arm(own)))
     figure, panels = pyplot.subplots(1, 3, figsize=(11, 4.2), sharey=True, layout="constrained")
     for axes, feedback in zip(panels, FEEDBACK, strict=True):
         for arm, rows in by_arm(o for o in own if o.feedback == feedback).items():
             turns = sorted({outcome.turn for outcome in rows})
             values = [100 * mean(shares(rows, turn)) for turn in turns]
-            style = "--" if list(colors).index(arm) >= 10 else "-"
-            axes.plot(turns, values, style, marker=".", color=colors[arm], label=arm)
+            axes.plot(turns, values, label=arm, linewidth=1.2, markersize=5, **styles[arm])
         axes.set(title=f"feedback at test time: {feedback}", xlabel="turn", xticks=turns, ylim=(0, 103))
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("held-out problems solved, %")
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
     figure.legend(lines.values(), lines, loc="outside lower center", ncols=4, fontsize=8)
     save(figure, path)
+
+
+def line_styles(arms: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return matplotlib's options of each arm's line: a colour per feedback in training, a marker per arm."""
+    colors = {"verdict": "tab:orange", "error": "tab:green"}
+    feedback = [next((told for told in colors if told in arm), "none") for arm in arms]
+    return {
+        arm: {"color": colors.get(told, "tab:gray"), "marker": MARKERS[feedback[:number].count(told)]}
+        for number, (arm, told) in enumerate(zip(arms, feedback, strict=True))
+    }
 
 
 def save(figure: Any, path: Path) -> None:

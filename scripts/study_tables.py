@@ -20,7 +20,6 @@ TEST_DATA = {"first": "toy/test.jsonl", "feedback": "toy/feedback/test.jsonl"}  
 # Laboratory, feedback at test time and turn of each ranking.
 RANKINGS = (
     ("first", "none", 2),
-    ("feedback", "none", 2),
     ("feedback", "verdict", 2),
     ("feedback", "verdict", 3),
     ("feedback", "error", 2),
