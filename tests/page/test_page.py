@@ -154,12 +154,23 @@ class Page:
         self.choose("Model", model)
         self.press("Solve")
 
+    def downloaded(self, name, pattern):
+        """Click on a button, and return the files that come in five seconds; a rerun of the page can cancel a download."""
+        self.press(name)
+        end_s = time.monotonic() + 5
+        while (
+            not (found := list(pathlib.Path(self.browser.downloads).glob(pattern)))
+            and time.monotonic() < end_s
+        ):
+            time.sleep(0.1)
+        return found
+
     def session(self, folder):
         """Download the session, and return its first run and that run's rows."""
-        self.press("Session")
-        [archive] = wait_until(lambda: list(pathlib.Path(self.browser.downloads).glob("session.zip")))
-        zipfile.ZipFile(io.BytesIO(archive.read_bytes())).extractall(folder)
-        archive.unlink()
+        archives = wait_until(lambda: self.downloaded("Session", "session*.zip"))
+        zipfile.ZipFile(io.BytesIO(archives[0].read_bytes())).extractall(folder)
+        for archive in archives:
+            archive.unlink()
         [run] = load_runs([folder / "run1"])
         return run, list(run.rows())
 
