@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.support.paths import TOY
 
 def make(problems, output, *words):
     return (
-        *("python", "scripts/make_boost_data.py", "--model_name_or_path", TOY / "base"),
+        *(sys.executable, "scripts/make_boost_data.py", "--model_name_or_path", TOY / "base"),
         *("--train_data", problems),
         *("--output", output, "--max_completion_length", 48, "--temperature", 1.0, *words),
     )

@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
 
 from cocos.files.json_lines import read_rows
 from cocos.problems import save_problems
-from tests.support.commands import ENVIRONMENT, complaint, free_port, succeed
+from tests.support.commands import complaint, free_port, start, succeed
 from tests.support.endpoint_server import serve, status, text
 from tests.support.evaluation import Drawing, adding, evaluated, rows
 from tests.support.paths import ROOT, TOY
@@ -60,33 +61,24 @@ def test_a_start_that_fails_leaves_nothing_and_the_next_one_works(tmp_path):
 
 def interrupt(arguments, mark, times=1):
     """Send Ctrl-C to the process group of a command once it has printed `mark`; return status and output."""
-    process = subprocess.Popen(
-        [str(word) for word in arguments],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    output = b""
-    while part := os.read(process.stdout.fileno(), 4096):
-        output += part
-        if mark is not None and mark in output:
-            mark = None
-            for _ in range(times):
-                os.killpg(process.pid, signal.SIGINT)
-    return process.wait(), output.decode()
+    running = start(*arguments)
+    while not any(mark in printed for printed in running.printed()) and running.is_running():
+        time.sleep(0.005)
+    for _ in range(times):
+        os.killpg(running.pid, signal.SIGINT)
+    done = running.finish()
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
     ("mark", "saved", "times"),
     [
-        (b"executor isolation", "no trajectory was finished; start again", 2),
-        (b" 8/", "trajectories are saved in", 1),
+        ("executor isolation", "no trajectory was finished; start again", 2),
+        (" 4/", "trajectories are saved in", 1),
     ],
 )
 def test_ctrl_c_is_one_line_and_resuming_gives_the_rows_of_an_uninterrupted_run(tmp_path, mark, saved, times):
-    options = ("--limit", 24, "--batch_size", 4)
+    options = ("--limit", 64, "--batch_size", 4)  # seconds of work after four
     exit_status, output = interrupt(words(tmp_path / "out", *options), mark, times)
     assert exit_status == 130 and "Traceback" not in output
     assert output.splitlines()[-1].startswith("interrupted: ") and saved in output.splitlines()[-1]

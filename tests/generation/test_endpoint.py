@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -20,7 +19,7 @@ from cocos.generation.retry import RetryPolicy, requested_delay_s, seconds_until
 from cocos.prompts import TOOLS, agent_protocol, protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
-from tests.support.commands import free_port
+from tests.support.commands import command, free_port
 from tests.support.endpoint_server import hang_up, raw, serve, slow, status, streamed, text, tool_calls
 from tests.support.paths import ROOT
 
@@ -390,17 +389,9 @@ def evaluate(folder, base_url, *options, **environment):
     data = folder / "problems.jsonl"
     row = {"task_id": 1, "text": "Double a number.", "code": RIGHT, "test_list": ["assert double(2) == 4"]}
     data.write_text("\n".join(json.dumps(row | {"task_id": i}) for i in range(4)))
-    command = [
-        sys.executable,
-        str(ROOT / "test.py"),
-        "--test_data",
-        str(data),
-        "--output_dir",
-        str(folder / "out"),
-    ]
-    command += ["--model_name_or_path", "m", "--generator", "api", "--base_url", base_url, *options]
-    environment |= {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | environment)
+    words = (sys.executable, ROOT / "test.py", "--test_data", data, "--output_dir", folder / "out")
+    words += ("--model_name_or_path", "m", "--generator", "api", "--base_url", base_url, *options)
+    return command(*words, cwd=folder, **environment)
 
 
 @pytest.mark.processes

@@ -1,6 +1,5 @@
 """The page in a browser: each view from end to end, hostile text, and what visitors may not do."""
 
-import io
 import json
 import pathlib
 import re
@@ -81,11 +80,8 @@ def address(root):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def browser():
     running = start_browser()
-    folder = str(tmp_path_factory.mktemp("downloads"))
-    running.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": folder})
-    running.downloads = folder
     yield running
     running.quit()
 
@@ -154,23 +150,18 @@ class Page:
         self.choose("Model", model)
         self.press("Solve")
 
-    def downloaded(self, name, pattern):
-        """Click on a button, and return the files that come in five seconds; a rerun of the page can cancel a download."""
-        self.press(name)
-        end_s = time.monotonic() + 5
-        while (
-            not (found := list(pathlib.Path(self.browser.downloads).glob(pattern)))
-            and time.monotonic() < end_s
-        ):
-            time.sleep(0.1)
-        return found
-
     def session(self, folder):
         """Download the session, and return its first run and that run's rows."""
-        archives = wait_until(lambda: self.downloaded("Session", "session*.zip"))
-        zipfile.ZipFile(io.BytesIO(archives[0].read_bytes())).extractall(folder)
-        for archive in archives:
-            archive.unlink()
+        target = {"behavior": "allow", "downloadPath": str(folder)}
+        self.browser.execute_cdp_cmd("Browser.setDownloadBehavior", target)
+
+        def archives():
+            self.press("Session")  # again, if a rerun of the page has cancelled the download
+            time.sleep(2)
+            return list(folder.glob("session*.zip"))
+
+        with zipfile.ZipFile(wait_until(archives)[0]) as archive:
+            archive.extractall(folder)
         [run] = load_runs([folder / "run1"])
         return run, list(run.rows())
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from statistics import fmean
 
 import pytest
 import toy_corpora
@@ -126,10 +127,10 @@ def test_the_base_model_knows_the_readings_and_takes_no_notice_of_feedback(probl
         for turn in (0, 1):
             known = [t.turns[turn].code in readings[t.problem.text] for t in played]
             right = [t.turns[turn].result.all_passed for t in played]
-            assert sum(known) / len(known) >= 0.9
-            assert 0.3 <= sum(right) / len(right) <= 0.5
+            assert fmean(known) >= 0.9
+            assert 0.3 <= fmean(right) <= 0.5
         repeated[feedback] = [
-            share(
+            fmean(
                 t.turns[0].code == t.turns[1].code
                 for t in played
                 if t.turns[0].result.all_passed is was_right
@@ -139,11 +140,6 @@ def test_the_base_model_knows_the_readings_and_takes_no_notice_of_feedback(probl
     # One half by habit, and 1/3 to 1/2 of the other half because it draws the same reading again.
     assert all(0.5 <= value <= 0.85 for shares in repeated.values() for value in shares)
     assert repeated["error"] == pytest.approx(repeated["none"], abs=0.1)
-
-
-def share(values):
-    values = list(values)
-    return sum(values) / len(values)
 
 
 @pytest.mark.processes

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from tests.support.paths import ROOT
 
@@ -24,21 +25,61 @@ ENVIRONMENT = os.environ | {
 }
 
 
-def command(*words, timeout_s=240):
-    """Run a command in the repository: one thread, no network, wandb offline. Return the finished process.
+def command(*words, cwd=ROOT, timeout_s=240, **environment):
+    """Run a command, in the repository if no folder is given: one thread, no network, wandb offline. Return the finished process.
 
-    Python commands are forked from a server that has imported torch, transformers and TRL.
+    Python commands are forked from a server that has imported torch, transformers and TRL. Names are further
+    environment variables.
     """
     words = [str(word) for word in words]
+    if words[0] == sys.executable:
+        return start(*words, cwd=cwd, **environment).finish(timeout_s)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        if words[0] == sys.executable:
-            status = _server().run(words[1:], out.fileno(), err.fileno(), timeout_s)
-        else:
-            status = subprocess.run(
-                words, cwd=ROOT, env=ENVIRONMENT, stdout=out, stderr=err, timeout=timeout_s
-            ).returncode
+        status = subprocess.run(
+            words, cwd=cwd, env=ENVIRONMENT | environment, stdout=out, stderr=err, timeout=timeout_s
+        ).returncode
         out.seek(0), err.seek(0)
         return subprocess.CompletedProcess(words, status, out.read(), err.read())
+
+
+def start(*words, cwd=ROOT, **environment):
+    """Start a Python command as `command` does; return the running command."""
+    return RunningCommand([str(word) for word in words], cwd, ENVIRONMENT | environment)
+
+
+class RunningCommand:
+    """A Python command that the server of Python commands has forked, in a process group of its own."""
+
+    def __init__(self, words, cwd, environment):
+        self._words, self._folder = words, tempfile.TemporaryDirectory()
+        self._outputs = [Path(self._folder.name, name) for name in ("stdout", "stderr")]
+        with self._outputs[0].open("w") as out, self._outputs[1].open("w") as err:
+            files = (out.fileno(), err.fileno())
+            self._connection = _server().connect(words[1:], cwd, environment, files)
+        self._answers = self._connection.makefile("r")
+        self.pid = int(self._answers.readline())
+
+    def is_running(self):
+        """Return whether it has not ended, or its end was not yet noticed."""
+        return os.path.exists(f"/proc/{self.pid}")
+
+    def printed(self):
+        """Return what it has written to stdout and to stderr so far."""
+        return tuple(path.read_text() for path in self._outputs)
+
+    def finish(self, timeout_s=240):
+        """Wait for its end; return the finished process. It is killed when the time is over."""
+        self._connection.settimeout(timeout_s)
+        try:
+            status = int(self._answers.readline())
+        except TimeoutError:
+            os.kill(self.pid, signal.SIGKILL)
+            raise
+        finally:
+            self._answers.close(), self._connection.close()
+        finished = subprocess.CompletedProcess(self._words, status, *self.printed())
+        self._folder.cleanup()
+        return finished
 
 
 class ForkServer:
@@ -53,20 +94,15 @@ class ForkServer:
             assert self._process.poll() is None, "the server of Python commands could not start"
             time.sleep(0.05)
 
-    def run(self, words, stdout, stderr, timeout_s):
-        """Run a command with the given file descriptors as its output; return its exit status."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout_s)
-            connection.connect(self._path)
-            request = json.dumps([words, str(ROOT), ENVIRONMENT]).encode()
-            socket.send_fds(connection, [request], [stdout, stderr])
-            with connection.makefile("r") as answer:
-                pid = int(answer.readline())
-                try:
-                    return int(answer.readline())
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise
+    def connect(self, words, cwd, environment, outputs):
+        """Request a command that writes to the file descriptors; return the connection that tells its process id and status.
+
+        The server has one command at a time.
+        """
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._path)
+        socket.send_fds(connection, [json.dumps([words, str(cwd), environment]).encode()], outputs)
+        return connection
 
     def close(self):
         """End the server."""

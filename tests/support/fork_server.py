@@ -3,7 +3,7 @@
     python -m tests.support.fork_server SOCKET
 
 A command of this project imports torch, transformers and TRL for several seconds. A forked one has them
-already; apart from that it starts like `python SCRIPT ...` or `python -m MODULE ...`: its own arguments, folder,
+already; apart from that it starts like `python SCRIPT ...`, `python -c SOURCE ...` or `python -m MODULE ...`: its own arguments, folder,
 output, environment, exit status and exit handlers. The project's own modules are not imported in advance.
 """
 
@@ -55,6 +55,7 @@ def handle(connection: socket.socket) -> None:
     if pid == 0:
         for target, descriptor in enumerate(descriptors, start=1):
             os.dup2(descriptor, target)
+        os.setsid()  # a signal to its process group is for this command alone
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
@@ -66,10 +67,13 @@ def handle(connection: socket.socket) -> None:
 
 
 def exit_like_python(words: list[str]) -> None:
-    """Run a script or, after `-m`, a module as the main program, and end the process as Python would."""
+    """Run a script or, after `-c` or `-m`, source or a module as the main program, and end the process as Python would."""
     status = 0
     try:
-        if words[0] == "-m":
+        if words[0] == "-c":
+            sys.argv, sys.path[0] = ["-c", *words[2:]], ""
+            exec(words[1], {"__name__": "__main__"})
+        elif words[0] == "-m":
             sys.argv = words[1:]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         else:

@@ -22,6 +22,7 @@ import train
 from boost import boost_train, boost_trainer
 from cocos.distributed import num_processors
 from cocos.training import trainer
+from tests.support import deepspeed_without_spinning  # noqa: F401
 
 
 class SeededGenerator:

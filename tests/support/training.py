@@ -1,10 +1,8 @@
 """Training for tests: single rollouts in this process, and whole runs as processes that can be interrupted."""
 
-import os
-import subprocess
 import sys
 
-from tests.support.paths import ROOT
+from tests.support.commands import start
 
 # Source that a process runs before train.py: it sends itself a signal at a known place in an update.
 SIGNAL_IN_UPDATE = """
@@ -32,13 +30,6 @@ def fractions(trajectory):
 
 
 def process(script, *words, before=""):
-    """Start a script in a new process, after the source in `before`; return the running process."""
+    """Start a script in a new process, after the source in `before`; return the running command."""
     source = f"import runpy\n{before}\nrunpy.run_path({script!r}, run_name='__main__')"
-    return subprocess.Popen(
-        [sys.executable, "-c", source, *(str(word) for word in words)],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return start(sys.executable, "-c", source, *words)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.processes
 RUN = """
 import os, runpy, sys
 sys.path.insert(0, os.getcwd())
+import tests.support.deepspeed_without_spinning
 if os.environ['RANK'] == '1' and '--resume_from_checkpoint' not in sys.argv:
     {before}
 runpy.run_path('train.py', run_name='__main__')
@@ -50,20 +51,22 @@ def launch(script, *words):
     )
 
 
-def finish(running):
-    """Wait for a run; return what it printed, and every process that it started on its way."""
-    started: set[int] = set()
+@contextmanager
+def watched(pid):
+    """Collect the ids of every process that a running one starts on its way."""
+    started, is_over = set(), threading.Event()
 
     def watch():
-        while running.poll() is None:
-            started.update(processes_below(running.pid))
-            time.sleep(0.1)
+        while not is_over.wait(0.1):
+            started.update(processes_below(pid))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    out, err = running.communicate(timeout=300)
-    watcher.join()
-    return out + (err or ""), started
+    try:
+        yield started
+    finally:
+        is_over.set()
+        watcher.join()
 
 
 def assert_gone(pids):
@@ -80,14 +83,16 @@ def test_after_kill_9_of_a_rank_the_launcher_ends_the_rest_and_the_next_start_go
     before = SIGNAL_IN_UPDATE.format(update=2, signal="SIGKILL")
     script.write_text(RUN.format(before=f"exec({before!r})"))
     killed = launch(script, "--output_dir", tmp_path / "out")
-    said, started = finish(killed)
+    with watched(killed.pid) as started:
+        said, _ = killed.communicate(timeout=300)
     assert killed.returncode != 0 and len(started) >= 6, said[-2000:]  # launchers, ranks, workers
     assert_gone(started)
     assert [path.name for path in (tmp_path / "out").glob("checkpoint-*")] == ["checkpoint-1"]
     assert not (tmp_path / "out/model.safetensors").exists()
 
     resumed = launch(script, "--output_dir", tmp_path / "out", "--resume_from_checkpoint", "last")
-    said, started = finish(resumed)
+    with watched(resumed.pid) as started:
+        said, _ = resumed.communicate(timeout=300)
     assert resumed.returncode == 0, said[-3000:]
     assert_gone(started)
     state = json.loads((tmp_path / "out/checkpoint-3/trainer_state.json").read_text())
@@ -107,8 +112,9 @@ def test_kill_9_of_a_run_in_mid_update_leaves_no_process_behind(tmp_path):
         *("--output_dir", tmp_path / "out"),
         before=SIGNAL_IN_UPDATE.format(update=1, signal="SIGKILL"),
     )
-    said, started = finish(killed)
-    assert killed.returncode == -signal.SIGKILL, said[-2000:]
+    with watched(killed.pid) as started:
+        done = killed.finish()
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     assert len(started) >= 2, "the run had workers"
     assert_gone(started)
 

@@ -176,9 +176,9 @@ def zero(launch):
         | {"resume_from_checkpoint": f"THESE_RUNS/full3/checkpoint-{UPDATES // 2}"},
         bf163=ACCUMULATED | stages[3] | {"bf16": True},
         lora2=ACCUMULATED | LORA | stages[2],
-        # weights that stay divided: every sampled token is a forward pass that the ranks make together
-        lora3=ACCUMULATED | LORA | stages[3] | {"ds3_gather_for_generation": False},
-        # Ranks that called the generator unequally often would wait for each other for ever.
+        lora3=ACCUMULATED | LORA | stages[3],
+        # Weights that stay divided: every sampled token is a forward pass that the ranks make together. Ranks that
+        # called the generator unequally often would wait for each other for ever.
         dynamic3=ACCUMULATED | DYNAMIC | stages[3] | {"ds3_gather_for_generation": False},
         boost3={"per_device_train_batch_size": 2} | stages[3],
         shared3=DESCENT | stages[3],

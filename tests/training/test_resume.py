@@ -56,9 +56,9 @@ def start(*words, before=""):
 
 def end(running, status=0):
     """Wait for a run, which must end with that status, and return what it wrote to stderr."""
-    out, err = running.communicate(timeout=240)
-    assert running.returncode == status, out[-1000:] + err[-3000:]
-    return err
+    done = running.finish()
+    assert done.returncode == status, done.stdout[-1000:] + done.stderr[-3000:]
+    return done.stderr
 
 
 def state(checkpoint):

@@ -19,12 +19,11 @@ pytestmark = pytest.mark.processes
 # Source that a run executes before its script: signals of a terminal at known places.
 CTRL_C_IN_ROLLOUT = """
 import os, signal
-os.setpgid(0, 0)  # a terminal signals the whole process group of a command
 from cocos.executor import Executor
 submit, sent = Executor.submit, []
 def signalled(executor, program):  # programs of update 2 are being executed
     if len(sent) < {times} and executor.stats.programs > 16:
-        sent.append(os.killpg(os.getpid(), signal.SIGINT))
+        sent.append(os.killpg(os.getpid(), signal.SIGINT))  # as a terminal does
     return submit(executor, program)
 Executor.submit = signalled
 """
@@ -51,9 +50,10 @@ def cocos(out, *words):
 
 def end(running):
     """Wait for a run; return its exit status, and its lines on stderr without those of loading weights."""
-    _, err = running.communicate(timeout=240)
-    assert "Traceback" not in err, err[-3000:]
-    return running.returncode, [line for line in err.splitlines() if line and "Loading weights" not in line]
+    done = running.finish()
+    assert "Traceback" not in done.stderr, done.stderr[-3000:]
+    said = [line for line in done.stderr.splitlines() if line and "Loading weights" not in line]
+    return done.returncode, said
 
 
 @pytest.fixture(scope="module")
