@@ -114,6 +114,7 @@ def save_chart(
         figure = Figure(figsize=size, layout="constrained")
         draw(*figure.subplots(1, num_axes, squeeze=False)[0])
         figure.savefig(path.with_name(path.name + ".png"), dpi=150)
+        figure.set_layout_engine("none")  # the axes stay where they are
         svg = io.StringIO()
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
     path.with_name(path.name + ".svg").write_text(svg.getvalue(), encoding="utf-8")

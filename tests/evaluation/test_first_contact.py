@@ -21,6 +21,7 @@ from tests.support.paths import ROOT, TOY
 
 pytestmark = pytest.mark.processes
 BASE = TOY / "base"
+LONG = ("--limit", 64, "--batch_size", 4)  # seconds of work after the first batch
 
 
 def words(folder, *options, model=BASE):
@@ -70,6 +71,13 @@ def interrupt(arguments, mark, times=1):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    succeed(*words(folder, *LONG))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("mark", "saved", "times"),
     [
@@ -77,14 +85,14 @@ def interrupt(arguments, mark, times=1):
         (" 4/", "trajectories are saved in", 1),
     ],
 )
-def test_ctrl_c_is_one_line_and_resuming_gives_the_rows_of_an_uninterrupted_run(tmp_path, mark, saved, times):
-    options = ("--limit", 64, "--batch_size", 4)  # seconds of work after four
-    exit_status, output = interrupt(words(tmp_path / "out", *options), mark, times)
+def test_ctrl_c_is_one_line_and_resuming_gives_the_rows_of_an_uninterrupted_run(
+    tmp_path, uninterrupted, mark, saved, times
+):
+    exit_status, output = interrupt(words(tmp_path / "out", *LONG), mark, times)
     assert exit_status == 130 and "Traceback" not in output
     assert output.splitlines()[-1].startswith("interrupted: ") and saved in output.splitlines()[-1]
-    succeed(*words(tmp_path / "out", *options, "--resume"))
-    succeed(*words(tmp_path / "whole", *options))
-    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+    succeed(*words(tmp_path / "out", *LONG, "--resume"))
+    assert rows(tmp_path / "out") == rows(uninterrupted)
 
 
 @pytest.fixture

@@ -45,7 +45,13 @@ def executor(request):
         yield executor
 
 
-def test_every_reference_passes_with_the_same_verdicts_three_times(executor):
+@pytest.fixture(scope="module")
+def verdicts_seen():
+    """The verdicts of all references, from the first pass on."""
+    return []
+
+
+def test_every_reference_passes_with_the_same_verdicts_three_times(executor, verdicts_seen):
     programs = [
         *mbpp("mbpp.jsonl"),
         *mbpp("sanitized-mbpp.json"),
@@ -53,12 +59,11 @@ def test_every_reference_passes_with_the_same_verdicts_three_times(executor):
         *human_eval_fix("canonical_solution"),
     ]
     assert len(programs) == 974 + 427 + 164 + 164
-    verdicts = []
-    for _ in range(3):
+    for _ in range(1 if verdicts_seen else 3):  # one pass of the second level
         results = executor.run(programs)
         assert [program.code for program, r in zip(programs, results, strict=True) if not r.all_passed] == []
-        verdicts.append([[(v.status, v.in_child) for v in result.verdicts] for result in results])
-    assert verdicts[0] == verdicts[1] == verdicts[2]
+        verdicts_seen.append([[(v.status, v.in_child) for v in result.verdicts] for result in results])
+        assert verdicts_seen[0] == verdicts_seen[-1]
 
 
 def test_no_bug_of_human_eval_fix_passes_the_full_test(executor):

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator_from_options import open_generator
+from tests.support.commands import command
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")
@@ -92,11 +92,11 @@ def test_a_model_that_the_engine_cannot_load_is_named(engine, monkeypatch):
     ],
 )
 def test_an_engine_that_dies_ends_the_run_with_one_line_and_keeps_what_is_finished(engine, kind, reason):
-    command = [sys.executable, str(ROOT / "test.py"), "--generator", "vllm", "--model_name_or_path", TOY]
-    command += ["--test_data", str(ROOT / "data/toy/dev.jsonl"), "--limit", "6", "--num_turns", "1"]
-    command += ["--batch_size", "3", "--output_dir", str(engine / "out")]
-    environment = os.environ | {"PYTHONPATH": f"{engine}:{ROOT}", kind: "1"}
-    run = subprocess.run(command, capture_output=True, text=True, cwd=engine, env=environment, timeout=120)
+    words = (sys.executable, ROOT / "test.py", "--generator", "vllm", "--model_name_or_path", TOY)
+    words += ("--test_data", ROOT / "data/toy/dev.jsonl", "--limit", 6, "--num_turns", 1, "--batch_size", 3)
+    words += ("--output_dir", engine / "out")
+    environment = {name: os.environ[name] for name in ("ENGINE_OPTIONS", "BATCHES")} | {kind: "1"}
+    run = command(*words, cwd=engine, PYTHONPATH=f"{engine}:{ROOT}", **environment)
     assert run.returncode == 2 and "Traceback" not in run.stderr
     [line] = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
     assert f"vLLM cannot continue the run ({reason}" in line

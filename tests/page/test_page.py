@@ -206,7 +206,7 @@ def test_attempts_go_on_over_a_reload_belong_to_one_visitor_and_stop(page):
     page.wait_for("Stop")
     page.browser.refresh()
     page.wait_for("Stop")
-    assert page.field("What should the program do?").get_attribute("value") == TASK
+    wait_until(lambda: page.field("What should the program do?").get_attribute("value") == TASK)
     first = page.browser.current_window_handle
     page.browser.switch_to.new_window("tab")
     other = Page(page.browser, page.address).open()

@@ -29,22 +29,27 @@ def command(*words, cwd=ROOT, timeout_s=240, **environment):
     """Run a command, in the repository if no folder is given: one thread, no network, wandb offline. Return the finished process.
 
     Python commands are forked from a server that has imported torch, transformers and TRL. Names are further
-    environment variables.
+    environment variables, and None removes one.
     """
     words = [str(word) for word in words]
     if words[0] == sys.executable:
         return start(*words, cwd=cwd, **environment).finish(timeout_s)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         status = subprocess.run(
-            words, cwd=cwd, env=ENVIRONMENT | environment, stdout=out, stderr=err, timeout=timeout_s
+            words, cwd=cwd, env=with_variables(environment), stdout=out, stderr=err, timeout=timeout_s
         ).returncode
         out.seek(0), err.seek(0)
         return subprocess.CompletedProcess(words, status, out.read(), err.read())
 
 
+def with_variables(variables):
+    """Return the environment of all commands with further variables, or without those that are None."""
+    return {name: value for name, value in (ENVIRONMENT | variables).items() if value is not None}
+
+
 def start(*words, cwd=ROOT, **environment):
     """Start a Python command as `command` does; return the running command."""
-    return RunningCommand([str(word) for word in words], cwd, ENVIRONMENT | environment)
+    return RunningCommand([str(word) for word in words], cwd, with_variables(environment))
 
 
 class RunningCommand:
@@ -89,7 +94,7 @@ class ForkServer:
         self._folder = tempfile.TemporaryDirectory()
         self._path = os.path.join(self._folder.name, "socket")
         words = [sys.executable, "-m", "tests.support.fork_server", self._path]
-        self._process = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT)
+        self._process = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
         while not os.path.exists(self._path):
             assert self._process.poll() is None, "the server of Python commands could not start"
             time.sleep(0.05)

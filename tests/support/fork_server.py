@@ -59,6 +59,7 @@ def handle(connection: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
+        sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
         exit_like_python(words)
     for descriptor in descriptors:
         os.close(descriptor)

@@ -47,7 +47,7 @@ COCOS = COMMON | {
 LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
 LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequally many second turns
 # Whole groups stay on a rank, where the samples of a prompt are seeded in their order.
-DYNAMIC = {"dynamic_sampling": 3, "credit": "last", "num_generations": 2}
+DYNAMIC = {"dynamic_sampling": 1, "credit": "last", "num_generations": 2}
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
 
