@@ -110,7 +110,10 @@ class Page:
         return self.browser.execute_script("return document.body.innerText")
 
     def wait_for(self, text):
-        wait_until(lambda: text in self.text)
+        try:
+            wait_until(lambda: text in self.text)
+        except AssertionError as error:
+            raise AssertionError(f"no {text!r} on the page:\n{self.text}") from error
 
     def field(self, label):
         found = f'[aria-label="{label}"]'

@@ -32,7 +32,7 @@ def choose_scheme(browser, scheme):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
-def wait_until(is_so, timeout_s=60):
+def wait_until(is_so, timeout_s=180):
     """Return the first true value of a function that looks at the page; fail after `timeout_s`."""
     end_s = time.monotonic() + timeout_s
     while not (value := is_so()):
