@@ -18,7 +18,7 @@ import pytest
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.finished_runs import load_runs
 from cocos.trajectories import Step
-from tests.support.browser import choose_scheme, resize, start_browser, wait_until
+from tests.support.browser import choose_scheme, repeat_until, resize, start_browser, wait_until
 from tests.support.commands import ENVIRONMENT, complaint, free_port
 from tests.support.paths import ROOT, TOY
 from tests.support.report import FAILED, PASSED, TYPE_ERROR, evaluated, numbered, trajectory
@@ -123,25 +123,29 @@ class Page:
         self.field(label).send_keys(text)
 
     def choose(self, label, option):
-        from selenium.webdriver import Keys
+        """Choose the option whose text contains `option`, in a field of one or of several values."""
+        values = (
+            f"const field = document.querySelector('[aria-label=\"{label}\"]').closest('[data-testid]');"
+            "return [...field.querySelectorAll('input, [data-tag]')].map(e => e.value || e.title || e.textContent)"
+        )
+        listed = f"//*[@role='listbox']//*[@role='option' and contains(., '{option}')]"
 
-        self.field(label).click()
-        self.field(label).send_keys(option, Keys.ENTER)
+        def is_chosen():
+            self.field(label).click()
+            self.browser.find_element("xpath", listed).click()
+            return wait_until(lambda: option in " ".join(self.browser.execute_script(values)), timeout_s=5)
+
+        repeat_until(is_chosen)
 
     def press(self, name):
         """Click with the mouse, which also ends the typing into a field."""
-        from selenium.common.exceptions import WebDriverException
-
         button = f"//button[normalize-space()='{name}' and not(@disabled)]"
 
         def is_pressed():
-            try:  # it may be replaced or moved at any moment
-                self.browser.find_element("xpath", button).click()
-                return True
-            except WebDriverException:
-                return False
+            self.browser.find_element("xpath", button).click()
+            return True
 
-        wait_until(is_pressed)
+        repeat_until(is_pressed)
 
     def cells(self):
         script = "return [...document.querySelectorAll('canvas td')].map(cell => cell.textContent)"

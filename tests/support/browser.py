@@ -39,3 +39,19 @@ def wait_until(is_so, timeout_s=180):
         assert time.monotonic() < end_s, "the page did not show it in time"
         time.sleep(0.1)
     return value
+
+
+def repeat_until(act):
+    """Call a function that acts on the page until it returns a true value.
+
+    An element may be replaced or moved at any moment; then the act fails, and is repeated.
+    """
+    from selenium.common.exceptions import WebDriverException
+
+    def has_acted():
+        try:
+            return act()
+        except (WebDriverException, AssertionError):
+            return False
+
+    return wait_until(has_acted)

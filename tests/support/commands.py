@@ -100,9 +100,10 @@ class ForkServer:
             time.sleep(0.05)
 
     def connect(self, words, cwd, environment, outputs):
-        """Request a command that writes to the file descriptors; return the connection that tells its process id and status.
+        """Request a command that writes to two file descriptors, its stdout and stderr.
 
-        The server has one command at a time.
+        Returns the connection, on which its process id and then its exit status come. The server has one command
+        at a time.
         """
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(self._path)

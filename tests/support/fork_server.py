@@ -3,8 +3,9 @@
     python -m tests.support.fork_server SOCKET
 
 A command of this project imports torch, transformers and TRL for several seconds. A forked one has them
-already; apart from that it starts like `python SCRIPT ...`, `python -c SOURCE ...` or `python -m MODULE ...`: its own arguments, folder,
-output, environment, exit status and exit handlers. The project's own modules are not imported in advance.
+already; apart from that it starts like `python SCRIPT ...`, `python -c SOURCE ...` or `python -m MODULE ...`: its
+own arguments, folder, output, environment, exit status and exit handlers. The project's own modules are not
+imported in advance.
 """
 
 import array
@@ -68,7 +69,7 @@ def handle(connection: socket.socket) -> None:
 
 
 def exit_like_python(words: list[str]) -> None:
-    """Run a script or, after `-c` or `-m`, source or a module as the main program, and end the process as Python would."""
+    """Run a script, source after `-c`, or a module after `-m` as the main program, and end as Python would."""
     status = 0
     try:
         if words[0] == "-c":
