@@ -38,6 +38,8 @@ def import_gguf(file: Path, folder: Path) -> str:
             raise ValueError(f"{file}: not a GGUF file")
     from transformers import AutoModelForCausalLM, GgufConfig
 
+    from cocos.training.artifacts.saved_files import follow_umask
+
     tokenizer = load_tokenizer(file)
     # `dequantize` also removes the quantizer, with which transformers would refuse to save the model.
     model = AutoModelForCausalLM.from_pretrained(
@@ -49,6 +51,7 @@ def import_gguf(file: Path, folder: Path) -> str:
         complete = Path(unfinished) / "model"
         model.save_pretrained(complete)
         tokenizer.save_pretrained(complete)
+        follow_umask(complete)
         complete.rename(folder)
     template = "a chat template" if tokenizer.chat_template else "no chat template"
     return f"{folder}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, {template}"

@@ -132,6 +132,8 @@ def test_the_folder_has_the_weights_token_ids_and_template_of_the_file(source, f
         summary == f"{folder}: {model.num_parameters():,} parameters, {len(imported)} tokens, a chat template"
     )
     assert [path.name for path in folder.parent.iterdir()] == ["small"]
+    (tmp_path / "new").touch()
+    assert {path.stat().st_mode for path in folder.iterdir()} == {(tmp_path / "new").stat().st_mode}
     for loaded in (load_model(str(folder)), AutoModelForCausalLM.from_pretrained(folder)):
         assert loaded.dtype == torch.float32 and not hasattr(loaded.config, "quantization_config")
         ids = torch.tensor([tokenizer.encode(TEXT).ids])
