@@ -139,7 +139,7 @@ def test_only_the_first_rank_prints_and_ranks_that_start_together_convert_once(c
         )
         for rank in range(3)
     ]
-    outputs = [process.communicate(timeout=60)[0] for process in ranks]
+    outputs = [process.communicate(timeout=300)[0] for process in ranks]
     assert [process.returncode for process in ranks] == [0, 0, 0]
     assert len(outputs[0].splitlines()) == 1 and outputs[1:] == ["", ""]
     assert len(folders(cache_folder)) == 1

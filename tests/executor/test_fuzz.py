@@ -172,7 +172,7 @@ def executor():
 def test_every_program_gets_a_verdict_for_every_test(executor, jobs):
     futures = [executor.submit(job) for job in jobs]
     for job, future in zip(jobs, futures, strict=True):
-        result = future.result(timeout=60)
+        result = future.result(timeout=180)
         assert result.infra_error is None and len(result.verdicts) == len(job.test_list), job
 
 

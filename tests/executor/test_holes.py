@@ -209,7 +209,7 @@ def test_the_last_words_of_a_zygote_arrive(level):
     header = JobHeader(0, 0, float("nan"), ChildLimits(1, 64, 4, 0, 0, 16))  # no time limit: it must fail
     [launch] = [known.launch for known in levels.LEVELS if known.name == level_or_skip(level)]
     sandbox = launch(limits, Interpreter())
-    sandbox.process.communicate(header.pack(), timeout=60)
+    sandbox.process.communicate(header.pack(), timeout=180)
     words = sandbox.stderr_tail()
     sandbox.kill()
     assert "ValueError" in words
@@ -244,7 +244,7 @@ def test_nothing_is_left_after_the_trainer_was_killed(level, tmp_path):
         names = [str(pid) for pid in processes if Path(f"/proc/{pid}").exists()] + os.listdir(tmp_path)
         return names + [name for name in containers if _exists(name)]
 
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while left() and time.monotonic() < until:
         time.sleep(0.2)
     assert processes and left() == [] and bool(containers) == (level == "docker")
@@ -275,7 +275,7 @@ def test_a_slow_docker_engine_does_not_disturb_the_end(monkeypatch, tmp_path):
     monkeypatch.setattr(docker, "CLIENT_TIMEOUT_S", 0.5)
     with Executor(num_workers=1, sandbox="docker") as executor:
         [name] = [n for pid in processes_below(executor.worker_pids[0]) for n in _container_names(pid)]
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while (
         _exists(name) and time.monotonic() < until
     ):  # the zygote ends with its input, and its container with it

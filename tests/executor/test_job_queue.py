@@ -147,9 +147,9 @@ def test_waiting_threads_wake_up_for_every_job_and_at_the_end():
         thread.start()
     futures = [queue.put(program) for program in PROGRAMS * 50]
     for future in futures:
-        future.result(timeout=60)
+        future.result(timeout=180)
     queue.close("done")
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=180)
         assert not thread.is_alive()
     assert len(executed) == len(futures)

@@ -202,15 +202,21 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
 
 @pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
 def test_a_program_ends_with_its_worker(level):
-    code = "import time\ntime.sleep(30)"
+    code = "import time\ntime.sleep(300)"
+
+    def alive(pids):
+        return [pid for pid in pids if os.path.exists(f"/proc/{pid}/exe") and not is_zombie(pid)]
+
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
+        idle = processes_below(executor.worker_pids[0])  # the zygote, or bubblewrap and the zygote
         future = executor.submit(Program(code, ("assert 1 == 1",), limits=Limits(wall_s=5)))
-        time.sleep(0.5)
-        before = processes_below(executor.worker_pids[0])
-        assert len(before) >= 2  # the zygote and the program, or bubblewrap and both
+        while len(before := processes_below(executor.worker_pids[0])) <= len(idle):
+            time.sleep(0.01)
         os.kill(executor.worker_pids[0], 9)
-        time.sleep(0.3)
-        assert not [pid for pid in before if os.path.exists(f"/proc/{pid}/exe") and not is_zombie(pid)]
+        until = time.monotonic() + 60
+        while alive(before) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not alive(before)
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
 

@@ -332,7 +332,7 @@ def test_keys_are_used_in_rotation(endpoint):
 
 def test_exactly_as_many_requests_are_in_flight_as_concurrency_allows(endpoint):
     """Each response waits for two others, so fewer requests in flight would never be answered."""
-    three, lock, now = threading.Barrier(3, timeout=20), threading.Lock(), [0, 0]
+    three, lock, now = threading.Barrier(3, timeout=180), threading.Lock(), [0, 0]
 
     def behave(handler, request):
         with lock:

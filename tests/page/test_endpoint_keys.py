@@ -28,7 +28,7 @@ def opened(monkeypatch, tmp_path, **options):
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-owner")
     options = PageOptions(roots=[str(tmp_path)], executor_workers=1, **options)
     monkeypatch.setattr(sys, "argv", ["app.py", json.dumps(asdict(options))])
-    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=60).run()
+    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=180).run()
     page.text_area(key="text").input("Return the argument.")
     page.text_area(key="tests").input("assert f(1) == 1")
     return page
@@ -72,7 +72,7 @@ def test_an_address_that_a_visitor_types_gets_the_key_that_is_typed_and_no_other
 
 def test_a_visitor_from_elsewhere_types_no_address(monkeypatch, tmp_path):
     options = {"allow_remote": True, "address": "0.0.0.0", "base_urls": ["http://127.0.0.1:1/v1"]}
-    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=60)
+    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=180)
     page.session_state["is_admitted"] = True
     values = asdict(PageOptions(roots=[str(tmp_path)], executor_workers=1, **options))
     monkeypatch.setattr(sys, "argv", ["app.py", json.dumps(values)])
