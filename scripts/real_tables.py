@@ -239,7 +239,8 @@ def tables(
     """Return every table of the page by the name in its marker lines."""
     evaluations = {evaluation.folder: evaluation for evaluation in evaluated}
     toy = [("base, three examples", "toy/{seed}/base"), ("Boost", "toy/{seed}/boost")]
-    toy += [("CoCoS", "toy/{seed}/cocos"), ("single-turn RLOO", "toy/{seed}/single-turn")]
+    toy += [("CoCoS", "toy/{seed}/cocos"), ("CoCoS, 30 updates", "toy/{seed}/cocos-30")]
+    toy += [("single-turn RLOO", "toy/{seed}/single-turn")]
     made = {"base": base_table(evaluations), "toy": trained_table(evaluations, toy, "toy")}
     for data in ("mbpp", "humaneval"):
         models = [("base, three examples", f"base/{data}-cocos-fewshot")]
