@@ -89,6 +89,7 @@ run_toy() {
     # One turn, but twice as many trajectories, so that it samples as many tokens.
     train single-turn "$@" --num_turns 1 --improvement_bonus 0 --global_batch_size 128
     evaluate single-turn "$out/models/single-turn" --config $configs/toy/eval.yaml
+    # Twice as long: first attempts are right then, and little is left to correct.
     train cocos-30 "$@" --max_steps 30
     evaluate cocos-30 "$out/models/cocos-30" --config $configs/toy/eval.yaml
     python -m cocos.report "$out/boost" "$out/base" "$out/cocos" "$out/cocos-30" "$out/single-turn" \

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from tests.support.commands import free_port
 from tests.support.data import contents, lines
 from tests.support.executor import offered
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 SCRIPT = ROOT / "scripts/prepare_data.py"
 ROW = {
@@ -407,9 +407,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     with open(data, "w") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows(40_000))
     running = start("jsonl", "--input", data, "--output_dir", tmp_path / "out", "--checks")
-    deadline = time.monotonic() + 180
-    while not any(tmp_path.glob(".out-*.partial/train.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: any(tmp_path.glob(".out-*.partial/train.jsonl")))
     running.send_signal(signal.SIGINT)
     _, complaint = running.communicate(timeout=300)
     assert running.returncode == 130

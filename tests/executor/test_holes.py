@@ -7,7 +7,6 @@ import functools
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from cocos.executor.sandboxes.interpreter import Interpreter
 from tests.support.executor import GOOD, level_or_skip, processes_below, statuses
 from tests.support.ordinary_user import run_groups
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -244,10 +244,8 @@ def test_nothing_is_left_after_the_trainer_was_killed(level, tmp_path):
         names = [str(pid) for pid in processes if Path(f"/proc/{pid}").exists()] + os.listdir(tmp_path)
         return names + [name for name in containers if _exists(name)]
 
-    until = time.monotonic() + 180
-    while left() and time.monotonic() < until:
-        time.sleep(0.2)
-    assert processes and left() == [] and bool(containers) == (level == "docker")
+    wait_until(lambda: left() == [])
+    assert processes and bool(containers) == (level == "docker")
 
 
 def _container_names(pid: int) -> list[str]:
@@ -275,12 +273,7 @@ def test_a_slow_docker_engine_does_not_disturb_the_end(monkeypatch, tmp_path):
     monkeypatch.setattr(docker, "CLIENT_TIMEOUT_S", 0.5)
     with Executor(num_workers=1, sandbox="docker") as executor:
         [name] = [n for pid in processes_below(executor.worker_pids[0]) for n in _container_names(pid)]
-    until = time.monotonic() + 180
-    while (
-        _exists(name) and time.monotonic() < until
-    ):  # the zygote ends with its input, and its container with it
-        time.sleep(0.2)
-    assert not _exists(name)
+    wait_until(lambda: not _exists(name))  # the zygote ends with its input, and its container with it
 
 
 def test_the_reason_of_a_level_that_does_not_work_is_its_own(monkeypatch):

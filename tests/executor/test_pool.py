@@ -28,6 +28,7 @@ from tests.support.executor import (
     zombies,
 )
 from tests.support.paths import dataset
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.processes  # most of them start and kill workers
 
@@ -203,20 +204,13 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
 @pytest.mark.parametrize("level", ["namespaces", "seccomp", "rlimits"])
 def test_a_program_ends_with_its_worker(level):
     code = "import time\ntime.sleep(300)"
-
-    def alive(pids):
-        return [pid for pid in pids if os.path.exists(f"/proc/{pid}/exe") and not is_zombie(pid)]
-
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
         idle = processes_below(executor.worker_pids[0])  # the zygote, or bubblewrap and the zygote
         future = executor.submit(Program(code, ("assert 1 == 1",), limits=Limits(wall_s=5)))
-        while len(before := processes_below(executor.worker_pids[0])) <= len(idle):
-            time.sleep(0.01)
+        wait_until(lambda: len(processes_below(executor.worker_pids[0])) > len(idle))
+        before = processes_below(executor.worker_pids[0])
         os.kill(executor.worker_pids[0], 9)
-        until = time.monotonic() + 60
-        while alive(before) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not alive(before)
+        wait_until(lambda: all(map(is_zombie, before)), timeout_s=60)  # those that are gone count
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
 
@@ -272,8 +266,7 @@ def kill_workers(executor):
     pids = [pid for worker in executor.worker_pids for pid in processes_below(worker)]
     for worker in executor.worker_pids:
         os.kill(worker, 9)
-    while any(not is_zombie(pid) for pid in pids):
-        time.sleep(0.01)
+    wait_until(lambda: all(map(is_zombie, pids)))
 
 
 # What bubblewrap and the docker client raise where they fail.

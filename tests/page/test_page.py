@@ -18,10 +18,11 @@ import pytest
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.finished_runs import load_runs
 from cocos.trajectories import Step
-from tests.support.browser import choose_scheme, repeat_until, resize, start_browser, wait_until
+from tests.support.browser import choose_scheme, repeat_until, resize, start_browser
 from tests.support.commands import ENVIRONMENT, complaint, free_port
 from tests.support.paths import ROOT, TOY
 from tests.support.report import FAILED, PASSED, TYPE_ERROR, evaluated, numbered, trajectory
+from tests.support.waiting import wait_until
 
 ATTACK = (
     "</code><img src=x onerror=\"document.title='owned'\"> ![a](http://x.invalid/y.png) <script>1</script>"

@@ -1,9 +1,10 @@
 """A headless Chromium from the distribution, and what tests read in it; it downloads nothing."""
 
 import shutil
-import time
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 
 def start_browser():
@@ -30,15 +31,6 @@ def choose_scheme(browser, scheme):
     """Ask for the `light` or the `dark` scheme, as an operating system does."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-
-
-def wait_until(is_so, timeout_s=180):
-    """Return the first true value of a function that looks at the page; fail after `timeout_s`."""
-    end_s = time.monotonic() + timeout_s
-    while not (value := is_so()):
-        assert time.monotonic() < end_s, "the page did not show it in time"
-        time.sleep(0.1)
-    return value
 
 
 def repeat_until(act):
