@@ -1,4 +1,4 @@
-"""Sampling of a model's first attempts and of verified corrections for the wrong ones.
+"""First attempts: a model's samples with verified corrections for the wrong ones, and references.
 
 Knows problems and turns; does not know models or files.
 """
@@ -11,12 +11,12 @@ from cocos.generation import Generator
 from cocos.problems import Problem
 from cocos.prompts import Feedback, PromptProtocol, feedback_message
 from cocos.rollout import rollout
-from cocos.trajectories import Rules, Turn, begin, check_infra_failures
+from cocos.trajectories import Rules, Turn, as_program, begin, check_infra_failures
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A model's first attempt at a problem.
+    """A first attempt at a problem: a model's, or the reference.
 
     Attributes:
         task_id: Id of the problem.
@@ -88,6 +88,31 @@ def sample_attempts(
             ),
         )
         for index, trajectory in enumerate(first)
+    ]
+
+
+def reference_attempts(
+    problems: Sequence[Problem], executor: Executor, feedback: Feedback = "none"
+) -> list[Attempt]:
+    """Return the references that pass every test, as attempts.
+
+    Args:
+        problems: Problems; those without a reference are skipped.
+        executor: Runs the references.
+        feedback: Feedback on the attempt in the prompt of the second turn.
+
+    """
+    solved = [problem for problem in problems if problem.code.strip()]
+    results = executor.run([as_program(problem, problem.code) for problem in solved])
+    return [
+        Attempt(
+            task_id=problem.task_id,
+            code=problem.code,
+            is_right=True,
+            told=feedback_message(feedback, problem, result, Rules().feedback_chars),
+        )
+        for problem, result in zip(solved, results, strict=True)
+        if result.all_passed
     ]
 
 

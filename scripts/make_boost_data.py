@@ -6,8 +6,8 @@
 Samples attempts at every problem, executes them, and writes two rows per attempt: the attempt (turn 1) and
 its correction (turn 2). A right attempt is its own correction. The correction of a wrong one is the problem's
 reference or a program of the model that passes every test; see --corrections. Attempts without a correction
-are left out and counted. Each batch of attempts is saved in OUTPUT.attempts.jsonl, so that the same command
-continues after an interruption.
+are left out and counted. With --reference_attempts, references are attempts too. Each batch of attempts is
+saved in OUTPUT.attempts.jsonl, so that the same command continues after an interruption.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from boost.attempt_log import AttemptLog
-from boost.attempts import Attempt, sample_attempts
+from boost.attempts import Attempt, reference_attempts, sample_attempts
 from boost.boost_rows import make_rows, save_rows, tokenize
 from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
 from cocos.config.boost_data_config import BoostDataConfig
@@ -31,7 +31,6 @@ from cocos.executor import Executor
 from cocos.files.run_record import sha256
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, protocol
-from cocos.trajectories import as_program
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -62,8 +61,12 @@ def main() -> None:
     log = AttemptLog(log_path, made_with)
     with open_executor(args, problems) as executor:
         sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
-        verified = verified_references(problems, executor) if args.corrections != "own" else set()
+        references = (
+            reference_attempts(problems, executor, args.feedback) if args.corrections != "own" else []
+        )
     attempts = [attempt for batch in log.batches for attempt in batch]
+    attempts += references if args.reference_attempts else []
+    verified = {reference.task_id for reference in references}
     pairs = balance_pairs(
         make_pairs(problems, attempts, verified, args.corrections),
         args.pairs_per_problem,
@@ -133,13 +136,6 @@ def sample_missing_attempts(
             max_infra_share=args.max_infra_share,
         )
         log.append(attempts)
-
-
-def verified_references(problems: Sequence[Problem], executor: Executor) -> set[str]:
-    """Return the ids of the problems whose reference passes every test."""
-    solved = [problem for problem in problems if problem.code.strip()]
-    results = executor.run([as_program(problem, problem.code) for problem in solved])
-    return {problem.task_id for problem, result in zip(solved, results, strict=True) if result.all_passed}
 
 
 def print_summary(

@@ -41,6 +41,11 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
         default="none",
         help="What the prompt of the second turn tells of the attempt, as in training and evaluation.",
     )
+    reference_attempts: bool = option(
+        default=False,
+        help="Count the reference as a further attempt at its problem, if it passes every test. For a model "
+        "that solves few problems, so that it also learns right first programs and keeping them.",
+    )
     pairs_per_problem: int | None = option(
         default=None, help="Largest number of attempts per problem that become rows. No limit by default."
     )
@@ -64,6 +69,10 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
         if self.num_corrections and self.corrections == "reference":
             raise ValueError(
                 "--num_corrections has no effect with --corrections reference; choose own or any"
+            )
+        if self.reference_attempts and self.corrections == "own":
+            raise ValueError(
+                "--reference_attempts has no effect with --corrections own; choose any or reference"
             )
         if self.keep_share is not None and not 0 <= self.keep_share <= 1:
             raise ValueError(f"--keep_share is {self.keep_share}; it must lie in [0, 1]")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from boost.attempts import Attempt, sample_attempts
+from boost.attempts import Attempt, reference_attempts, sample_attempts
 from boost.boost_rows import make_rows
 from boost.turn_pairs import make_pairs
 from cocos.generation.scripted import ScriptedGenerator
@@ -42,6 +42,15 @@ def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(pro
 
     made = sample([problem, easy], script, executor, num_samples=2, num_corrections=3)
     assert made == [Attempt("1", WRONG, False, (RIGHT,))] * 2 + [Attempt("easy", RIGHT, True)] * 2
+
+
+def test_references_that_pass_are_right_attempts_with_the_feedback_of_a_right_program(problem, executor):
+    failing = replace(problem, task_id="failing", code=WRONG)
+    without = replace(problem, task_id="without", code="")
+    made = reference_attempts([failing, problem, without], executor, feedback="verdict")
+    assert made == [Attempt("1", problem.code, True, told="The program above passes the tests.")]
+    [pair] = make_pairs([problem], made, set(), "reference")
+    assert pair.is_kept and pair.told == made[0].told
 
 
 def test_an_attempt_that_fails_a_hidden_test_is_wrong(problem, executor):

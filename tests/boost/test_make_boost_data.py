@@ -36,6 +36,21 @@ def test_a_continued_run_writes_what_an_uninterrupted_run_writes(problems_file, 
 
 
 @pytest.mark.processes
+def test_references_are_further_attempts_on_request(problems_file, tmp_path):
+    succeed(*make(problems_file, tmp_path / "rows.jsonl"))
+    (tmp_path / "rows.jsonl").rename(tmp_path / "without.jsonl")
+    # The second command takes the attempts from the same log.
+    succeed(*make(problems_file, tmp_path / "rows.jsonl", "--reference_attempts", "true"))
+    without, with_references = (
+        (tmp_path / name).read_text().splitlines() for name in ("without.jsonl", "rows.jsonl")
+    )
+    assert with_references[: len(without)] == without
+    problems = [json.loads(line) for line in problems_file.read_text().splitlines()]
+    added = [json.loads(line)["completion"] for line in with_references[len(without) :]]
+    assert added == [f"{problem['code']}\n[DONE]" for problem in problems for _ in range(2)]
+
+
+@pytest.mark.processes
 def test_a_start_that_fails_leaves_nothing_and_a_file_of_the_users_own_is_not_overwritten(
     problems_file, tmp_path
 ):
@@ -55,4 +70,8 @@ def test_options_without_effect_or_out_of_range_are_errors(problems_file, tmp_pa
         *make(problems_file, tmp_path / "r", "--corrections", "reference", "--num_corrections", 1)
     )
     assert "--num_corrections has no effect with --corrections reference" in line
+    line = complaint(
+        *make(problems_file, tmp_path / "r", "--corrections", "own", "--reference_attempts", "true")
+    )
+    assert "--reference_attempts has no effect with --corrections own" in line
     assert "it must lie in [0, 1]" in complaint(*make(problems_file, tmp_path / "r", "--keep_share", 1.5))
