@@ -134,7 +134,7 @@ until [ -s "$runs/api/samples.jsonl" ]; do
     [ "$tries" -gt 0 ] && kill -0 "$run" 2>/dev/null || fail "the run at the server wrote no row (log: $runs/api.log)"
     sleep 0.2
 done
-kill -9 -- "-$server"
+kill -9 "-$server" # dash takes no -- after a signal
 status=0
 wait "$run" || status=$?
 wait "$server" 2>/dev/null || true

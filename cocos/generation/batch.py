@@ -6,8 +6,9 @@ Axes: B rows of the batch, W columns of its longest prompt, C new ids at most, H
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from transformers import Cache
@@ -55,18 +56,41 @@ class Batch:
         self.mask, self.positions = self.mask[order], self.positions[order]
         return order
 
-    def start_part(self, rows: slice, width: int) -> "Batch":
-        """Return a batch of the last `width` columns of some rows, with an empty cache."""
-        columns = slice(self.end - width, None)
-        layers = [PreallocatedLayer() for _ in self.cache.layers]
-        return Batch(Cache(layers=layers), self.mask[rows, columns], self.positions[rows, columns], width)
+    def start_part(self, part: "Pass") -> "Batch":
+        """Return a batch of a pass's rows, whose cache has the columns before the new ones.
 
-    def finish_part(self, rows: slice, part: "Batch") -> None:
-        """Copy the keys and values of a batch from `start_part`, which cannot be used afterwards."""
-        for layer, computed in zip(self.cache.layers, part.cache.layers, strict=True):
-            if computed.is_initialized:
-                layer.write(rows, len(self.mask), self.end, computed.keys, computed.values)
-                computed.reset()
+        Its width is that of the rows' longest prompt.
+        """
+        width = int(self.mask[part.rows, : self.end].sum(1).max())
+        columns = slice(self.end - width, None)
+        stored = slice(self.end - width, self.end - part.num_new)
+        layers = [PreallocatedLayer() for _ in self.cache.layers]
+        for layer, own in zip(layers, self.cache.layers, strict=True):
+            if own.is_initialized and width > part.num_new:
+                layer.update(own.keys[part.rows, :, stored], own.values[part.rows, :, stored])
+        mask, positions = self.mask[part.rows, columns], self.positions[part.rows, columns]
+        return Batch(Cache(layers=layers), mask, positions, width)
+
+    def finish_part(self, part: "Pass", computed: "Batch") -> None:
+        """Copy the new keys and values of a batch from `start_part`, which cannot be used afterwards."""
+        for layer, other in zip(self.cache.layers, computed.cache.layers, strict=True):
+            if other.is_initialized:
+                new = (slice(None), slice(None), slice(other.length - part.num_new, other.length))
+                layer.write(part.rows, len(self.mask), self.end, self.end, other.keys[new], other.values[new])
+                other.reset()
+
+
+class Pass(NamedTuple):
+    """A forward pass over the prompts of a batch.
+
+    Attributes:
+        rows: Rows of the batch.
+        num_new: Number of ids that it computes in every row, its last ones.
+
+    """
+
+    rows: list[int]
+    num_new: int
 
 
 class PreallocatedLayer(DynamicLayer):
@@ -117,14 +141,21 @@ class PreallocatedLayer(DynamicLayer):
             self.keys, self.values = self.keys.clone(), self.values.clone()
 
     def write(
-        self, rows: int | slice, num_rows: int, width: int, keys: torch.Tensor, values: torch.Tensor
+        self,
+        rows: int | Sequence[int],
+        num_rows: int,
+        width: int,
+        end: int,
+        keys: torch.Tensor,
+        values: torch.Tensor,
     ) -> None:
-        """Write keys and values, right-aligned in the first `width` columns.
+        """Write keys and values into the columns before `end`.
 
         Args:
             rows: Row of keys and values of shape (H, ids, D), or rows of those of shape (rows, H, ids, D).
             num_rows: Number of rows of the layer (B), used by the first call, which allocates it.
-            width: Number of columns (W), likewise.
+            width: Number of columns of the layer, likewise.
+            end: Column after the last one to write.
             keys: Keys.
             values: Values.
 
@@ -135,23 +166,28 @@ class PreallocatedLayer(DynamicLayer):
             shapes = ((num_rows, like.shape[-3], capacity, like.shape[-1]) for like in (keys, values))
             self.lazy_initialization(*(keys.new_zeros(shape) for shape in shapes))
             self.length = width
-        columns = slice(width - keys.shape[-2], width)
+        columns = slice(end - keys.shape[-2], end)
         self.keys[rows, :, columns] = keys
         self.values[rows, :, columns] = values
 
 
-def passes(lengths: Sequence[int]) -> Iterator[tuple[slice, int]]:
-    """Yield the rows of each forward pass over new prompts, and its width.
+def passes(num_new: Sequence[int]) -> list[Pass]:
+    """Return forward passes in which prompts with similarly many new ids are together.
 
-    A pass has at least MIN_IDS ids. It ends before a prompt that would add more than an eighth of padding.
+    A pass ends before a prompt that would add more than an eighth of padding, provided that the pass or that
+    padding has at least MIN_IDS ids.
 
     Args:
-        lengths: Lengths of the prompts, in ascending order.
+        num_new: Number of ids to compute of each prompt.
 
     """
-    start = 0
-    for row, length in enumerate([*lengths[1:], math.inf], 1):
-        width = lengths[row - 1]
-        if length == math.inf or (8 * length > 9 * lengths[start] and (row - start) * width >= MIN_IDS):
-            yield slice(start, row), width
-            start = row
+    rows = sorted(range(len(num_new)), key=lambda row: num_new[row])
+    lengths = [num_new[row] for row in rows]
+    found, start = [], 0
+    for end, length in enumerate([*lengths[1:], math.inf], 1):
+        width, count = lengths[end - 1], end - start
+        is_large = count * max(width, length - width) >= MIN_IDS
+        if length == math.inf or (8 * length > 9 * lengths[start] and is_large):
+            found.append(Pass(rows[start:end], width))
+            start = end
+    return found

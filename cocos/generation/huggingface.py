@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cocos.generation.batch import Batch, passes
+from cocos.generation.batch import Batch, Pass
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion
 from cocos.generation.kv_cache import TranscriptCache
@@ -150,33 +150,36 @@ class HuggingFaceGenerator(TokenTranscripts):
         unique: dict[tuple[int, ...], int] = {}
         unique_rows = [unique.setdefault(tuple(prompt), len(unique)) for prompt in prompts]
         has_duplicates = len(unique) < len(prompts) and self.cache.is_supported
-        batch, new_ids = self.cache.start_batch(
+        batch, new_ids, parts = self.cache.start_batch(
             list(unique) if has_duplicates else prompts,
             self.max_completion_length,
             self.batch_size or len(prompts),
             self.model.device,
         )
-        logits = self._first_logits(batch, new_ids)
+        logits = self._first_logits(batch, new_ids, parts)
         if has_duplicates:
             index = torch.tensor(unique_rows, device=self.model.device)
             batch.select(index)
             logits = logits[index]
         return batch, logits
 
-    def _first_logits(self, batch: Batch, new_ids: torch.Tensor) -> torch.Tensor:
-        """Compute the prompts of a batch and return the logits (B, V) of their next ids.
+    def _first_logits(self, batch: Batch, new_ids: torch.Tensor, parts: list[Pass]) -> torch.Tensor:
+        """Compute the prompts of a batch; arguments as returned by `TranscriptCache.start_batch`.
 
-        On a CPU, whose time depends on the ids computed, prompts of similar length share a pass.
+        Returns:
+            Logits of the next ids, of shape (B, V).
+
         """
-        is_new = new_ids.shape[1] == batch.end  # no stored prefix
-        if not (is_new and self.cache.is_supported and new_ids.device.type == "cpu"):
+        if len(parts) == 1:
             return self._next_logits(batch, new_ids)
-        logits = []
-        for rows, width in passes(batch.mask[:, : batch.end].sum(1).tolist()):
-            part = batch.start_part(rows, width)
-            logits.append(self._next_logits(part, new_ids[rows, -width:]))
-            batch.finish_part(rows, part)
-        return torch.cat(logits)
+        logits: dict[int, torch.Tensor] = {}
+        for part in parts:
+            started = batch.start_part(part)
+            logits |= zip(
+                part.rows, self._next_logits(started, new_ids[part.rows, -part.num_new :]), strict=True
+            )
+            batch.finish_part(part, started)
+        return torch.stack([logits[row] for row in range(len(logits))])
 
     def _next_logits(self, batch: Batch, ids: torch.Tensor) -> torch.Tensor:
         """Compute the last columns of a batch and return the logits of the next id.

@@ -17,7 +17,7 @@ import torch
 from transformers import Cache, DynamicCache, PretrainedConfig
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from cocos.generation.batch import Batch, PreallocatedLayer
+from cocos.generation.batch import Batch, Pass, PreallocatedLayer, passes
 
 
 class TranscriptCache:
@@ -43,11 +43,12 @@ class TranscriptCache:
 
     def start_batch(
         self, prompts: Sequence[Sequence[int]], max_new_ids: int, max_transcripts: int, device: torch.device
-    ) -> tuple[Batch, torch.Tensor]:
+    ) -> tuple[Batch, torch.Tensor, list[Pass]]:
         """Build a batch of prompts from stored transcripts; return it with the ids left to compute.
 
         A forward pass computes the same number of ids, M, in every row. M is the largest number of ids that
-        follow the stored prefix of a prompt. The other rows compute the last ids of their prefix again.
+        follow the stored prefix of a prompt. The other rows compute the last ids of their prefix again. On a
+        CPU, whose time depends on the ids computed, prompts with similarly many such ids share a pass.
 
         Args:
             prompts: Prompts. The stored transcripts that they reuse are removed from `transcripts`.
@@ -57,7 +58,8 @@ class TranscriptCache:
             device: Device of the model.
 
         Returns:
-            The batch, and the ids to compute, of shape (B, M).
+            The batch; the ids to compute, right-aligned, of shape (B, M) for the largest M; and the passes
+            that compute them. If there are several, the batch's cache already has their columns.
 
         """
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
@@ -65,19 +67,21 @@ class TranscriptCache:
         # Padding on the left makes all rows end in the same column, so one new column extends them all.
         columns = torch.arange(width + max_new_ids, device=device) - (width - lengths[:, None])  # (B, W + C)
         matches = self._match_prefixes(prompts)
-        num_new = max(len(prompt) - length for prompt, (_, length) in zip(prompts, matches, strict=True))
+        num_new = [len(prompt) - length for prompt, (_, length) in zip(prompts, matches, strict=True)]
+        found = [Pass(list(range(len(prompts))), max(num_new))]
+        if self.is_supported and device.type == "cpu":
+            found = several if len(several := passes(num_new)) > 1 else found
         reused = {transcript for transcript, _ in matches if transcript}
         self.transcripts = [transcript for transcript in self.transcripts if transcript not in reused]
         del self.transcripts[: max(0, len(self.transcripts) + len(prompts) - max_transcripts)]
-        prefixes = [
-            (transcript, len(prompt) - num_new)
-            for prompt, (transcript, _) in zip(prompts, matches, strict=True)
-        ]
-        cache = self._build_cache(prefixes, width - num_new)
+        sources = {row: (matches[row][0], part.num_new) for part in found for row in part.rows}
+        end = width if len(found) > 1 else width - found[0].num_new
+        cache = self._build_cache(prompts, sources, width, end)
         # Prompts with fewer than M ids are padded on the left with id 0, where the mask is 0.
-        new_ids = [[0] * (num_new - len(prompt)) + list(prompt[-num_new:]) for prompt in prompts]
+        most = max(num_new)
+        new_ids = [[0] * (most - len(prompt)) + list(prompt[-most:]) for prompt in prompts]
         batch = Batch(cache, (columns >= 0).long(), columns.clamp(min=0), width)
-        return batch, torch.tensor(new_ids, device=device)
+        return batch, torch.tensor(new_ids, device=device), found
 
     def store(self, batch: Batch, ids_by_row: Mapping[int, Sequence[int]], is_last_use: bool) -> None:
         """Store transcripts of a batch.
@@ -131,13 +135,21 @@ class TranscriptCache:
             matches.append((self.transcripts[best], int(common[best])) if common[best] else (None, 0))
         return matches
 
-    def _build_cache(self, prefixes: Sequence[tuple["_Transcript | None", int]], width: int) -> Cache:
-        """Return a cache of `width` columns.
+    def _build_cache(
+        self,
+        prompts: Sequence[Sequence[int]],
+        sources: Mapping[int, tuple["_Transcript | None", int]],
+        width: int,
+        end: int,
+    ) -> Cache:
+        """Return a cache with the stored prefixes of prompts.
 
         Args:
-            prefixes: For each row the transcript to copy from and the number of its first ids to copy. They
-                fill the row's last columns.
-            width: Number of columns; 0 makes an empty cache.
+            prompts: Prompts, one per row.
+            sources: For each row the transcript to copy from, and the number of the prompt's last ids that
+                will be computed and are not copied.
+            width: Number of columns of the batch (W), in which the prompts are right-aligned.
+            end: Number of columns of the cache; 0 makes an empty one.
 
         """
         if not self.is_supported:
@@ -145,13 +157,14 @@ class TranscriptCache:
         # Sliding-window layers keep all columns too. The model masks those outside the window, and a later
         # prompt may share only an early part of the transcript.
         layers = [PreallocatedLayer() for _ in range(self.num_layers)]
-        sources = {transcript for transcript, _ in prefixes if transcript} if width else set()
+        reused = {transcript for transcript, _ in sources.values() if transcript} if end else set()
         for number, layer in enumerate(layers):
-            for row, (transcript, length) in enumerate(prefixes):
-                if transcript in sources and length > 0 and (states := transcript.layers[number]):
+            for row, (transcript, num_new) in sources.items():
+                length = len(prompts[row]) - num_new
+                if transcript in reused and length > 0 and (states := transcript.layers[number]):
                     keys, values = (state[:, :length] for state in states)
-                    layer.write(row, len(prefixes), width, keys, values)
-            for transcript in sources:
+                    layer.write(row, len(prompts), end, width - num_new, keys, values)
+            for transcript in reused:
                 transcript.layers[number] = None  # freed layer by layer: only one is in memory twice
         return Cache(layers=layers)
 

@@ -18,6 +18,7 @@ from cocos.training.artifacts.saved_files import follow_umask, full_disk_named, 
 from cocos.training.callbacks import FirstUpdates
 from cocos.training.console.progress import show_lines
 from cocos.training.console.summary import StartLines, end_lines
+from cocos.training.output_layer import skip_unlabelled
 from cocos.training.run_log import RunLog
 from cocos.training.signals import StopOnSignal
 
@@ -110,6 +111,7 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
 
     """
     out = trainer.args.output_dir
+    skip_unlabelled(trainer.model.config.get_text_config().vocab_size)
     trainer.card = card
     trainer.add_callback(StartLines(card, checkpoint))
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import torch
-import trl.trainer.utils
 from transformers import PreTrainedConfig
 from trl import RLOOTrainer
 
+from cocos.training.output_layer import narrow_tiles
 from cocos.training.prefix_tree import pack
 
 logger = logging.getLogger(__name__)
@@ -22,9 +22,7 @@ logger = logging.getLogger(__name__)
 # rejects the trees. In half precision, plain rows in batches of two sizes differ by about a tenth of this.
 TOLERANCE = {torch.bfloat16: 1e-1, torch.float16: 2e-2, torch.float32: 1e-3, torch.float64: 1e-3}
 
-if not torch.accelerator.is_available():
-    # Tokens of the vocabulary whose logits exist at a time. TRL's 32,768 do not fit into a processor's cache.
-    trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE = 256
+narrow_tiles()
 
 
 class SharedPrefixes(RLOOTrainer):

@@ -304,13 +304,40 @@ def test_ended_rows_leave_the_batch_at_once(model, tokenizer, prompts, computed)
 def test_new_prompts_of_similar_length_share_a_pass(model, tokenizer, computed):
     """112 is within an eighth of 100, 130 is not; two prompts of at most 131 ids are enough for a pass."""
     lengths = (300, 112, 100, 131, 100, 130, 100)
-    assert list(passes(sorted(lengths))) == [(slice(0, 4), 112), (slice(4, 6), 131), (slice(6, 7), 300)]
+    assert passes(lengths) == [([2, 4, 6, 1], 112), ([5, 3], 131), ([0], 300)]
     prompts = [[5 + (i * (row + 1)) % 600 for i in range(length)] for row, length in enumerate(lengths)]
     generator = HuggingFaceGenerator(model, tokenizer, 6, batch_size=7)
     together = generator.generate(prompts, 0.0)
     assert computed[:3] == [4 * 112, 2 * 131, 300] and computed[3] <= 7
     alone = HuggingFaceGenerator(model, tokenizer, 6, batch_size=1).generate(prompts, 0.0)
     assert [c.token_ids for c in together] == [c.token_ids for c in alone]
+
+
+def test_prompts_with_a_stored_beginning_share_a_pass_if_as_many_of_their_ids_are_new(
+    model, tokenizer, computed
+):
+    """60 ids, as of a system message, are stored; a long prompt does not widen the passes of the others."""
+    shared = [5 + 7 * i % 600 for i in range(60)]
+    lengths = (700, 125, 120, 130, 300)
+    prompts = [
+        [*shared, *(5 + (i * (row + 2)) % 600 for i in range(length))] for row, length in enumerate(lengths)
+    ]
+    generator = HuggingFaceGenerator(model, tokenizer, 6, batch_size=6)
+    generator.generate([[*shared, 9]], 0.0)
+    computed.clear()
+    first = generator.generate(prompts, 0.0)
+    assert computed[:3] == [3 * 130, 300, 700] and computed[3] <= 5
+    # In the second turn, rows have 4 new ids, or 400.
+    messages = [[7] * (400 if row == 1 else 3) for row in range(5)]
+    second_prompts = [
+        [*p, *c.kept_ids, *message] for p, c, message in zip(prompts, first, messages, strict=True)
+    ]
+    computed.clear()
+    second = generator.generate(second_prompts, 0.0)
+    assert computed[:2] == [4 * 4, 401] and computed[2] <= 5
+    for turn, turn_prompts in ((first, prompts), (second, second_prompts)):
+        alone = HuggingFaceGenerator(model, tokenizer, 6, batch_size=1).generate(turn_prompts, 0.0)
+        assert [c.token_ids for c in turn] == [c.token_ids for c in alone]
 
 
 def test_equal_prompts_are_computed_once(model, tokenizer, prompts, computed):
