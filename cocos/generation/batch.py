@@ -15,6 +15,9 @@ from transformers import Cache
 from transformers.cache_utils import DynamicLayer
 
 MIN_IDS = 256  # per forward pass; with fewer a CPU does not reach its full matrix rate
+# Ids of padding in a batch, over which every step attends. For SmolLM2-135M, reading the keys and values of a
+# third as many takes as long as reading the weights.
+MAX_PADDING = 32_768
 
 
 @dataclass
@@ -169,6 +172,27 @@ class PreallocatedLayer(DynamicLayer):
         columns = slice(end - keys.shape[-2], end)
         self.keys[rows, :, columns] = keys
         self.values[rows, :, columns] = values
+
+
+def batches(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Return batches of prompts of similar length, each as indices in ascending order of their length.
+
+    Args:
+        lengths: Length of each prompt in ids.
+        size: Largest number of prompts in a batch. One with more than MAX_PADDING ids of padding is divided.
+
+    """
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    found: list[list[int]] = []
+    padding = 0
+    for i in order:
+        added = len(found[-1]) * (lengths[i] - lengths[found[-1][-1]]) if found else 0
+        if not found or len(found[-1]) == size or padding + added > MAX_PADDING:
+            found.append([])
+            padding = added = 0
+        found[-1].append(i)
+        padding += added
+    return found
 
 
 def passes(num_new: Sequence[int]) -> list[Pass]:

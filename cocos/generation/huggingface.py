@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cocos.generation.batch import Batch, Pass
+from cocos.generation.batch import Batch, Pass, batches
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion
 from cocos.generation.kv_cache import TranscriptCache
@@ -80,15 +80,12 @@ class HuggingFaceGenerator(TokenTranscripts):
         self._check_positions(max(map(len, prompts), default=0))
         if seeds is None:
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
-        # Prompts of similar length share a batch, to reduce padding.
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         size = self.batch_size or max(1, len(prompts))
         completions: dict[int, Completion] = {}
         with torch.no_grad():
-            for start in range(0, len(order), size):
-                chunk = order[start : start + size]
+            for chunk in batches([len(prompt) for prompt in prompts], size):
                 sampled = self._generate_batch(
-                    [prompts[i] for i in chunk], temperature, [seeds[i] for i in chunk]
+                    [prompts[i] for i in chunk], temperature, [seeds[i] for i in chunk], size
                 )
                 completions |= zip(chunk, sampled, strict=True)
             # Every forward pass of a sharded model needs all ranks. A rank that has finished runs empty
@@ -107,13 +104,13 @@ class HuggingFaceGenerator(TokenTranscripts):
             )
 
     def _generate_batch(
-        self, prompts: list[Sequence[int]], temperature: float, seeds: list[int]
+        self, prompts: list[Sequence[int]], temperature: float, seeds: list[int], max_transcripts: int
     ) -> list[Completion]:
         """Compute the prompts, then sample one id per row until all rows have ended or reached the limit."""
         started = time.perf_counter()
         device, max_length = self.model.device, self.max_completion_length
         draws = uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
-        batch, logits = self._prefill(prompts)
+        batch, logits = self._prefill(prompts, max_transcripts)
         sampled: list[list[int]] = [[] for _ in prompts]
         rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues
         has_ended = [False for _ in prompts]
@@ -142,7 +139,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         self.cache.store(batch, remaining, is_last_use=True)
         return self.batch_completions(sampled, time.perf_counter() - started)
 
-    def _prefill(self, prompts: list[Sequence[int]]) -> tuple[Batch, torch.Tensor]:
+    def _prefill(self, prompts: list[Sequence[int]], max_transcripts: int) -> tuple[Batch, torch.Tensor]:
         """Compute the prompts; return a batch with a row for each, and the logits (B, V) of their next ids.
 
         Equal prompts (the samples of one problem) are computed once.
@@ -153,7 +150,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         batch, new_ids, parts = self.cache.start_batch(
             list(unique) if has_duplicates else prompts,
             self.max_completion_length,
-            self.batch_size or len(prompts),
+            max_transcripts,
             self.model.device,
         )
         logits = self._first_logits(batch, new_ids, parts)

@@ -51,7 +51,8 @@ class TranscriptCache:
         CPU, whose time depends on the ids computed, prompts with similarly many such ids share a pass.
 
         Args:
-            prompts: Prompts. The stored transcripts that they reuse are removed from `transcripts`.
+            prompts: Prompts. The stored transcripts that they continue or repeat are removed from
+                `transcripts`.
             max_new_ids: Maximum number of new ids (C).
             max_transcripts: Limit on stored transcripts and rows of the batch together. The oldest stored
                 transcripts are evicted until it is met.
@@ -71,8 +72,14 @@ class TranscriptCache:
         found = [Pass(list(range(len(prompts))), max(num_new))]
         if self.is_supported and device.type == "cpu":
             found = several if len(several := passes(num_new)) > 1 else found
-        reused = {transcript for transcript, _ in matches if transcript}
-        self.transcripts = [transcript for transcript in self.transcripts if transcript not in reused]
+        # Transcripts that a prompt continues or repeats. One with which it has only the beginning in common,
+        # such as a system message, stays: a later prompt may continue it.
+        replaced = {
+            transcript
+            for prompt, (transcript, length) in zip(prompts, matches, strict=True)
+            if transcript and length in (len(transcript.ids), len(prompt) - 1)
+        }
+        self.transcripts = [transcript for transcript in self.transcripts if transcript not in replaced]
         del self.transcripts[: max(0, len(self.transcripts) + len(prompts) - max_transcripts)]
         sources = {row: (matches[row][0], part.num_new) for part in found for row in part.rows}
         end = width if len(found) > 1 else width - found[0].num_new
@@ -164,7 +171,7 @@ class TranscriptCache:
                 if transcript in reused and length > 0 and (states := transcript.layers[number]):
                     keys, values = (state[:, :length] for state in states)
                     layer.write(row, len(prompts), end, width - num_new, keys, values)
-            for transcript in reused:
+            for transcript in reused.difference(self.transcripts):
                 transcript.layers[number] = None  # freed layer by layer: only one is in memory twice
         return Cache(layers=layers)
 

@@ -21,7 +21,7 @@ from transformers import (
 
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator_from_options import open_generator
-from cocos.generation.batch import passes
+from cocos.generation.batch import MAX_PADDING, batches, passes
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.sampling import sample_ids
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
@@ -299,6 +299,26 @@ def test_ended_rows_leave_the_batch_at_once(model, tokenizer, prompts, computed)
     assert computed[-len(steps) :] == steps
     alone = HuggingFaceGenerator(model, tokenizer, 24, batch_size=1).generate(prompts, 3.0, range(10))
     assert [c.token_ids for c in completions] == [c.token_ids for c in alone]
+
+
+def test_a_prompt_that_would_pad_the_others_too_much_gets_a_batch_of_its_own(model, tokenizer):
+    assert MAX_PADDING == 32_768
+    assert batches([5, 3, 4, 3], 3) == [[1, 3, 2], [0]]
+    assert batches([10] * 40 + [829], 64) == [[*range(41)]]  # 40 x 819 = 32,760
+    assert batches([10] * 40 + [830], 64) == [[*range(40)], [40]]
+    assert batches([10] * 20 + [829, 830, 1700], 64) == [[*range(22)], [22]]  # 20 x 819 + 21 + 22 x 870
+    assert batches([], 4) == []
+    # Both batches are still cached in the next turn, also if all prompts may share one.
+    prompts = [
+        [5 + (i * (row + 1)) % 600 for i in range(length)] for row, length in enumerate([40] * 40 + [900])
+    ]
+    generator = HuggingFaceGenerator(model, tokenizer, 2)
+    first = generator.generate(prompts, 0.0)
+    assert len(generator.cache.transcripts) == 41
+    assert (
+        first[40].token_ids
+        == HuggingFaceGenerator(model, tokenizer, 2).generate(prompts[40:], 0.0)[0].token_ids
+    )
 
 
 def test_new_prompts_of_similar_length_share_a_pass(model, tokenizer, computed):
