@@ -166,8 +166,10 @@ class PreallocatedLayer(DynamicLayer):
         if not self.is_initialized:
             # Not `new_empty`: attention multiplies masked columns by 0, and 0 * NaN is NaN.
             capacity = width + self.SPARE_COLUMNS
-            shapes = ((num_rows, like.shape[-3], capacity, like.shape[-1]) for like in (keys, values))
-            self.lazy_initialization(*(keys.new_zeros(shape) for shape in shapes))
+            # Each has its own data type: under autocast, keys are float32 and values bfloat16.
+            self.lazy_initialization(
+                *(like.new_zeros(num_rows, like.shape[-3], capacity, like.shape[-1]) for like in (keys, values))
+            )
             self.length = width
         columns = slice(end - keys.shape[-2], end)
         self.keys[rows, :, columns] = keys

@@ -241,6 +241,21 @@ def test_three_batched_turns_equal_model_generate_on_each_transcript_alone(token
     assert play(HuggingFaceGenerator(model, tokenizer, length, batch_size=4), prompts, messages) == alone
 
 
+def test_batched_turns_equal_single_ones_under_autocast(model, tokenizer, prompts):
+    """Training with --bf16 samples so. Keys are float32 then, because the rotation is, and values bfloat16."""
+    messages = [[prompt, prompt, []] for prompt in prompts]
+    with torch.autocast("cpu", torch.bfloat16):
+        generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=5)
+        batched = play(generator, prompts, messages, 5)
+        alone = play(HuggingFaceGenerator(model, tokenizer, 24), prompts, messages, 1)
+    assert {states.dtype for states in generator.cache.transcripts[0].layers[0]} == {
+        torch.float32,
+        torch.bfloat16,
+    }
+    # All of them where this was written; elsewhere bfloat16 may round a near tie to the other id.
+    assert sum(one == other for one, other in zip(batched, alone, strict=True)) >= len(prompts) - 1
+
+
 @pytest.fixture
 def computed(model):
     """Number of ids that each forward pass of `model` computes, including padding."""
