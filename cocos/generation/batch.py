@@ -168,7 +168,10 @@ class PreallocatedLayer(DynamicLayer):
             capacity = width + self.SPARE_COLUMNS
             # Each has its own data type: under autocast, keys are float32 and values bfloat16.
             self.lazy_initialization(
-                *(like.new_zeros(num_rows, like.shape[-3], capacity, like.shape[-1]) for like in (keys, values))
+                *(
+                    like.new_zeros(num_rows, like.shape[-3], capacity, like.shape[-1])
+                    for like in (keys, values)
+                )
             )
             self.length = width
         columns = slice(end - keys.shape[-2], end)
