@@ -18,7 +18,7 @@ def main() -> None:
     from cocos.config.training_data import load_training_data
     from cocos.distributed import connect_deepspeed, is_main_process
     from cocos.files.model_folder import check_output_folder
-    from cocos.training.console.library_messages import silence_library_messages
+    from cocos.training.library_messages import silence_library_messages
 
     options = check_options(CoCoSOptions, __doc__)
     if is_main_process():
@@ -42,10 +42,10 @@ def main() -> None:
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
-    from cocos.training.artifacts.checkpoints import find_checkpoint
-    from cocos.training.artifacts.model_card import ModelCard
+    from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
+    from cocos.training.start import check_loggers, warn_about_unused_lora_options
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)

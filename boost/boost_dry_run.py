@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from transformers import AutoConfig, PreTrainedTokenizerBase
 from trl import get_peft_config
 
-from boost.boost_inputs import BoostInputs
-from boost.boost_rows import TokenizedRow
+from boost.boost_trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
 from cocos.planning.estimate_text import memory_text, model_text, warnings_text
 from cocos.planning.schedule import A10, A100, training_seconds

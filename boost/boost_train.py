@@ -19,7 +19,7 @@ def main() -> None:
     from cocos.config.command_line import check_options, parse_options
     from cocos.distributed import connect_deepspeed, is_main_process
     from cocos.files.model_folder import check_output_folder
-    from cocos.training.console.library_messages import silence_library_messages
+    from cocos.training.library_messages import silence_library_messages
 
     options = check_options(BoostOptions, __doc__)
     if is_main_process():
@@ -35,16 +35,15 @@ def main() -> None:
     from trl import get_peft_config, get_quantization_config
 
     from boost.boost_dry_run import boost_dry_run
-    from boost.boost_inputs import first_prompt, load_boost_inputs
-    from boost.boost_trainer import BoostTrainer
+    from boost.boost_trainer import BoostTrainer, first_prompt, load_boost_inputs
     from cocos.config.trl_configs import BoostConfig
     from cocos.files.run_record import checksums, run_record
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.prompts import protocol
-    from cocos.training.artifacts.checkpoints import find_checkpoint
-    from cocos.training.artifacts.model_card import ModelCard
+    from cocos.training.checkpoints import find_checkpoint
+    from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start_checks import check_loggers, warn_about_unused_lora_options
+    from cocos.training.start import check_loggers, warn_about_unused_lora_options
 
     args = parse_options(BoostConfig, __doc__)
     if is_main_process():

@@ -1,9 +1,58 @@
-"""Trainer of the Boost stage."""
+"""Inputs and trainer of the Boost stage: the tokenizer, the tokenized rows, and TRL's SFTTrainer."""
 
+from functools import partial
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
 from trl import SFTTrainer
 
+from boost.boost_rows import TokenizedRow, load_tokenized
+from cocos.config.trl_configs import BoostConfig
+from cocos.generation.tokenizer import encode, load_tokenizer
+from cocos.prompts import BEGIN
 from cocos.training.resumable_trainer import ResumableTrainer
 
 
 class BoostTrainer(ResumableTrainer, SFTTrainer):
     """TRL's SFTTrainer that can be stopped and resumed."""
+
+
+class BoostInputs(NamedTuple):
+    """Tokenizer and rows of a run of boost_train.py."""
+
+    tokenizer: PreTrainedTokenizerBase
+    rows: list[TokenizedRow]
+    eval_rows: list[TokenizedRow]
+
+
+def load_boost_inputs(args: BoostConfig) -> BoostInputs:
+    """Load the inputs that the options name; without --eval_data, `eval_rows` is empty.
+
+    Raises:
+        ValueError: A data file or the model's files cannot be read, or a row is longer than --max_length.
+
+    """
+    tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
+    rows, eval_rows = (
+        load_tokenized(path, partial(encode, tokenizer), args.max_length) if path else []
+        for path in (args.train_data, args.eval_data)
+    )
+    return BoostInputs(tokenizer, rows, eval_rows)
+
+
+def first_prompt(inputs: BoostInputs) -> str:
+    """Return the text of the first prompt of turn 1, or of any turn if there is none of turn 1."""
+    prompts = (
+        inputs.tokenizer.decode(
+            [i for i, label in zip(row["input_ids"], row["labels"], strict=True) if label == -100],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        for row in inputs.rows
+    )
+    first = next(prompts)
+    return (
+        first
+        if first.rstrip().endswith(BEGIN)
+        else next((prompt for prompt in prompts if prompt.rstrip().endswith(BEGIN)), first)
+    )

@@ -38,7 +38,7 @@ def import_gguf(file: Path, folder: Path) -> str:
             raise ValueError(f"{file}: not a GGUF file")
     from transformers import AutoModelForCausalLM, GgufConfig
 
-    from cocos.training.artifacts.saved_files import follow_umask
+    from cocos.training.checkpoints import follow_umask
 
     tokenizer = load_tokenizer(file)
     # `dequantize` also removes the quantizer, with which transformers would refuse to save the model.

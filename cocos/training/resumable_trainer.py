@@ -12,15 +12,12 @@ from transformers import Trainer
 from transformers.utils.logging import disable_progress_bar
 
 from cocos.files.durable import save_json
-from cocos.training.artifacts.checkpoints import checkpoint_fault
-from cocos.training.artifacts.model_card import ModelCard, saved_step
-from cocos.training.artifacts.saved_files import follow_umask, full_disk_named, save_generation_config
-from cocos.training.callbacks import FirstUpdates
-from cocos.training.console.progress import show_lines
-from cocos.training.console.summary import StartLines, end_lines
-from cocos.training.output_layer import skip_unlabelled
+from cocos.training.callbacks import FirstUpdates, StopOnSignal
+from cocos.training.checkpoints import checkpoint_fault, follow_umask, full_disk_named, save_generation_config
+from cocos.training.console import StartLines, end_lines, show_lines
+from cocos.training.model_card import ModelCard, saved_step
 from cocos.training.run_log import RunLog
-from cocos.training.signals import StopOnSignal
+from cocos.training.trl_patches import skip_unlabelled
 
 
 class ResumableTrainer(Trainer):

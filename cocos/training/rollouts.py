@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
+from accelerate import Accelerator
 from accelerate.utils import gather_object
+from torch import nn
+from torch.distributed.fsdp import FSDPModule
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 
@@ -22,9 +25,7 @@ from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, sync_w
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Objective, RewardKind, turn_reward
 from cocos.rollout import rollout
-from cocos.training.dynamic_sampling import Batch, Group, fill_batch
-from cocos.training.problem_draw import ProblemDraw
-from cocos.training.sharded_weights import whole_weights
+from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Rules, Trajectory, check_infra_failures
 
 
@@ -152,3 +153,22 @@ class Rollouts(RLOOTrainer):
                 f"{self.args.max_truncated_share}; raise --max_completion_length, or train a Boost model "
                 f"first, so that completions end with [DONE]"
             )
+
+
+@contextmanager
+def whole_weights(model: nn.Module, accelerator: Accelerator) -> Iterator[None]:
+    """Keep the weights of an FSDP2 model gathered between the forward passes inside the context.
+
+    Without this, sampling gathers them again for every token. Models that are not sharded are not changed.
+    """
+    shards = [module for module in model.modules() if isinstance(module, FSDPModule)]
+    for shard in shards:
+        shard.set_reshard_after_forward(False, recurse=False)
+    try:
+        yield
+    finally:
+        for shard in shards:
+            shard.set_reshard_after_forward(
+                accelerator.state.fsdp_plugin.reshard_after_forward, recurse=False
+            )
+            shard.reshard()

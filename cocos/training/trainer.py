@@ -38,11 +38,10 @@ from cocos.rewards import (
     zero_spread,
 )
 from cocos.rollout import rollout
-from cocos.training.artifacts.checkpoints import EpochSampler
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
-from cocos.training.console.progress import example_text
-from cocos.training.dynamic_sampling import Group
-from cocos.training.forward_passes import ForwardPasses
+from cocos.training.checkpoints import EpochSampler
+from cocos.training.console import example_text
+from cocos.training.dynamic_sampling import Group, ProblemDraw
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -52,10 +51,10 @@ from cocos.training.monitor import (
     num_sampled_tokens,
     peak_memory_mb,
 )
-from cocos.training.problem_draw import ProblemDraw
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.rollouts import Rollouts
-from cocos.training.shared_prefixes import SharedPrefixes
+from cocos.training.row_logps import ForwardPasses
+from cocos.training.tree_logps import SharedPrefixes
 from cocos.trajectories import Trajectory, Turn, begin, check_infra_failures
 
 logger = logging.getLogger(__name__)

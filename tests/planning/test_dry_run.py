@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from boost.boost_dry_run import boost_dry_run
-from boost.boost_inputs import load_boost_inputs
+from boost.boost_trainer import load_boost_inputs
 from cocos.config.command_line import parse_options
 from cocos.config.training_data import load_training_data
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig

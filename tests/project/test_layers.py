@@ -14,11 +14,11 @@ from transformers import Trainer
 from trl import RLOOConfig, RLOOTrainer
 
 from cocos.config.trl_configs import UNTRUNCATED, WITHOUT_EFFECT
-from cocos.training.forward_passes import ForwardPasses
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.rollouts import Rollouts
-from cocos.training.shared_prefixes import SharedPrefixes
+from cocos.training.row_logps import ForwardPasses
 from cocos.training.trainer import CoCoSTrainer
+from cocos.training.tree_logps import SharedPrefixes
 from tests.support.paths import ROOT
 
 OVERRIDES = {

@@ -16,8 +16,7 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.rewards import Objective
-from cocos.training.dynamic_sampling import Group, fill_batch
-from cocos.training.problem_draw import ProblemDraw
+from cocos.training.dynamic_sampling import Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, Turn
 from tests.support.training import fractions
 

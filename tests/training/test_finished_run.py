@@ -12,8 +12,8 @@ from transformers import TrainerState
 
 from cocos.problems import load_problems
 from cocos.prompts import protocol
-from cocos.training.artifacts.model_card import ModelCard, evaluation_at, saved_step
 from cocos.training.callbacks import NUM_FIRST_UPDATES
+from cocos.training.model_card import ModelCard, evaluation_at, saved_step
 from tests.support.commands import succeed
 from tests.support.paths import TOY
 

@@ -1,6 +1,6 @@
 """The line that a person reads while training."""
 
-from cocos.training.console.progress import format_line
+from cocos.training.console import format_line
 
 
 def test_a_line_shows_the_metrics_of_the_turns_and_leaves_the_rest_to_the_loggers():

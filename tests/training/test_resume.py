@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from cocos.executor import Executor
-from cocos.training.artifacts.checkpoints import find_checkpoint
+from cocos.training.checkpoints import find_checkpoint
 from tests.support.paths import TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
 

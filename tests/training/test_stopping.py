@@ -189,7 +189,7 @@ def test_a_damaged_model_is_one_line_before_anything_is_made(rows, tmp_path):
 def test_lora_options_without_use_peft_warn(caplog):
     from trl import ModelConfig
 
-    from cocos.training.start_checks import warn_about_unused_lora_options
+    from cocos.training.start import warn_about_unused_lora_options
 
     warn_about_unused_lora_options(ModelConfig(lora_r=8, use_peft=True))
     warn_about_unused_lora_options(ModelConfig())

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from cocos.training.output_layer import TRL_WIDTH, WIDTH, skip_unlabelled
+from cocos.training.trl_patches import TRL_WIDTH, WIDTH, skip_unlabelled
 
 
 def loss_gradients_and_flops(model, ids, labels):

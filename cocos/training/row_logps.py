@@ -7,7 +7,7 @@ Passes over a batch, by number of updates per batch and KL penalty:
     several updates           policy, the updates
     several updates, KL       policy, reference, the updates
 
-With an engine, the policy's pass is always made, to compare it with the engine (`engine_gap.py`).
+With an engine, the policy's pass is always made, to compare it with the engine (`engine_gap`).
 
 With one update per batch, the old policy is the policy, so its log-probabilities are those that the update
 computes, detached. The ratio exp(log p - log p_old) is then 1 without rounding, and its gradient is that of
@@ -17,17 +17,16 @@ The policy's term of the KL comes from a pass over the rows as the reference's d
 passes over single tokens round differently. So a policy that equals its reference has a KL of exactly 0. Both
 terms are summed in float32.
 
-`shared_prefixes.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
+`tree_logps.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import torch
 from trl import RLOOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import split_tensor_dict, use_adapter
-
-from cocos.training.engine_gap import engine_gap
 
 
 class RowStatistics(NamedTuple):
@@ -135,3 +134,40 @@ class ForwardPasses(RLOOTrainer):
             own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
             self._micro_batch.setdefault("old_logps", own)
         return result
+
+
+# A row is an outlier if its probabilities under policy and engine differ by more than this factor, the limit
+# of TRL's GRPO. It is no sample of the policy: its gradient would be that of another distribution.
+MAX_RATIO = 3.0
+
+
+class EngineGap(NamedTuple):
+    """Gap between policy and engine on the completions of a batch.
+
+    Attributes:
+        kl_R_C: Estimate of KL(policy || engine) per token, in nats, 0 or more; shape (R, C).
+        is_outlier_R: The row's ratio of probabilities is above MAX_RATIO or below its inverse; shape (R,).
+
+    """
+
+    kl_R_C: torch.Tensor
+    is_outlier_R: torch.Tensor
+
+
+def engine_gap(policy: torch.Tensor, engine: torch.Tensor, mask: torch.Tensor) -> EngineGap:
+    """Compare log-probabilities of sampled tokens under the policy and under the engine.
+
+    With r = p_policy / p_engine, a token's estimate is r log r - (r - 1). Its mean over samples of the engine
+    is KL(policy || engine), because the mean of r is 1. Example: p_policy = 0.2 and p_engine = 0.1 give r = 2
+    and 2 log 2 - 1 = 0.386; equal probabilities give 0.
+
+    Args:
+        policy: log p under the policy at the sampling temperature; shape (R, C).
+        engine: The same under the engine; NaN where the engine stated none, which counts as no difference.
+        mask: 1 for completion tokens, else 0; shape (R, C).
+
+    """
+    # float64: the ratio of a token whose log-probabilities differ by 90 overflows in float32.
+    log_ratio = (policy.double() - engine.double()).nan_to_num(nan=0.0) * mask  # (R, C)
+    kl = log_ratio.exp() * log_ratio - log_ratio.expm1()
+    return EngineGap(kl, log_ratio.sum(1).abs() > math.log(MAX_RATIO))

@@ -13,8 +13,8 @@ import torch
 from transformers import PreTrainedConfig
 from trl import RLOOTrainer
 
-from cocos.training.output_layer import narrow_tiles
 from cocos.training.prefix_tree import pack
+from cocos.training.trl_patches import narrow_tiles
 
 logger = logging.getLogger(__name__)
 

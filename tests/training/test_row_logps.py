@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
-from cocos.training.engine_gap import engine_gap
+from cocos.training.row_logps import engine_gap
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")

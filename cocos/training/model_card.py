@@ -107,7 +107,7 @@ def saved_step(state: TrainerState, loads_best: bool) -> int:
 @cache
 def _template() -> Any:
     environment = Environment(
-        loader=PackageLoader("cocos.training.artifacts"),
+        loader=PackageLoader("cocos.training"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, Qwen2Config
 from trl import RLOOTrainer
 
-from cocos.training.shared_prefixes import why_not_shared
+from cocos.training.tree_logps import why_not_shared
 from tests.support.training import play
 
 pytestmark = pytest.mark.processes

@@ -1,1 +1,0 @@
-"""Files that a run writes: checkpoints, weights that plain transformers can load, and a model card."""

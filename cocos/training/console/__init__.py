@@ -1,1 +1,0 @@
-"""Output of a run in the terminal: start, progress, examples and end; silenced messages of libraries."""
