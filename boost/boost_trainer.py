@@ -1,7 +1,7 @@
 """Inputs and trainer of the Boost stage: the tokenizer, the tokenized rows, and TRL's SFTTrainer."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 from trl import SFTTrainer
@@ -11,10 +11,17 @@ from cocos.config.trl_configs import BoostConfig
 from cocos.generation.tokenizer import encode, load_tokenizer
 from cocos.prompts import BEGIN
 from cocos.training.resumable_trainer import ResumableTrainer
+from cocos.training.trl_patches import TRL_WIDTH, patch_trl
 
 
 class BoostTrainer(ResumableTrainer, SFTTrainer):
     """TRL's SFTTrainer that can be stopped and resumed."""
+
+    def __init__(self, **trainer_kwargs: Any) -> None:
+        super().__init__(**trainer_kwargs)
+        vocab_size = self.model.config.get_text_config().vocab_size
+        if vocab_size > TRL_WIDTH:  # a smaller one is a single tile, which costs little
+            patch_trl(vocab_size)
 
 
 class BoostInputs(NamedTuple):

@@ -68,7 +68,7 @@ class RunCounters(TrainerCallback, ExportableState):
         counters = {
             "warnings": self.run_warnings.state_dict(),
             "executor": asdict(self.executor.stats),
-            "draw": self.trainer.draw.state_dict(),
+            "draw": self.trainer.player.draw.state_dict(),
             "sampled_tokens": self.trainer.num_sampled_tokens,
         }
         return {"args": {}, "attributes": counters}
@@ -76,7 +76,7 @@ class RunCounters(TrainerCallback, ExportableState):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         counters = state.stateful_callbacks[type(self).__name__]["attributes"]
         self.run_warnings.load_state_dict(counters["warnings"])
-        self.trainer.draw.load_state_dict(counters["draw"])
+        self.trainer.player.draw.load_state_dict(counters["draw"])
         self.trainer.num_sampled_tokens = counters["sampled_tokens"]
         if state.is_world_process_zero:  # the checkpoint contains the statistics of this rank's executor only
             vars(self.executor.stats).update(counters["executor"])

@@ -17,7 +17,6 @@ from cocos.training.checkpoints import checkpoint_fault, follow_umask, full_disk
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, saved_step
 from cocos.training.run_log import RunLog
-from cocos.training.trl_patches import skip_unlabelled
 
 
 class ResumableTrainer(Trainer):
@@ -108,7 +107,6 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
 
     """
     out = trainer.args.output_dir
-    skip_unlabelled(trainer.model.config.get_text_config().vocab_size)
     trainer.card = card
     trainer.add_callback(StartLines(card, checkpoint))
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint

@@ -1,4 +1,4 @@
-"""Forward passes of a batch: its micro-batches, its old log-probabilities, and its KL to the reference.
+"""Log-probabilities of a batch before its update: under the old policy, the reference and the engine.
 
 Passes over a batch, by number of updates per batch and KL penalty:
 
@@ -7,7 +7,9 @@ Passes over a batch, by number of updates per batch and KL penalty:
     several updates           policy, the updates
     several updates, KL       policy, reference, the updates
 
-With an engine, the policy's pass is always made, to compare it with the engine (`engine_gap`).
+With an engine, the policy's pass is always made, to compare it with the engine (`engine_gap`). An engine
+rounds differently from the policy, may compute in another data type, and may miss an update of the weights.
+So its samples are not exactly the policy's.
 
 With one update per batch, the old policy is the policy, so its log-probabilities are those that the update
 computes, detached. The ratio exp(log p - log p_old) is then 1 without rounding, and its gradient is that of
@@ -21,120 +23,10 @@ terms are summed in float32.
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
-from trl import RLOOTrainer
-from trl.models.utils import disable_gradient_checkpointing
-from trl.trainer.utils import split_tensor_dict, use_adapter
-
-
-class RowStatistics(NamedTuple):
-    """Log-probabilities and KL of each row of a batch, from the passes before the update.
-
-    Attributes:
-        old_logps: Log-probability of the completion under the policy that sampled, in float32; shape (R,).
-            None with one update per batch: the update itself gives it.
-        kl: k1 estimate of the KL to the reference, summed over the completion, in float32; shape (R,).
-        is_outlier: The engine that sampled the row gives it a very different probability; shape (R,).
-
-    """
-
-    old_logps: torch.Tensor | None
-    kl: torch.Tensor
-    is_outlier: torch.Tensor
-
-
-class ForwardPasses(RLOOTrainer):
-    """RLOOTrainer that keeps siblings together and makes no pass whose result another pass gives."""
-
-    _buffered_inputs: list[dict[str, torch.Tensor]] | None
-
-    def _prepare_inputs(self, generation_batch: Any) -> Any:
-        """Return the next micro-batch, of equally many rows on every rank, as TRL's metrics require.
-
-        TRL shuffles the rows. Here they keep the order of the sampler, in which siblings are neighbours, so
-        that a micro-batch of a multiple of `num_generations` trajectories consists of whole groups.
-        """
-        if not self.model.training:
-            return super()._prepare_inputs(generation_batch)
-        steps = self.args.steps_per_generation
-        if self._step % (steps * self.num_iterations) == 0 or self._buffered_inputs is None:
-            rows = self._generate_and_score_completions(generation_batch)
-            self._buffered_inputs = split_tensor_dict(rows, steps)
-        return self._buffered_inputs[self._step % steps]
-
-    @property
-    def has_one_update_per_batch(self) -> bool:
-        """Return True if the policy that is updated is the one that sampled, so that every ratio is 1."""
-        num_passes = self.args.steps_per_generation * self.num_iterations
-        return num_passes == self.args.gradient_accumulation_steps
-
-    def row_statistics(self, rows: dict[str, torch.Tensor]) -> RowStatistics:
-        """Make the passes of a batch before its update; log the gap to the engine if there is one.
-
-        Args:
-            rows: The batch; with an engine also its `engine_logps`, shape (R, C).
-
-        """
-        mask = rows["completion_mask"]
-        none = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
-        zeros = none.float()
-        if self.beta == 0.0 and self.has_one_update_per_batch and "engine_logps" not in rows:
-            return RowStatistics(None, zeros, none)
-        with (
-            torch.no_grad(),
-            disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
-        ):
-            policy = self._row_logps(self.model, rows)
-            old_logps = None if self.has_one_update_per_batch else (policy * mask).sum(1)
-            is_outlier = self._outliers(policy, rows) if "engine_logps" in rows else none
-            if self.beta == 0.0:
-                return RowStatistics(old_logps, zeros, is_outlier)
-            if self.ref_model is not None:
-                reference = self._row_logps(self.ref_model, rows)
-            else:  # LoRA: the reference is the same model without the trained adapter
-                unwrapped = self.accelerator.unwrap_model(self.model)
-                with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
-                    reference = self._row_logps(self.model, rows)
-        return RowStatistics(old_logps, ((policy - reference) * mask).sum(1), is_outlier)
-
-    def _outliers(self, policy: torch.Tensor, rows: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return which rows are outliers, shape (R,), and log the gap of all ranks' rows."""
-        mask = rows["completion_mask"]
-        gap = engine_gap(policy, rows["engine_logps"], mask)
-        counts = [gap.kl_R_C.sum(), mask.sum(), gap.is_outlier_R.sum(), mask.any(1).sum()]
-        kl, tokens, outliers, num_rows = self.accelerator.reduce(
-            torch.stack([count.double() for count in counts]), reduction="sum"
-        ).tolist()
-        self._metrics["train"]["engine/kl"].append(kl / max(tokens, 1))
-        self._metrics["train"]["engine/outliers"].append(outliers / max(num_rows, 1))
-        return gap.is_outlier_R
-
-    def _row_logps(self, model: Any, rows: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
-        logps, _, _ = self._get_per_token_logps_and_entropies(
-            model,
-            torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
-            torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
-            logits_to_keep=rows["completion_ids"].size(1),
-            batch_size=self.args.rollout_batch_size,
-        )
-        return logps.float()
-
-    def _compute_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return TRL's loss; without `old_logps`, the loss's own log-probabilities take their place."""
-        self._micro_batch = dict(inputs)
-        return super()._compute_loss(model, self._micro_batch)
-
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what TRL's method returns. In the loss, TRL reads `old_logps` after this call."""
-        result = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        if torch.is_grad_enabled():
-            own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
-            self._micro_batch.setdefault("old_logps", own)
-        return result
-
 
 # A row is an outlier if its probabilities under policy and engine differ by more than this factor, the limit
 # of TRL's GRPO. It is no sample of the policy: its gradient would be that of another distribution.
@@ -171,3 +63,46 @@ def engine_gap(policy: torch.Tensor, engine: torch.Tensor, mask: torch.Tensor) -
     log_ratio = (policy.double() - engine.double()).nan_to_num(nan=0.0) * mask  # (R, C)
     kl = log_ratio.exp() * log_ratio - log_ratio.expm1()
     return EngineGap(kl, log_ratio.sum(1).abs() > math.log(MAX_RATIO))
+
+
+class RowStatistics(NamedTuple):
+    """Log-probabilities and KL of each row of a batch, from the passes before the update.
+
+    Attributes:
+        old_logps: Log-probability of the completion under the policy that sampled, in float32; shape (R,).
+            None with one update per batch: the update itself gives it.
+        kl: k1 estimate of the KL to the reference, summed over the completion, in float32; shape (R,).
+        gap: Gap to the engine that sampled the rows; None without an engine.
+
+    """
+
+    old_logps: torch.Tensor | None
+    kl: torch.Tensor
+    gap: EngineGap | None
+
+
+def row_statistics(
+    rows: Mapping[str, torch.Tensor],
+    policy: Callable[[], torch.Tensor],
+    reference: Callable[[], torch.Tensor] | None,
+    needs_old_logps: bool,
+) -> RowStatistics:
+    """Make the passes of a batch before its update, no more than it needs.
+
+    Args:
+        rows: The batch; with an engine also its `engine_logps`, shape (R, C).
+        policy: Makes the policy's pass: log p of every completion token at the sampling temperature, (R, C).
+        reference: Makes the reference's pass; None without a KL penalty.
+        needs_old_logps: The update does not give the old log-probabilities by itself.
+
+    """
+    mask = rows["completion_mask"]
+    zeros = torch.zeros(len(mask), device=mask.device)
+    if reference is None and not needs_old_logps and "engine_logps" not in rows:
+        return RowStatistics(None, zeros, None)
+    logps = policy()
+    return RowStatistics(
+        old_logps=(logps * mask).sum(1) if needs_old_logps else None,
+        kl=zeros if reference is None else ((logps - reference()) * mask).sum(1),
+        gap=engine_gap(logps, rows["engine_logps"], mask) if "engine_logps" in rows else None,
+    )

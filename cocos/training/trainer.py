@@ -1,8 +1,10 @@
 """CoCoSTrainer: TRL's RLOOTrainer with multi-turn rollouts and a return per turn.
 
-TRL provides the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. CoCoSTrainer changes three
-things: it plays trajectories of T turns for a batch of problems; it makes every trained turn one row (prompt
-ids, sampled ids, advantage) for TRL's loss; and it evaluates by playing dev problems greedily.
+TRL provides the loss, the optimizer, ZeRO, FSDP, PEFT, checkpoints and loggers. CoCoSTrainer changes four
+things: it plays trajectories of T turns for a batch of problems (`rollouts.py`); it makes every trained turn
+one row (prompt ids, sampled ids, advantage) for TRL's loss, without passes that another pass replaces
+(`row_logps.py`); it computes tokens that rows share once (`tree_logps.py`); and it evaluates by playing dev
+problems greedily. Every override of TRL stands in this class, those of transformers in ResumableTrainer.
 
 Axes: B trajectories on this process, G per problem, T turns, K trained turns, R = B * K rows, P and C prompt
 and completion tokens.
@@ -10,38 +12,36 @@ and completion tokens.
 
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
+from torch import nn
 from torch.utils.data import Sampler
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, TrainerControl
 from trl import RLOOTrainer
-from trl.trainer.utils import pad
+from trl.models import unwrap_model_for_generation
+from trl.models.utils import disable_gradient_checkpointing
+from trl.trainer.utils import pad, split_tensor_dict, use_adapter
 
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.distributed import equal_share
 from cocos.executor import Executor
-from cocos.generation.trl_engines import check_server
+from cocos.generation import Generator
+from cocos.generation.huggingface import HuggingFaceGenerator
+from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server, sync_weights
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rewards import (
-    Score,
-    grouped_returns,
-    row_advantages,
-    trained_advantages,
-    zero_spread,
-)
-from cocos.rollout import rollout
+from cocos.rewards import Score, grouped_returns, row_advantages, trained_advantages, zero_spread
 from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
 from cocos.training.checkpoints import EpochSampler
 from cocos.training.console import example_text
-from cocos.training.dynamic_sampling import Group, ProblemDraw
+from cocos.training.dynamic_sampling import Batch
 from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
@@ -52,17 +52,18 @@ from cocos.training.monitor import (
     peak_memory_mb,
 )
 from cocos.training.resumable_trainer import ResumableTrainer
-from cocos.training.rollouts import Rollouts
-from cocos.training.row_logps import ForwardPasses
-from cocos.training.tree_logps import SharedPrefixes
-from cocos.trajectories import Trajectory, Turn, begin, check_infra_failures
+from cocos.training.rollouts import RolloutPlayer, whole_weights
+from cocos.training.row_logps import EngineGap, RowStatistics, row_statistics
+from cocos.training.tree_logps import Rows, TreeLogps
+from cocos.training.trl_patches import patch_trl
+from cocos.trajectories import Trajectory, Turn
 
 logger = logging.getLogger(__name__)
 
 NUM_LOGGED_EXAMPLES = 4  # per entry of log.jsonl
 
 
-class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RLOOTrainer):
+class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     """Multi-turn RLOO with a reward from executed tests (CoCoS, arXiv 2505.23060).
 
     Args:
@@ -84,6 +85,8 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
     control: TrainerControl
     _tag_names = ["trl", "rloo", "cocos"]
     _name = "CoCoS"
+    _buffered_inputs: list[dict[str, torch.Tensor]] | None
+    _last_loaded_step: int
 
     def __init__(
         self,
@@ -104,11 +107,8 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
             )
         self.prompts = list(prompts)
         self.dev_problems = list(dev_problems)
-        self.executor = executor
         self.protocol = protocol
         self.objective = args.objective
-        self.rules = args.rules(temperatures=[args.temperature])
-        self.draw = ProblemDraw(len(self.prompts), args.seed)
         self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings(args.dead_batches)
         self.timer = PhaseTimer(executor)
@@ -121,8 +121,21 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
             processing_class=tokenizer,
             **trainer_kwargs,
         )
+        config = self.model.config.get_text_config()
+        patch_trl(config.vocab_size)
         if self.use_vllm and self.vllm_mode == "server" and self.accelerator.is_main_process:
             check_server(self.vllm_generation)
+        self.player = RolloutPlayer(
+            args,
+            self.prompts,
+            executor,
+            protocol,
+            open_generator=lambda: self.generator(),
+            seed=args.seed,
+            rank=self.accelerator.process_index,
+            num_ranks=self.accelerator.num_processes,
+        )
+        self.tree_logps = TreeLogps(config, self.accelerator)
         self.shown_examples: list[str] = []  # of the last batch, as text
         self.num_shown = args.num_completions_to_print
         self.num_completions_to_print = -1  # TRL prints none; its table has nine columns
@@ -137,34 +150,76 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
 
     # -- overridden methods of TRL --
 
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        """Return the next micro-batch, of equally many rows on every rank, as TRL's metrics require.
+
+        TRL shuffles the rows. Here they keep the order of the sampler, in which siblings are neighbours, so
+        that a micro-batch of a multiple of `num_generations` trajectories consists of whole groups.
+        """
+        if not self.model.training:
+            return super()._prepare_inputs(generation_batch)
+        steps = self.args.steps_per_generation
+        if self._step % (steps * self.num_iterations) == 0 or self._buffered_inputs is None:
+            rows = self._generate_and_score_completions(generation_batch)
+            self._buffered_inputs = split_tensor_dict(rows, steps)
+        return self._buffered_inputs[self._step % steps]
+
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
         with self.timer.phase("rollout"):
-            batch, played_here = self.sample_batch([example["index"] for example in inputs])
+            batch, played_here = self.player.sample_batch([example["index"] for example in inputs])
         first = self.accelerator.process_index * len(inputs)
         local = slice(first, first + len(inputs))
         trajectories = batch.trajectories[local]
         rows = self.rows(trajectories)
         with self.timer.phase("logprobs"):
-            old_logps, kl_R, is_outlier_R = self.row_statistics(rows)
-        local_kl_B_K = [
-            [
-                kl if turn.is_sampled else None
-                for turn, kl in zip(self.row_turns(trajectory), kl_K, strict=True)
-            ]
-            for trajectory, kl_K in zip(trajectories, kl_R.view(len(trajectories), -1).tolist(), strict=True)
-        ]
+            old_logps, kl_R, gap = self.row_statistics(rows)
         # Every rank computes the advantages of all ranks.
-        kl_B_K = gather_object(local_kl_B_K)
-        rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
-        scores = [Score(rewards_T, kl_K) for rewards_T, kl_K in zip(rewards_B_T, kl_B_K, strict=True)]
+        scores = self._scores(batch, gather_object(self._kl_of_sampled_turns(trajectories, kl_R)))
         advantages_B_K = self.advantages(scores)
-        self._log_batch(batch.trajectories, scores, advantages_B_K, batch.dropped)
+        self._log_batch(batch, scores, advantages_B_K)
         self.record(batch.metrics() | self.timer.metrics(played_here))
-        local_B_K = advantages_B_K[local]
-        advantages_R = torch.tensor(row_advantages(local_B_K), device=kl_R.device)
-        rows["advantages"] = advantages_R.masked_fill(is_outlier_R, 0.0)
+        advantages_R = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
+        rows["advantages"] = advantages_R if gap is None else advantages_R.masked_fill(gap.is_outlier_R, 0.0)
         return rows if old_logps is None else rows | {"old_logps": old_logps}
+
+    def _compute_loss(self, model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return TRL's loss; without `old_logps`, the loss's own log-probabilities take their place.
+
+        TRL reads `old_logps` after it has called `_get_per_token_logps_and_entropies`, which fills them in.
+        """
+        self._micro_batch = dict(inputs)
+        return super()._compute_loss(model, self._micro_batch)
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: nn.Module,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        **multimodal: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Return log p and, if requested, the entropy of every completion token, over trees if possible."""
+        rows = Rows(input_ids, attention_mask, logits_to_keep)
+        plain = partial(super()._get_per_token_logps_and_entropies, model)
+        result: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]
+        if (
+            self.args.share_prefixes
+            and not compute_aux_loss
+            and self.tree_logps.check(model, rows, lambda some: plain(*some)[0])
+        ):
+            result = (*self.tree_logps(model, rows, batch_size, compute_entropy), None)
+            if torch.is_grad_enabled():
+                self.record({"packing_ratio": self.tree_logps.packing_ratio})
+        else:
+            result = plain(*rows, batch_size, compute_entropy, compute_aux_loss, **multimodal)
+        if torch.is_grad_enabled():
+            own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
+            self._micro_batch.setdefault("old_logps", own)
+        return result
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
         """Return TRL's sampler in an order that depends only on seed and epoch, so resumed runs repeat it."""
@@ -175,14 +230,7 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
     ) -> dict[str, float]:
         """Play the dev problems greedily, one trajectory each; log acc_t, delta, i2c, c2i under `eval_`."""
         self.model.eval()
-        # Equally many problems per rank, because with sharded weights every forward pass needs all ranks.
-        rank, num_ranks = self.accelerator.process_index, self.accelerator.num_processes
-        share = begin(equal_share(self.dev_problems, rank, num_ranks))
-        rules = replace(self.rules, temperatures=(0.0,))
-        with self.generator() as generator:
-            played = rollout(share, generator, self.executor, self.protocol, self.args.num_turns, rules)
-        trajectories = gather_object(played)[: len(self.dev_problems)]
-        check_infra_failures(trajectories, self.args.max_infra_share)
+        trajectories = self.player.play_greedily(self.dev_problems)
         metrics = {
             f"{metric_key_prefix}_{name}": estimate.value
             for name, estimate in correction_metrics(trajectories).items()
@@ -193,6 +241,86 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log metrics, and print the examples below those of an update."""
+        super().log(logs, start_time)
+        if "loss" in logs and self.is_world_process_zero():
+            for example in self.shown_examples:
+                tqdm.write(example)  # not print(), which would break the progress bar
+
+    # -- the policy --
+
+    @contextmanager
+    def generator(self) -> Iterator[Generator]:
+        """Yield a generator that samples from the current policy.
+
+        The policy is unwrapped from DDP, ZeRO or FSDP, or its weights are copied to vLLM.
+        """
+        if self.use_vllm:
+            # TRL's own counter: vLLM needs new weights once per update, not once per generation.
+            if self.state.global_step != self._last_loaded_step:
+                sync_weights(self.vllm_generation)
+                self._last_loaded_step = self.state.global_step
+            yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids)
+            return
+        with (
+            unwrap_model_for_generation(
+                self.model_wrapped,
+                self.accelerator,
+                gather_deepspeed3_params=self.args.ds3_gather_for_generation,
+                gradient_checkpointing_kwargs=self.args.gradient_checkpointing_kwargs,
+            ) as model,
+            torch.no_grad(),
+            self._dist.summon_full_params(self.model_wrapped, recurse=False),
+            whole_weights(self.model_wrapped, self.accelerator),
+        ):
+            length = self.args.max_completion_length
+            if self.use_transformers_continuous_batching:
+                yield ContinuousBatches(model, self._tokenizer, self.continuous_batching_config, length)
+            else:
+                yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
+
+    @property
+    def has_one_update_per_batch(self) -> bool:
+        """Return True if the policy that is updated is the one that sampled, so that every ratio is 1."""
+        num_passes = self.args.steps_per_generation * self.num_iterations
+        return num_passes == self.args.gradient_accumulation_steps
+
+    def row_statistics(self, rows: dict[str, torch.Tensor]) -> RowStatistics:
+        """Make the passes of a batch before its update; log the gap to the engine if there is one."""
+        with (
+            torch.no_grad(),
+            disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
+        ):
+            statistics = row_statistics(
+                rows,
+                policy=lambda: self.row_logps(self.model, rows),
+                reference=(lambda: self._reference_logps(rows)) if self.beta else None,
+                needs_old_logps=not self.has_one_update_per_batch,
+            )
+        if statistics.gap is not None:
+            self._log_gap(statistics.gap, rows["completion_mask"])
+        return statistics
+
+    def row_logps(self, model: nn.Module, rows: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
+        logps, _, _ = self._get_per_token_logps_and_entropies(
+            model,
+            torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
+            torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
+            logits_to_keep=rows["completion_ids"].size(1),
+            batch_size=self.args.rollout_batch_size,
+        )
+        return logps.float()
+
+    def _reference_logps(self, rows: dict[str, torch.Tensor]) -> torch.Tensor:
+        if self.ref_model is not None:
+            return self.row_logps(self.ref_model, rows)
+        # LoRA: the reference is the same model without the trained adapter.
+        unwrapped = self.accelerator.unwrap_model(self.model)
+        with use_adapter(unwrapped, adapter_name="ref" if "ref" in unwrapped.peft_config else None):
+            return self.row_logps(self.model, rows)
 
     # -- steps of a batch --
 
@@ -234,6 +362,23 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
             rows["engine_logps"] = padded(logps, "right", math.nan)  # (R, C)
         return rows
 
+    def _kl_of_sampled_turns(
+        self, trajectories: Sequence[Trajectory], kl_R: torch.Tensor
+    ) -> list[list[float | None]]:
+        """Return the KL of every trained turn, None for those that were not sampled. Shape (B, K)."""
+        kl_B_K = kl_R.view(len(trajectories), -1).tolist()
+        return [
+            [
+                kl if turn.is_sampled else None
+                for turn, kl in zip(self.row_turns(trajectory), kl_K, strict=True)
+            ]
+            for trajectory, kl_K in zip(trajectories, kl_B_K, strict=True)
+        ]
+
+    def _scores(self, batch: Batch, kl_B_K: Sequence[Sequence[float | None]]) -> list[Score]:
+        rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
+        return [Score(rewards_T, kl_K) for rewards_T, kl_K in zip(rewards_B_T, kl_B_K, strict=True)]
+
     def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
         """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.
 
@@ -273,23 +418,31 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         self._metrics["train"]["episodes"] = [generations * self.args.generation_batch_size]
 
+    def _log_gap(self, gap: EngineGap, mask: torch.Tensor) -> None:
+        """Log the gap of all ranks' rows."""
+        counts = [gap.kl_R_C.sum(), mask.sum(), gap.is_outlier_R.sum(), mask.any(1).sum()]
+        kl, tokens, outliers, num_rows = self.accelerator.reduce(
+            torch.stack([count.double() for count in counts]), reduction="sum"
+        ).tolist()
+        self.record({"engine/kl": kl / max(tokens, 1), "engine/outliers": outliers / max(num_rows, 1)})
+
     def _log_batch(
-        self,
-        trajectories: Sequence[Trajectory],
-        scores: Sequence[Score],
-        advantages_B_K: Sequence[Sequence[float]],
-        dropped: Sequence[Group] = (),
+        self, batch: Batch, scores: Sequence[Score], advantages_B_K: Sequence[Sequence[float]]
     ) -> None:
         """Log the metrics and the completions table of one batch of all ranks.
 
         Rewards, accuracies and tokens are those of all played trajectories: the trained ones are a selection
         in which right and wrong programs are mixed. KL and table are those of the trained trajectories.
         """
+        trajectories = batch.trajectories
         turns = self.objective.trained_turns
-        played = [*trajectories, *(trajectory for group in dropped for trajectory in group.trajectories)]
+        played = [
+            *trajectories,
+            *(trajectory for group in batch.dropped for trajectory in group.trajectories),
+        ]
         played_scores = [
             *scores,
-            *(Score(rewards_T, []) for group in dropped for rewards_T in group.rewards_G_T),
+            *(Score(rewards_T, []) for group in batch.dropped for rewards_T in group.rewards_G_T),
         ]
         self.record(batch_metrics(played, played_scores, turns) | {"peak_memory_mb": peak_memory_mb()})
         if not self.args.reward_in_child:
@@ -309,13 +462,6 @@ class CoCoSTrainer(Rollouts, ForwardPasses, SharedPrefixes, ResumableTrainer, RL
                 self._logs[kind][name].extend(values)
         shown = rows if self.num_shown is None else of_different_problems[: self.num_shown]
         self.shown_examples = [example_text(*row) for row in shown]
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics, and print the examples below those of an update."""
-        super().log(logs, start_time)
-        if "loss" in logs and self.is_world_process_zero():
-            for example in self.shown_examples:
-                tqdm.write(example)  # not print(), which would break the progress bar
 
 
 def _index(entries: Sequence[object]) -> Dataset:

@@ -1,20 +1,19 @@
-"""Log-probabilities over prefix trees: a trainer that computes each shared token once.
+"""Log-probabilities over prefix trees: each token that rows share is computed once.
 
-TRL's loss asks `_get_per_token_logps_and_entropies` for the log-probabilities of its rows. Here this method
-lays the rows out as trees (`prefix_tree.py`), runs the model over them, and gathers the results into rows. So
-loss, old log-probabilities and reference gain alike, and TRL's code stays as it is.
+Rows are laid out as trees (`prefix_tree.py`), the model runs over them, and the results are gathered into
+rows. So loss, old log-probabilities and reference gain alike, and TRL's loss stays as it is.
 """
 
 import logging
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
+from accelerate import Accelerator
+from torch import nn
 from transformers import PreTrainedConfig
-from trl import RLOOTrainer
 
 from cocos.training.prefix_tree import pack
-from cocos.training.trl_patches import narrow_tiles
 
 logger = logging.getLogger(__name__)
 
@@ -22,80 +21,100 @@ logger = logging.getLogger(__name__)
 # rejects the trees. In half precision, plain rows in batches of two sizes differ by about a tenth of this.
 TOLERANCE = {torch.bfloat16: 1e-1, torch.float16: 2e-2, torch.float32: 1e-3, torch.float64: 1e-3}
 
-narrow_tiles()
+
+class Rows(NamedTuple):
+    """Padded rows of one pass, as TRL's trainer has them. R rows, P and C prompt and completion tokens."""
+
+    input_ids: torch.Tensor  # (R, P + C); prompts are padded on the left, completions on the right
+    attention_mask: torch.Tensor  # (R, P + C)
+    num_completion_tokens: int  # C
+
+    @property
+    def completion_mask(self) -> torch.Tensor:
+        """1 for completion tokens, else 0. Shape (R, C)."""
+        return self.attention_mask[:, -self.num_completion_tokens :]
 
 
-class SharedPrefixes(RLOOTrainer):
-    """RLOOTrainer that computes common prefixes of rows once, unless `share_prefixes` is off.
+class RowLogps(NamedTuple):
+    """Results of a pass over rows."""
 
-    If the model cannot attend along a tree, or differs on the first batch, it warns and takes plain rows.
+    log_probs: torch.Tensor  # of every completion token; (R, C)
+    entropies: torch.Tensor | None  # of the distribution that each was drawn from; (R, C)
+
+
+class TreeLogps:
+    """Passes over prefix trees, unless the model cannot attend along a tree or differs on the first batch.
+
+    Args:
+        config: Configuration of the language model.
+        accelerator: Knows the ranks and the autocast of the run.
+
+    Attributes:
+        is_used: Whether passes go over trees; None: not yet checked.
+        packing_ratio: Tokens of the padded rows of the last pass, divided by those of its trees.
+
     """
 
-    _uses_trees: bool | None = None  # None: not yet checked
+    def __init__(self, config: PreTrainedConfig, accelerator: Accelerator) -> None:
+        self.config = config
+        self.accelerator = accelerator
+        self.is_used: bool | None = None
+        self.packing_ratio = 1.0
 
-    def _get_per_token_logps_and_entropies(
-        self,
-        model: Any,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        logits_to_keep: int,
-        batch_size: int | None = None,
-        compute_entropy: bool = False,
-        compute_aux_loss: bool = False,
-        **multimodal: Any,
-    ) -> Any:
-        """Return log p and, if requested, the entropy of every completion token of every row, and None."""
-        rows = (model, input_ids, attention_mask, logits_to_keep, batch_size)
-        plain = partial(super()._get_per_token_logps_and_entropies, *rows)
-        if self.args.share_prefixes and self._uses_trees is None:
-            reason = why_not_shared(self.model.config.get_text_config()) or self._difference(plain, rows)
+    def check(self, model: nn.Module, rows: Rows, plain: Callable[[Rows], torch.Tensor]) -> bool:
+        """Return whether to use trees; on the first call, compare them with plain rows on some of the rows.
+
+        Args:
+            model: The model of the pass.
+            rows: Rows of a pass, in which siblings are neighbours.
+            plain: Computes the log-probabilities of rows without trees.
+
+        """
+        if self.is_used is None:
+            reason = why_not_shared(self.config) or self._difference(model, rows, plain)
             if reason:
                 logger.warning("prefixes are not shared, so training is slower: %s", reason)
-            self._uses_trees = not reason
-        if compute_aux_loss or not (self.args.share_prefixes and self._uses_trees):
-            return plain(compute_entropy, compute_aux_loss, **multimodal)
-        return self._over_trees(*rows, compute_entropy)
+            self.is_used = not reason
+        return self.is_used
 
-    def _over_trees(
-        self,
-        model: Any,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        logits_to_keep: int,
-        batch_size: int | None,
-        compute_entropy: bool = False,
-    ) -> Any:
-        """Return what TRL's method returns, in passes of at most as many tokens as `batch_size` rows have."""
-        trees, index = pack(input_ids, attention_mask, logits_to_keep)
-        if torch.is_grad_enabled():
-            self._metrics["train"]["packing_ratio"].append(input_ids.numel() / trees.input_ids.numel())
+    def __call__(
+        self, model: nn.Module, rows: Rows, batch_size: int | None = None, compute_entropy: bool = False
+    ) -> RowLogps:
+        """Make passes of at most as many tokens as `batch_size` rows have; None: a single pass."""
+        trees, index = pack(*rows)
+        self.packing_ratio = rows.input_ids.numel() / trees.input_ids.numel()
         parts = [trees]
         if batch_size is not None:
-            parts = trees.split(max(1, batch_size * input_ids.size(1) // trees.input_ids.size(1)))
+            parts = trees.split(max(1, batch_size * rows.input_ids.size(1) // trees.input_ids.size(1)))
             # With sharded weights every rank must run equally many passes. The index skips the surplus.
             num_passes = self.accelerator.gather(index.new_tensor([len(parts)])).max()
             parts += parts[:1] * (int(num_passes) - len(parts))
-        in_blocks = self.model.config.get_text_config()._attn_implementation == "flex_attention"
+        in_blocks = self.config._attn_implementation == "flex_attention"
         outputs = []
         for part in parts:
-            mask = part.attention_mask(in_blocks)
-            inputs = {"input_ids": part.input_ids, "attention_mask": mask, "position_ids": part.position_ids}
+            inputs: dict[str, Any] = {
+                "input_ids": part.input_ids,
+                "attention_mask": part.attention_mask(in_blocks),
+                "position_ids": part.position_ids,
+                "shift_labels": part.labels,
+            }
             with self.accelerator.autocast():
-                outputs.append(model(**inputs, shift_labels=part.labels, fused_lm_head=True))
+                outputs.append(model(**inputs, fused_lm_head=True))
 
         def in_rows(values: list[torch.Tensor]) -> torch.Tensor:
-            return torch.cat(values).flatten()[index] * attention_mask[:, -logits_to_keep:]
+            return torch.cat(values).flatten()[index] * rows.completion_mask
 
-        log_probs = in_rows([output.log_probs for output in outputs])
-        return log_probs, in_rows([output.entropy for output in outputs]) if compute_entropy else None, None
+        entropies = in_rows([output.entropy for output in outputs]) if compute_entropy else None
+        return RowLogps(in_rows([output.log_probs for output in outputs]), entropies)
 
     @torch.no_grad()
-    def _difference(self, plain: Any, rows: Any) -> str:
+    def _difference(self, model: nn.Module, rows: Rows, plain: Callable[[Rows], torch.Tensor]) -> str:
         """Return how log-probabilities over trees differ from those of plain rows; "" if they agree."""
-        expected, found, mask = plain()[0], self._over_trees(*rows)[0], rows[2][:, -rows[3] :]
+        expected, found, mask = plain(rows), self(model, rows).log_probs, rows.completion_mask
         mean = ((found - expected).abs() * mask).sum() / mask.sum().clamp(min=1)
         worst = self.accelerator.gather(mean.float().reshape(1)).max().item()  # of all ranks
-        dtype = torch.bfloat16 if self.args.bf16 else torch.float16 if self.args.fp16 else self.model.dtype
+        precision = {"bf16": torch.bfloat16, "fp16": torch.float16}
+        dtype = precision.get(self.accelerator.mixed_precision, next(model.parameters()).dtype)
         reason = f"log-probabilities of the first batch differ by {worst:.2g} nats a token from plain rows"
         return reason if worst > TOLERANCE[dtype] else ""
 

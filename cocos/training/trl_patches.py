@@ -1,33 +1,37 @@
-"""Output layer of TRL's trainers on a processor.
+"""Patches of TRL where no method of a trainer reaches: its output layer on a processor.
 
 TRL computes the log-probabilities of the labels in tiles of tokens times vocabulary, so that the logits never
 exist as a whole. Its tiles are made for a GPU, and outside one it also computes the tokens without a label,
-whose results it then discards: prompts and padding. Here both are changed, by two names of
-`trl.trainer.utils`. Values and gradients change by rounding only.
+whose results it then discards: prompts and padding. Values and gradients change by rounding only.
 """
 
 import torch
 import trl.trainer.utils
 
-TRL_WIDTH = trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE
-WIDTH = 256  # of a tile, in tokens of the vocabulary; TRL's 32,768 do not fit into a processor's cache
+TRL_WIDTH = 32_768  # of TRL's tiles, in tokens of the vocabulary
+WIDTH = 256  # of ours; TRL's do not fit into a processor's cache
 
 
-def narrow_tiles() -> None:
-    """Compute tiles that fit into a processor's cache, unless there is an accelerator."""
-    if not torch.accelerator.is_available():
-        trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE = WIDTH
+def patch_trl(vocab_size: int) -> None:
+    """Make the output layer's tiles fit into a processor's cache; no effect where there is an accelerator.
 
-
-def skip_unlabelled(vocab_size: int) -> None:
-    """Compute tokens with a label only, in narrow tiles, unless there is an accelerator.
-
-    A vocabulary that is one tile of TRL's costs little, and is left as it is.
+    With a vocabulary wider than one tile of TRL's, tokens without a label are skipped; otherwise they cost
+    little.
 
     Args:
         vocab_size: Number of tokens in the vocabulary.
 
     """
-    if vocab_size > TRL_WIDTH and not torch.accelerator.is_available():
-        narrow_tiles()
-        trl.trainer.utils._use_triton = lambda device: True  # there it only decides whether to skip
+    if torch.accelerator.is_available():
+        return
+    utils = trl.trainer.utils
+    assert utils._CHUNKED_LOGPROB_CHUNK_SIZE in (TRL_WIDTH, WIDTH), "TRL's tiles have another width"
+    utils._CHUNKED_LOGPROB_CHUNK_SIZE = WIDTH
+    if vocab_size > TRL_WIDTH:
+        assert utils._use_triton is skip_unlabelled or not utils._use_triton(torch.device("cpu"))
+        utils._use_triton = skip_unlabelled
+
+
+def skip_unlabelled(device: torch.device) -> bool:
+    """Stand in for TRL's `_use_triton`, which on a processor only decides whether to skip those tokens."""
+    return True

@@ -54,8 +54,8 @@ def equality(shape: Shape) -> dict[str, Any]:
             trainer.model.set_attn_implementation(attention)
             trainer.args.share_prefixes, trainer.args.rollout_batch_size = is_shared, batch
             with torch.no_grad():
-                logps[name] = trainer._row_logps(trainer.model, rows)[mask]
-            assert not is_shared or trainer._uses_trees, "the model does not attend along trees"
+                logps[name] = trainer.row_logps(trainer.model, rows)[mask]
+            assert not is_shared or trainer.tree_logps.is_used, "the model does not attend along trees"
             if batch > 1:  # the loss is always one pass
                 trainer.compute_loss(trainer.model, rows).backward()
                 gradients[name] = _take_gradient(trainer.model)

@@ -81,7 +81,7 @@ def sample_rows(trainer: Any, shape: Shape) -> dict[str, Any]:
 
     torch.manual_seed(0)
     prompts = [p for p in trainer.prompts[: shape.num_problems] for _ in range(shape.num_generations)]
-    rows: dict[str, Any] = trainer.rows(trainer.sample_trajectories(prompts))
+    rows: dict[str, Any] = trainer.rows(trainer.player.sample(prompts))
     return rows | {"advantages": torch.linspace(-1, 1, len(rows["prompt_ids"]))}
 
 

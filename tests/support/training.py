@@ -21,7 +21,7 @@ def play(trainer, num_problems=4, numbers=None):
     """Return the trajectories of the first problems, or of these ones, and the inputs that request them."""
     group = trainer.args.num_generations
     inputs = [{"index": i} for i in numbers or range(num_problems) for _ in range(group)]
-    return inputs, trainer.sample_trajectories([trainer.prompts[i["index"]] for i in inputs])
+    return inputs, trainer.player.sample([trainer.prompts[i["index"]] for i in inputs])
 
 
 def fractions(trajectory):

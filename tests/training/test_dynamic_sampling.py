@@ -245,8 +245,8 @@ def dynamic_trainer(make_trainer, **options):
 
 def trained_batch(trainer):
     """The rows of one update, and every trajectory that was played for them, draw by draw."""
-    play, draws = trainer.sample_trajectories, []
-    trainer.sample_trajectories = lambda problems: draws.append(play(problems)) or draws[-1]
+    play, draws = trainer.player.sample, []
+    trainer.player.sample = lambda problems: draws.append(play(problems)) or draws[-1]
     set_seed(3)
     rows = trainer._generate_and_score_completions([{"index": 0}] * trainer.args.generation_batch_size)
     return rows, draws
@@ -293,7 +293,7 @@ def test_without_dynamic_sampling_the_batch_is_that_of_the_loader(make_trainer):
     rows = trainer._generate_and_score_completions([{"index": i // 2} for i in range(16)])
     metrics = {name: values[-1] for name, values in trainer._metrics["train"].items()}
     assert metrics["draws"] == 0 and metrics["prompts_drawn"] == 8 and len(rows["advantages"]) == 32
-    assert metrics["frac_groups_flat"] > 0 and trainer.draw.state_dict() == []
+    assert metrics["frac_groups_flat"] > 0 and trainer.player.draw.state_dict() == []
 
 
 def test_shared_first_turns_are_counted_once(make_trainer):
@@ -313,10 +313,8 @@ def test_a_resumed_run_draws_and_trains_as_an_uninterrupted_one(make_trainer, tm
 
     def run(resume=None):
         trainer = dynamic_trainer(make_trainer, max_steps=4, save_strategy="steps", save_steps=2)
-        play, problems = trainer.sample_trajectories, []
-        trainer.sample_trajectories = lambda drawn: (
-            problems.extend(p.problem.task_id for p in drawn) or play(drawn)
-        )
+        play, problems = trainer.player.sample, []
+        trainer.player.sample = lambda drawn: problems.extend(p.problem.task_id for p in drawn) or play(drawn)
         set_seed(1 if resume is None else 2)
         trainer.train(resume_from_checkpoint=resume)
         state = json.loads((tmp_path / "out/checkpoint-4/trainer_state.json").read_text())

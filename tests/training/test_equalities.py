@@ -92,7 +92,7 @@ def test_one_turn_is_trls_rloo(make_trainer, tmp_path, credit, beta, lora):
     ours.model.train()
     set_seed(7)
     inputs, trajectories = play(ours)
-    ours.sample_trajectories = lambda problems: trajectories
+    ours.player.sample = lambda problems: trajectories
     rows = ours._generate_and_score_completions(inputs)
 
     prompts = [WORDS.first_turn(trajectory.problem) for trajectory in trajectories]
@@ -140,8 +140,8 @@ def test_batches_of_one_accumulated_eightfold_are_one_batch_of_eight(make_traine
         assert trainer.args.gradient_accumulation_steps == 8 // per_device
         start = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
         batches = []
-        play = trainer.sample_trajectories
-        trainer.sample_trajectories = lambda problems: batches.append(play(problems)) or batches[-1]
+        play = trainer.player.sample
+        trainer.player.sample = lambda problems: batches.append(play(problems)) or batches[-1]
         trainer.train()
         answers = [
             t.completion.token_ids for batch in batches for trajectory in batch for t in trajectory.turns

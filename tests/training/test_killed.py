@@ -125,7 +125,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
     def trained(is_disturbed):
         with Executor(num_workers=2) as executor:
             trainer = make_trainer(runner=executor)
-            played = trainer.sample_trajectories
+            played = trainer.player.sample
 
             def disturbed(problems):
                 for pid in executor.worker_pids:
@@ -133,7 +133,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
                 return played(problems)
 
             if is_disturbed:
-                trainer.sample_trajectories = disturbed
+                trainer.player.sample = disturbed
             trainer.train()
             return trainer.model.state_dict(), executor.stats
 

@@ -106,7 +106,7 @@ def test_an_engine_with_the_policys_weights_has_no_gap_after_updates(make_engine
 def test_rows_of_an_engine_with_other_weights_are_masked(make_engine_trainer):
     trainer = make_engine_trainer(Missing)
     rows = trainer._generate_and_score_completions([{"index": i // 4} for i in range(16)])
-    outliers = trainer.row_statistics(rows).is_outlier
+    outliers = trainer.row_statistics(rows).gap.is_outlier_R
     [gap], [share] = (
         trainer._metrics["train"]["engine/kl"][:1],
         trainer._metrics["train"]["engine/outliers"][:1],

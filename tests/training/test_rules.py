@@ -13,6 +13,7 @@ from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import answer, protocol
 from cocos.rewards import Score
+from cocos.training.dynamic_sampling import Batch, Group
 from tests.support.paths import TOY
 from tests.support.training import play
 
@@ -98,7 +99,7 @@ def test_hidden_tests_alone_pay_if_the_run_says_so(make_trainer):
     seen = set()
     for trajectory in trajectories:
         assert len(trajectory.problem.test_list) == 1
-        for turn, reward in zip(trajectory.turns, trainer.rewards(trajectory), strict=True):
+        for turn, reward in zip(trajectory.turns, trainer.player.rewards(trajectory), strict=True):
             visible, *hidden = (verdict.passed for verdict in turn.result.verdicts)
             assert reward == sum(hidden) / 2
             seen.add((visible, reward))
@@ -171,10 +172,12 @@ def test_the_log_says_how_many_turns_were_sampled_and_averages_over_these(make_t
     _, trajectories = play(trainer, numbers=MIXED)
     sampled = [t.turns[1] for t in trajectories if t.turns[1].is_sampled]
     scores = [
-        Score(trainer.rewards(t), [0.0 if turn.is_sampled else None for turn in t.turns])
+        Score(trainer.player.rewards(t), [0.0 if turn.is_sampled else None for turn in t.turns])
         for t in trajectories
     ]
-    trainer._log_batch(trajectories, scores, [[0.0] * 3] * len(trajectories))
+    rewards = [score.rewards_T for score in scores]
+    batch = Batch([Group(0, trajectories, rewards, rewards, trainer.objective)], dropped=[], num_draws=0)
+    trainer._log_batch(batch, scores, [[0.0] * 3] * len(trajectories))
     logged = trainer._metrics["train"]
     assert 0 < len(sampled) < len(trajectories)
     assert logged["sampled_t2"] == [len(sampled) / len(trajectories)]

@@ -18,6 +18,7 @@ from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from cocos.rewards import Score
 from cocos.rollout import rollout
+from cocos.training.dynamic_sampling import Batch, Group
 from cocos.trajectories import Trajectory, Turn, begin
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
@@ -192,7 +193,7 @@ def test_an_executor_failure_has_no_reward_and_leaves_its_siblings_baseline(make
     trainer = make_trainer()
     _, trajectories = play(trainer, num_problems=1)
     broken = replace(trajectories[0].turns[1], result=ExecutionResult((), infra_error="the worker died"))
-    rewards = trainer.rewards(replace(trajectories[0], turns=(trajectories[0].turns[0], broken)))
+    rewards = trainer.player.rewards(replace(trajectories[0], turns=(trajectories[0].turns[0], broken)))
     assert rewards[1] is None and rewards[0] is not None
     scores = [Score(r, [0.0, 0.0]) for r in ([0.0, None], [1.0, 1.0], [0.0, 0.0], [0.5, 0.5])]
     advantages = trainer.advantages(scores)
@@ -211,10 +212,11 @@ def test_an_in_child_verdict_earns_nothing_and_is_warned_about_unless_it_is_rewa
     marked = ExecutionResult((Verdict(Status.PASSED, in_child_reason="the test awaits"),))
     turn = Turn((1,), Completion((2,), "x"), "x", marked)
     trajectory = Trajectory(trainer.prompts[0].problem, turns=(turn, turn))
-    assert trainer.rewards(trajectory) == rewards
+    assert trainer.player.rewards(trajectory) == rewards
+    batch = Batch([Group(0, [trajectory], [rewards], [rewards], trainer.objective)], dropped=[], num_draws=0)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            trainer._log_batch([trajectory], [Score(rewards, [0.0, 0.0])], [[0.0, 0.0]])
+            trainer._log_batch(batch, [Score(rewards, [0.0, 0.0])], [[0.0, 0.0]])
     assert caplog.text.count("earn nothing") == (not is_rewarded)
     assert trainer._metrics["train"]["in_child"] == [1.0, 1.0]
 

@@ -109,7 +109,7 @@ def test_shared_prefixes_equal_plain_rows(make_trainer, credit, num_turns, num_g
     rows = trainer.rows(with_special_cases(trajectories))
     shared, shared_gradients, ratio = passes(trainer, rows, share=True)
     plain, plain_gradients, no_ratio = passes(trainer, rows, share=False)
-    assert trainer._uses_trees and ratio[0] > 1.3 and no_ratio is None
+    assert trainer.tree_logps.is_used and ratio[0] > 1.3 and no_ratio is None
     assert shared["kl"].abs().max() > 0.01
     for name, expected in plain.items():
         torch.testing.assert_close(shared[name], expected, atol=1e-5, rtol=0)
@@ -203,7 +203,7 @@ def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trai
     with caplog.at_level("WARNING"):
         found, _, _ = trainer.row_statistics(rows)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
-    assert trainer._uses_trees is False and "prefixes are not shared" in caplog.text
+    assert trainer.tree_logps.is_used is False and "prefixes are not shared" in caplog.text
 
 
 def test_layers_that_cannot_attend_along_a_tree_are_named():

@@ -1,12 +1,13 @@
 """Output layer on a processor: the same loss and gradients from the tokens with a label alone."""
 
+import pytest
 import torch
 import trl.trainer.utils
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from cocos.training.trl_patches import TRL_WIDTH, WIDTH, skip_unlabelled
+from cocos.training.trl_patches import TRL_WIDTH, WIDTH, patch_trl
 
 
 def loss_gradients_and_flops(model, ids, labels):
@@ -30,13 +31,20 @@ def test_prompts_do_not_pass_the_output_layer_and_loss_and_gradients_stay(monkey
     labels = ids.clone()
     labels[:, :36] = -100
 
-    skip_unlabelled(TRL_WIDTH)  # a vocabulary of one tile is left as it is
-    assert trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE == TRL_WIDTH
+    patch_trl(TRL_WIDTH)  # a vocabulary of one tile passes as a whole, in narrow tiles
+    assert not trl.trainer.utils._use_triton(torch.device("cpu"))
+    monkeypatch.setattr(trl.trainer.utils, names[1], TRL_WIDTH)
     loss, gradients, flops = loss_gradients_and_flops(model, ids, labels)
-    skip_unlabelled(TRL_WIDTH + 100)
+    patch_trl(TRL_WIDTH + 100)
     assert trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE == WIDTH
     new_loss, new_gradients, new_flops = loss_gradients_and_flops(model, ids, labels)
 
     torch.testing.assert_close(new_loss, loss)
     torch.testing.assert_close(new_gradients, gradients)
     assert new_flops < flops / 5
+
+
+def test_another_version_of_trl_is_found_out(monkeypatch):
+    monkeypatch.setattr(trl.trainer.utils, "_CHUNKED_LOGPROB_CHUNK_SIZE", 4096)
+    with pytest.raises(AssertionError, match="another width"):
+        patch_trl(100)
