@@ -47,7 +47,7 @@ class Objective:
         credit: `trajectory` and `last` use the accumulated reward, `turn` the return-to-go (`turn_returns`).
             `last` trains turn T only.
         gamma: Discount between turns, in [0, 1].
-        improvement_bonus: Weight of r_t - r_{t-1} in the return of turns t >= 2; credit `turn` only.
+        improvement_bonus: Further weight of r_t in the return of turns t >= 2; credit `turn` only.
         turn_weights: w_1..w_T, the weight of each turn's reward, 0 or more; None: all 1. Credit `turn` only.
         betas_T: Coefficient of the KL penalty of each turn, 0 or more.
 
@@ -65,6 +65,14 @@ class Objective:
     def trained_turns(self) -> list[int]:
         """Numbers of the trained turns, from 1. Length K."""
         return trained_turns(self.credit, self.num_turns)
+
+    @property
+    def accumulated_text(self) -> str:
+        """The accumulated reward in words. Example: `-0.5 E[r_1] + E[r_2]`."""
+        weights = accumulated_weights(self.num_turns, self.gamma)
+        return " + ".join(
+            f"{'' if weight == 1 else f'{weight:g} '}E[r_{t}]" for t, weight in enumerate(weights, start=1)
+        )
 
 
 class Score(NamedTuple):
@@ -120,45 +128,43 @@ def turn_reward(
     return reward
 
 
-def accumulated_reward(rewards_T: Sequence[float], gamma: float) -> float:
-    """Return R = sum_{t=1..T} gamma^(T-t) * (r_t - r_{t-1}), the accumulated reward of CoCoS.
+def accumulated_weights(num_turns: int, gamma: float) -> list[float]:
+    """Return the weight of r_1..r_T in CoCoS' accumulated reward R = sum_t gamma^(T-t) * (r_t - r_{t-1}).
 
-    Example: r = (0.2, 1.0), gamma = 0.5 -> 0.5 * (0.2 - 0) + (1.0 - 0.2) = 0.9.
+    r_t stands in two terms, so its weight is gamma^(T-t) - gamma^(T-t-1) for t < T, and 1 for t = T.
+    Example: T = 2, gamma = 0.5 -> (-0.5, 1), and r = (0.2, 1.0) accumulates 1.0 - 0.5 * 0.2 = 0.9.
     """
-    num_turns = len(rewards_T)
-    steps = zip([0.0, *rewards_T], rewards_T, strict=False)
-    return sum(gamma ** (num_turns - t) * (now - before) for t, (before, now) in enumerate(steps, start=1))
+    powers = [gamma ** (num_turns - t) for t in range(1, num_turns + 1)]  # gamma^(T-t)
+    return [now - later for now, later in zip(powers, [*powers[1:], 0.0], strict=True)]
 
 
-def return_to_go(
-    rewards_T: Sequence[float],
-    turn: int,
-    gamma: float,
-    bonus: float = 0.0,
-    weights_T: Sequence[float] | None = None,
-) -> float:
-    """Return G_t = sum_{s>=t} gamma^(s-t) * w_s * r_s, plus bonus * (r_t - r_{t-1}) for turns t >= 2.
+def to_go_weights(
+    num_turns: int, turn: int, gamma: float, bonus: float = 0.0, weights_T: Sequence[float] | None = None
+) -> list[float]:
+    """Return the weight of r_t..r_T in the return-to-go of turn t: gamma^(s-t) * w_s for r_s.
 
-    G_t never falls when r_t rises, so a turn is never rewarded for a worse attempt. With the accumulated
-    reward it can be: for T = 2 that is r_2 - (1 - gamma) * r_1, which falls as r_1 rises if gamma < 1.
+    For t >= 2, `bonus` is added to the weight of r_t. It stands for SCoRe's alpha * (r_t - r_{t-1}): given
+    the prompt of turn t, r_{t-1} is a constant, so it changes the variance of the gradient, not its expected
+    value. No weight is negative, so a turn is never rewarded for a worse attempt.
 
     Examples, all with r = (0.2, 1.0):
-        gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = 1.0 + (1.0 - 0.2) = 1.8.
+        gamma = 0.5, bonus = 1: G_1 = 0.2 + 0.5 * 1.0 = 0.7; G_2 = (1 + 1) * 1.0 = 2.
         SCoRe has gamma = 0, a turn's reward belongs to that turn alone (arXiv 2409.12917, appendix on reward
-        design). Stage I (sec. 5.1), w = (0, 1): G_1 = 0, so only the KL penalty trains turn 1; G_2 = 1.0.
-        Stage II (sec. 5.2), bonus = alpha = 10: G_1 = 0.2; G_2 = 1.0 + 10 * 0.8 = 9.0.
+        design). Stage I (sec. 5.1), w = (0, 1): G_1 = 0, so only the KL penalty trains turn 1; G_2 = 1.
+        Stage II (sec. 5.2), bonus = alpha = 10: G_1 = 0.2; G_2 = 11 * 1.0. So turn 2 counts eleven-fold
+        against turn 1 and against its KL penalty.
 
     Args:
+        num_turns: T.
         turn: t, from 1 to T.
-        bonus: SCoRe's alpha, 0 or more.
+        gamma: Discount between turns.
+        bonus: Improvement bonus, 0 or more.
         weights_T: w_1..w_T, 0 or more; None: all 1.
 
     """
-    weights_T = [1.0] * len(rewards_T) if weights_T is None else weights_T
-    paid = [weight * reward for weight, reward in zip(weights_T, rewards_T, strict=True)]
-    to_go = sum(gamma**s * reward for s, reward in enumerate(paid[turn - 1 :]))
-    improvement = rewards_T[turn - 1] - rewards_T[turn - 2] if turn >= 2 else 0.0
-    return to_go + bonus * improvement
+    weights_T = [1.0] * num_turns if weights_T is None else weights_T
+    to_go = [gamma**s * weight for s, weight in enumerate(weights_T[turn - 1 :])]
+    return [to_go[0] + (bonus if turn >= 2 else 0.0), *to_go[1:]]
 
 
 def trained_turns(credit: Credit, num_turns: int) -> list[int]:
@@ -176,49 +182,53 @@ def turn_returns(
 ) -> list[float | None]:
     """Return the return of each trained turn of one trajectory, minus its KL penalty.
 
-    `last`, `trajectory`: R for every trained turn, minus the sum of all penalties.
-    `turn`: the return-to-go G_t, minus the penalties from turn t on, discounted like the rewards.
+    A turn gets the terms that it can influence: rewards and penalties from that turn on. Earlier ones are
+    constants given its prompt. They would leave the expected gradient as it is, and raise its variance.
+
+    `trajectory`: the terms of the accumulated reward, minus the sum of the penalties.
+    `last`: the same for turn T alone.
+    `turn`: the return-to-go, minus the penalties, discounted like the rewards.
     For T = 1 all three equal the return of TRL's RLOO.
+    Example: r = (0.2, 1.0), gamma = 0.5, `trajectory` -> G_1 = 1.0 - 0.5 * 0.2 = 0.9, G_2 = 1.0.
 
     Args:
         rewards_T: r_1..r_T.
-        bonus: See `return_to_go`; credit `turn` only.
-        weights_T: See `return_to_go`; credit `turn` only.
+        bonus: See `to_go_weights`; credit `turn` only.
+        weights_T: See `to_go_weights`; credit `turn` only.
         penalties_K: KL penalty of each trained turn (`kl_penalties`).
 
     Returns:
         One value per trained turn; None if a reward that it depends on is None.
 
     """
-    turns = trained_turns(credit, len(rewards_T))
-    penalties_K = [0.0] * len(turns) if penalties_K is None else penalties_K
-    if credit == "turn":
-        weights_T = [1.0] * len(rewards_T) if weights_T is None else weights_T
-        # None is replaced by 0 for the sum only. The return is None if it needs that reward.
-        known = [0.0 if reward is None else reward for reward in rewards_T]
-        returns: list[float | None] = []
-        for turn in turns:
-            last = len(rewards_T) if gamma else turn
-            needed = [
-                r
-                for r, weight in zip(rewards_T[turn - 1 : last], weights_T[turn - 1 : last], strict=True)
-                if weight
-            ]
-            if bonus and turn >= 2:
-                needed += rewards_T[turn - 2 : turn]
-            penalty = sum(gamma**s * p for s, p in enumerate(penalties_K[turn - 1 :]))
-            to_go = return_to_go(known, turn, gamma, bonus, weights_T)
-            returns.append(None if None in needed else to_go - penalty)
-        return returns
-    if bonus or weights_T is not None:
+    if credit != "turn" and (bonus or weights_T is not None):
         raise ValueError(
             "an improvement bonus and turn weights need credit 'turn'; "
             "the accumulated reward has fixed weights"
         )
-    if any(reward is None for reward in rewards_T):
-        return [None] * len(turns)
-    accumulated = accumulated_reward([reward for reward in rewards_T if reward is not None], gamma)
-    return [accumulated - sum(penalties_K)] * len(turns)
+    num_turns = len(rewards_T)
+    turns = trained_turns(credit, num_turns)
+    penalties_K = [0.0] * len(turns) if penalties_K is None else penalties_K
+    discount = gamma if credit == "turn" else 1.0
+    returns = []
+    for k, turn in enumerate(turns):
+        if credit == "turn":
+            weights = to_go_weights(num_turns, turn, gamma, bonus, weights_T)
+        else:
+            weights = accumulated_weights(num_turns, gamma)[turn - 1 :]
+        penalty = sum(discount**s * p for s, p in enumerate(penalties_K[k:]))
+        returns.append(_weighted_sum(rewards_T[turn - 1 :], weights, -penalty))
+    return returns
+
+
+def _weighted_sum(rewards: Sequence[float | None], weights: Sequence[float], start: float) -> float | None:
+    """Return start + the weighted sum of rewards; None if a reward with a weight is None."""
+    total = start
+    for reward, weight in zip(rewards, weights, strict=True):
+        if weight and reward is None:
+            return None
+        total += weight * (reward or 0.0)
+    return total
 
 
 def kl_penalties(kl_K: Sequence[float | None], betas_K: Sequence[float]) -> list[float]:

@@ -38,7 +38,7 @@ class RewardOptions:
     credit: Credit = option(
         default="trajectory",
         help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
-        "each with the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, turn t with the sum of "
+        "each with its part of the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, turn t with the sum of "
         "gamma^(s-t) * r_s over s >= t. `last`: turn T; a group shares the others, so --gamma has no "
         "effect. (In the released code: `last`.)",
     )
@@ -47,7 +47,7 @@ class RewardOptions:
     )
     improvement_bonus: float = option(
         default=0.0,
-        help="Weight of r_t - r_(t-1) in the return of turn t > 1; --credit turn.",
+        help="Further weight of r_t in the return of turn t > 1; --credit turn. (SCoRe's alpha.)",
     )
     turn_weights: list[float] | None = option(
         default=None,

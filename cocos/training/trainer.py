@@ -143,9 +143,11 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
         if args.credit == "last":
+            logger.warning("credit 'last': gamma has no effect, because siblings share the earlier turns")
+        if args.credit == "trajectory" and args.gamma < 1 and args.num_turns > 1:
             logger.warning(
-                "credit 'last': gamma has no effect, because siblings share the earlier turns, which cancel "
-                "in the baseline"
+                f"credit 'trajectory' maximises {self.objective.accumulated_text}: earlier turns earn less "
+                "for a better program; choose --credit turn to pay every turn for its own"
             )
 
     # -- overridden methods of TRL --

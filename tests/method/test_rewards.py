@@ -11,13 +11,13 @@ from cocos.executor import ExecutionResult, Program, Status, Verdict
 from cocos.rewards import (
     Objective,
     Score,
-    accumulated_reward,
+    accumulated_weights,
     advantages,
     grouped_returns,
     kl_penalties,
     leave_one_out,
-    return_to_go,
     row_advantages,
+    to_go_weights,
     trained_advantages,
     trained_turns,
     turn_returns,
@@ -112,40 +112,51 @@ def test_rewards_are_finite_in_range_and_never_fall_when_one_more_test_passes(pa
 # -- returns --
 
 
-def test_the_accumulated_reward_of_two_turns_is_gamma_r1_plus_the_improvement():
-    # 0.5 * 0.2 + (1.0 - 0.2) = 0.9
-    assert accumulated_reward((0.2, 1.0), 0.5) == approx(0.9)
+def accumulated(rewards_T, gamma):
+    """R = sum_t gamma^(T-t) * (r_t - r_{t-1}), as the paper has it."""
+    steps = [now - before for before, now in pairwise([0.0, *rewards_T])]
+    return sum(gamma ** (len(steps) - t) * step for t, step in enumerate(steps, start=1))
 
 
 @quick
-@given(reward, reward, gammas)
-def test_for_two_turns_it_is_that_formula_everywhere(r1, r2, gamma):
-    assert accumulated_reward((r1, r2), gamma) == approx(gamma * r1 + (r2 - r1))
+@given(some_turns, gammas)
+def test_the_weights_of_the_accumulated_reward_are_the_papers_formula(rewards_T, gamma):
+    weights = accumulated_weights(len(rewards_T), gamma)
+    assert sum(w * r for w, r in zip(weights, rewards_T, strict=True)) == approx(
+        accumulated(rewards_T, gamma)
+    )
 
 
 def test_the_accumulated_reward_of_three_turns_by_hand():
-    # 0.5^2 * 0.2 + 0.5 * (0.6 - 0.2) + (1.0 - 0.6) = 0.05 + 0.2 + 0.4
-    assert accumulated_reward((0.2, 0.6, 1.0), 0.5) == approx(0.65)
+    # 0.25 * r_1 + 0.5 * (r_2 - r_1) + (r_3 - r_2): r_1 has 0.25 - 0.5, r_2 has 0.5 - 1
+    assert accumulated_weights(3, 0.5) == approx([-0.25, -0.5, 1.0])
+    assert accumulated_weights(2, 1.0) == [0.0, 1.0] and accumulated_weights(2, 0.0) == [-1.0, 1.0]
 
 
-def test_the_accumulated_reward_with_gamma_1_is_the_last_reward_and_with_0_the_last_step():
-    assert accumulated_reward((0.2, 0.9, 0.4), 1.0) == approx(0.4)  # the sum telescopes
-    assert accumulated_reward((0.2, 0.9, 0.4), 0.0) == approx(-0.5)  # 0.4 - 0.9
+def test_a_turn_of_credit_trajectory_gets_the_terms_that_it_can_influence():
+    # T = 2: G_1 = r_2 - (1 - gamma) r_1 = 1.0 - 0.5 * 0.2; G_2 = r_2
+    assert turn_returns((0.2, 1.0), "trajectory", 0.5) == approx([0.9, 1.0])
+    # G_1 = -0.25 * 0.2 - 0.5 * 0.6 + 1.0; G_2 = -0.5 * 0.6 + 1.0; G_3 = 1.0
+    assert turn_returns((0.2, 0.6, 1.0), "trajectory", 0.5) == approx([0.65, 0.7, 1.0])
+    assert turn_returns((0.2, 0.6, 1.0), "last", 0.5) == approx([1.0])
 
 
 def test_the_return_to_go_by_hand():
-    # G_1 = 0.2 + 0.5 * 1.0, without a bonus: turn 1 has nothing to improve on; G_2 = 1.0 + 1 * (1.0 - 0.2)
-    assert return_to_go((0.2, 1.0), 1, gamma=0.5, bonus=1.0) == approx(0.7)
-    assert return_to_go((0.2, 1.0), 2, gamma=0.5, bonus=1.0) == approx(1.8)
-    # G_1 = 0.2 + 0.5 * 0.6 + 0.25 * 1.0; G_2 = 0.6 + 0.5 * 1.0 + 2 * (0.6 - 0.2); G_3 = 1.0 + 2 * (1.0 - 0.6)
-    assert turn_returns((0.2, 0.6, 1.0), "turn", 0.5, bonus=2.0) == approx([0.75, 1.9, 1.8])
+    # G_1 = 0.2 + 0.5 * 1.0, without a bonus: turn 1 has nothing to improve on; G_2 = (1 + 1) * 1.0
+    assert turn_returns((0.2, 1.0), "turn", 0.5, bonus=1.0) == approx([0.7, 2.0])
+    # G_1 = 0.2 + 0.5 * 0.6 + 0.25 * 1.0; G_2 = 3 * 0.6 + 0.5 * 1.0; G_3 = 3 * 1.0
+    assert turn_returns((0.2, 0.6, 1.0), "turn", 0.5, bonus=2.0) == approx([0.75, 2.3, 3.0])
+
+
+def test_the_bonus_is_a_weight_on_the_turns_own_reward():
+    assert to_go_weights(3, 1, gamma=0.5, bonus=2.0) == [1.0, 0.5, 0.25]
+    assert to_go_weights(3, 2, gamma=0.5, bonus=2.0) == [3.0, 0.5]
+    # Paid for the change alone is paid for the own reward: w_2 = 0 and bonus 1 give the weight 1.
+    assert to_go_weights(2, 2, gamma=0.0, bonus=1.0, weights_T=(1, 0)) == to_go_weights(2, 2, gamma=0.0)
 
 
 def test_last_trains_the_last_turn_and_the_others_train_all():
     assert [trained_turns(credit, 3) for credit in CREDITS] == [[1, 2, 3], [1, 2, 3], [3]]
-    # R = 0.25 * 0.2 + 0.5 * 0.4 + 0.4 = 0.65, once per trained turn
-    assert turn_returns((0.2, 0.6, 1.0), "trajectory", 0.5) == approx([0.65] * 3)
-    assert turn_returns((0.2, 0.6, 1.0), "last", 0.5) == approx([0.65])
 
 
 def test_a_bonus_with_another_credit_is_refused():
@@ -165,32 +176,35 @@ def test_in_turn_mode_no_return_falls_when_the_first_attempt_alone_gets_better(r
 
 
 def test_the_accumulated_reward_does_pay_for_a_worse_first_attempt():
-    # Why `turn` has returns of its own: R = r_2 - (1 - gamma) * r_1, so (0, 1) earns 1 and (1, 1) only 0.5.
-    assert accumulated_reward((0.0, 1.0), 0.5) == approx(1.0)
-    assert accumulated_reward((1.0, 1.0), 0.5) == approx(0.5)
+    # Why `turn` has returns of its own: G_1 = r_2 - (1 - gamma) * r_1, so (0, 1) earns 1 and (1, 1) only 0.5.
+    assert turn_returns((0.0, 1.0), "trajectory", 0.5)[0] == approx(1.0)
+    assert turn_returns((1.0, 1.0), "trajectory", 0.5)[0] == approx(0.5)
 
 
 @quick
-@given(some_turns, gammas, bonuses, reward)
-def test_a_bonus_rewards_a_better_turn_1_as_before_and_costs_only_turn_2(rewards_T, gamma, bonus, other):
-    # Raising r_1 alone by d: G_1 rises by d; G_2 falls by bonus * d, for it improved on more; G_3, G_4 stay.
-    # Turn 2's tokens cannot change r_1, so nothing that is trained by G_2 can earn by spoiling turn 1.
-    low, high = sorted((rewards_T[0], other))
-    worse = turn_returns([low, *rewards_T[1:]], "turn", gamma, bonus)
-    better = turn_returns([high, *rewards_T[1:]], "turn", gamma, bonus)
-    assert better[0] - worse[0] == approx(high - low)
-    assert better[1] - worse[1] == approx(-bonus * (high - low))
-    assert better[2:] == worse[2:]
+@given(some_turns, gammas, bonuses, st.sampled_from(CREDITS), reward, st.integers(0, 3))
+def test_what_happened_before_a_turn_does_not_change_its_return(
+    rewards_T, gamma, bonus, credit, other, index
+):
+    index %= len(rewards_T)
+    changed = list(rewards_T)
+    changed[index] = other
+    bonus = bonus if credit == "turn" else 0.0
+    before, after = (turn_returns(r, credit, gamma, bonus) for r in (rewards_T, changed))
+    turns = trained_turns(credit, len(rewards_T))
+    assert [a == b for a, b, t in zip(before, after, turns, strict=True) if t > index + 1] == [True] * sum(
+        t > index + 1 for t in turns
+    )
 
 
 @quick
 @given(some_turns, gammas, bonuses, reward, st.integers(0, 3))
-def test_no_turn_loses_by_its_own_better_attempt(rewards_T, gamma, bonus, other, index):
+def test_in_turn_mode_no_turn_loses_by_a_better_attempt(rewards_T, gamma, bonus, other, index):
     index %= len(rewards_T)
     raised = list(rewards_T)
     raised[index] = max(other, rewards_T[index])
-    turn = index + 1
-    assert return_to_go(raised, turn, gamma, bonus) >= return_to_go(rewards_T, turn, gamma, bonus)
+    before, after = (turn_returns(r, "turn", gamma, bonus) for r in (rewards_T, raised))
+    assert all(a >= b for b, a in zip(before, after, strict=True))
 
 
 def test_score_pays_each_turn_for_itself_as_published():
@@ -198,9 +212,9 @@ def test_score_pays_each_turn_for_itself_as_published():
     penalties = kl_penalties([2.0, 4.0], [0.25, 0.01])
     found = turn_returns((1.0, 0.25), "turn", 0.0, weights_T=(0, 1), penalties_K=penalties)
     assert found == approx([-0.5, 0.21])
-    # Stage II: a repair has G = (0, 1 + 10 * 1), a spoilt program (1, 0 - 10 * 1), a kept one (1, 1).
+    # Stage II: turn 2 counts eleven-fold. A repair has G = (0, 11), a spoilt program (1, 0), a kept one (1, 11).
     found = [turn_returns(r, "turn", 0.0, bonus=10.0) for r in ((0.0, 1.0), (1.0, 0.0), (1.0, 1.0))]
-    assert found == [approx([0.0, 11.0]), approx([1.0, -10.0]), approx([1.0, 1.0])]
+    assert found == [approx([0.0, 11.0]), approx([1.0, 0.0]), approx([1.0, 11.0])]
 
 
 def test_with_gamma_0_a_turn_does_not_need_the_later_rewards():
@@ -216,15 +230,15 @@ def test_score_stage_1_with_gamma_1_pays_both_turns_for_the_second_answer():
     assert found == approx([0.25 - 0.5 - 0.04, 0.25 - 0.04])
 
 
-def test_score_stage_2_with_gamma_1_pays_ten_times_for_an_improvement_at_turn_2_only():
-    # G_1 = 0 + 1; G_2 = 1 + 10 * (1 - 0); spoilt: G_1 = 1 + 0; G_2 = 0 + 10 * (0 - 1)
+def test_score_stage_2_with_gamma_1_pays_eleven_times_for_a_right_program_at_turn_2_only():
+    # G_1 = 0 + 1; G_2 = (1 + 10) * 1; spoilt: G_1 = 1 + 0; G_2 = 0
     assert turn_returns((0.0, 1.0), "turn", 1.0, bonus=10.0) == approx([1.0, 11.0])
-    assert turn_returns((1.0, 0.0), "turn", 1.0, bonus=10.0) == approx([1.0, -10.0])
+    assert turn_returns((1.0, 0.0), "turn", 1.0, bonus=10.0) == approx([1.0, 0.0])
 
 
 def test_a_turn_that_is_not_paid_for_may_be_unknown():
     assert turn_returns((None, 1.0), "turn", 1.0, weights_T=(0, 1)) == [1.0, 1.0]
-    assert turn_returns((None, 1.0), "turn", 1.0, bonus=1.0, weights_T=(0, 1)) == [1.0, None]
+    assert turn_returns((None, 1.0), "turn", 1.0, bonus=1.0, weights_T=(0, 1)) == [1.0, 2.0]
 
 
 def test_turn_weights_with_another_credit_are_refused():
@@ -236,9 +250,9 @@ def test_turn_weights_with_another_credit_are_refused():
 # -- KL --
 
 
-def test_the_kl_penalty_of_a_trajectory_is_summed_over_its_turns():
-    # R = 0.5 * 0.2 + 0.8 = 0.9; 0.9 - 0.1 * (2 + 4) = 0.3 for both turns
-    assert turn_returns((0.2, 1.0), "trajectory", 0.5, penalties_K=[0.2, 0.4]) == approx([0.3, 0.3])
+def test_the_kl_penalty_of_a_trajectory_is_summed_from_the_turn_on():
+    # G_1 = 0.9 - 0.1 * (2 + 4) = 0.3; G_2 = 1.0 - 0.1 * 4 = 0.6
+    assert turn_returns((0.2, 1.0), "trajectory", 0.5, penalties_K=[0.2, 0.4]) == approx([0.3, 0.6])
 
 
 def test_the_kl_penalty_of_a_turn_is_discounted_as_its_rewards_are():
@@ -247,8 +261,8 @@ def test_the_kl_penalty_of_a_turn_is_discounted_as_its_rewards_are():
 
 
 def test_the_kl_penalty_of_last_is_the_last_turns_own():
-    # R - 0.1 * 4 = 0.5
-    assert turn_returns((0.2, 1.0), "last", 0.5, penalties_K=[0.4]) == approx([0.5])
+    # 1.0 - 0.1 * 4 = 0.6
+    assert turn_returns((0.2, 1.0), "last", 0.5, penalties_K=[0.4]) == approx([0.6])
 
 
 # -- advantages --
@@ -279,9 +293,9 @@ def test_siblings_are_compared_at_the_same_turn_and_only_within_their_group():
 
 
 def test_gamma_changes_the_advantages_of_credit_trajectory():
-    # R = r_2 - (1 - gamma) r_1: (0, 1) -> 1 and (1, 1) -> gamma; A = +-(1 - gamma)
+    # G_1 = r_2 - (1 - gamma) r_1: (0, 1) -> 1 and (1, 1) -> gamma; A_1 = +-(1 - gamma). G_2 = 1 for both.
     for gamma in (0.0, 0.5, 0.9, 1.0):
-        expected = [[1 - gamma] * 2, [gamma - 1] * 2]
+        expected = [[1 - gamma, 0.0], [gamma - 1, 0.0]]
         assert group_advantages([(0.0, 1.0), (1.0, 1.0)], "trajectory", gamma) == list(map(approx, expected))
 
 
@@ -338,19 +352,20 @@ def test_the_others_advantages_are_as_if_the_failed_one_had_never_been(returns_G
 
 
 def test_a_missing_reward_leaves_out_every_return_that_depends_on_it():
-    assert turn_returns((None, 1.0), "trajectory", 0.5) == [None, None]
+    assert turn_returns((None, 1.0), "trajectory", 0.5) == [None, 1.0]
+    assert turn_returns((None, 1.0), "trajectory", 1.0) == [1.0, 1.0]  # R = r_2
     assert turn_returns((1.0, None), "last", 0.5) == [None]
     assert turn_returns((1.0, None), "turn", 0.5) == [None, None]
     assert turn_returns((None, 1.0), "turn", 0.5) == [None, 1.0]  # G_2 = r_2
-    assert turn_returns((None, 1.0), "turn", 0.5, bonus=1.0) == [None, None]  # G_2 needs r_2 - r_1
+    assert turn_returns((None, 1.0), "turn", 0.5, bonus=1.0) == [None, 2.0]
     assert turn_returns((0.4, None, 1.0), "turn", 0.5) == [None, None, 1.0]
-    assert turn_returns((None, 0.4, 1.0), "turn", 0.5, bonus=1.0) == [None, None, approx(1.6)]
+    assert turn_returns((None, 0.4, 1.0), "turn", 0.5, bonus=1.0) == [None, approx(1.3), 2.0]
 
 
 @pytest.mark.parametrize("credit", CREDITS)
 def test_executor_failures_are_left_out_from_the_verdicts_to_the_advantages(credit):
     right, wrong = executed(True), executed(False)
-    turns_G_T = [(right, right), (right, INFRA_FAILURE), (wrong, right), (right, right)]
+    turns_G_T = [(right, right), (right, INFRA_FAILURE), (wrong, right), (right, wrong)]
     rewards_G_T = [[turn_reward(result) for result in turns] for turns in turns_G_T]
     assert rewards_G_T[1] == [1.0, None]
     found = group_advantages(rewards_G_T, credit, 0.5)
@@ -374,13 +389,6 @@ def test_advantages_are_finite_and_sum_to_zero_at_every_turn(rewards_G_T, gamma,
         assert all(map(isfinite, advantages_G)) and isclose(sum(advantages_G), 0, abs_tol=1e-9)
 
 
-@quick
-@given(some_turns)
-def test_with_gamma_1_the_accumulated_steps_add_up_to_the_last_reward(rewards_T):
-    steps = [now - before for before, now in pairwise([0.0, *rewards_T])]
-    assert accumulated_reward(rewards_T, 1.0) == approx(sum(steps)) == approx(rewards_T[-1])
-
-
 def test_returns_come_group_by_group_with_each_turns_own_beta():
     objective = Objective(
         num_turns=2,
@@ -398,19 +406,19 @@ def test_returns_come_group_by_group_with_each_turns_own_beta():
         Score([0.2, 1.0], [0.0, 0.0]),
     ]
     # First trajectory: penalties 0.25 * 2 = 0.5 and 0.01 * 10 = 0.1.
-    # G_1 = 0 + 0.5 * 1 - (0.5 + 0.5 * 0.1) = -0.05; G_2 = 1 + (1 - 0) - 0.1 = 1.9.
+    # G_1 = 0 + 0.5 * 1 - (0.5 + 0.5 * 0.1) = -0.05; G_2 = 2 * 1 - 0.1 = 1.9.
     [[first, second], [third, fourth]] = grouped_returns(scores, objective)
     assert first == pytest.approx([-0.05, 1.9])
-    assert second == pytest.approx([1.5, 1.0])  # 1 + 0.5 * 1; 1 + 0
+    assert second == pytest.approx([1.5, 2.0])  # 1 + 0.5 * 1; 2 * 1
     assert third == [None, None]  # both turns' returns need r_2
-    assert fourth == pytest.approx([0.7, 1.8])  # 0.2 + 0.5; 1 + 0.8
+    assert fourth == pytest.approx([0.7, 2.0])  # 0.2 + 0.5; 2 * 1
 
 
 def test_credit_last_has_one_return_per_trajectory_with_the_last_turns_beta():
     objective = Objective(2, 2, "last", 0.5, 0.0, None, betas_T=[9.0, 0.1])
-    # R = 0.5 * 0.2 + (1 - 0.2) = 0.9, minus 0.1 * 3 = 0.6; and 0.5 * 1 + 0 = 0.5
+    # r_2 - 0.1 * 3 = 0.7, and 1
     [[one, other]] = grouped_returns([Score([0.2, 1.0], [3.0]), Score([1.0, 1.0], [0.0])], objective)
-    assert one == pytest.approx([0.6]) and other == pytest.approx([0.5])
+    assert one == pytest.approx([0.7]) and other == pytest.approx([1.0])
 
 
 # -- early stop --
@@ -469,10 +477,10 @@ def test_an_executor_failure_stays_out_of_the_baseline_of_siblings_that_stopped_
 def test_with_credit_trajectory_a_carried_turn_adds_no_improvement():
     objective = Objective(3, 2, "trajectory", 0.5, 0.0, None, betas_T=[0.0] * 3)
     scores = [Score([0.2, 1.0, 1.0], [0.0, 0.0, None]), Score([0.2, 0.2, 1.0], [0.0, 0.0, 0.0])]
-    # R = 0.25 * 0.2 + 0.5 * 0.8 + 0 = 0.45, and 0.25 * 0.2 + 0 + 0.8 = 0.85
+    # R = -0.25 r_1 - 0.5 r_2 + r_3; the first one carries r_3 = 1: (0.45, 0.5, 1); the other: (0.85, 0.9, 1)
     returns = grouped_returns(scores, objective)
-    assert returns == [[approx([0.45] * 3), approx([0.85] * 3)]]
-    assert trained_advantages(returns, scores) == [approx([-0.4, -0.4, 0.0]), approx([0.4] * 3)]
+    assert returns == [[approx([0.45, 0.5, 1.0]), approx([0.85, 0.9, 1.0])]]
+    assert trained_advantages(returns, scores) == [approx([-0.4, -0.4, 0.0]), approx([0.4, 0.4, 0.0])]
 
 
 def test_hidden_tests_alone_can_pay():

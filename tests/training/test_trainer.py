@@ -129,13 +129,18 @@ def test_in_turn_mode_each_turn_has_its_return_to_go_as_advantage(make_trainer, 
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
-def test_in_trajectory_mode_both_turns_share_the_accumulated_reward(make_trainer, gamma):
+def test_in_trajectory_mode_each_turn_has_what_it_can_influence_of_the_accumulated_reward(
+    make_trainer, gamma
+):
     trainer = make_trainer(credit="trajectory", gamma=gamma)
     rows, trajectories = rows_of_a_batch(trainer, num_problems=8)
-    expected = by_hand([fractions(t) for t in trajectories], 4, lambda r: gamma * r[0] + (r[1] - r[0]))
+    rewards_B_T = [fractions(t) for t in trajectories]
+    expected_1 = by_hand(rewards_B_T, 4, lambda r: gamma * r[0] + (r[1] - r[0]))
+    expected_2 = by_hand(rewards_B_T, 4, lambda r: r[1])
     got = rows["advantages"].view(-1, 2) / 2
-    assert got[:, 0].tolist() == got[:, 1].tolist() == pytest.approx(expected, abs=1e-6)
-    assert any(expected)
+    assert got[:, 0].tolist() == pytest.approx(expected_1, abs=1e-6)
+    assert got[:, 1].tolist() == pytest.approx(expected_2, abs=1e-6)
+    assert any(expected_1) and any(expected_2)
 
 
 def test_the_improvement_bonus_reaches_turn_two_only(make_trainer):
@@ -143,7 +148,7 @@ def test_the_improvement_bonus_reaches_turn_two_only(make_trainer):
     rewards_B_T = [fractions(t) for t in trajectories]
     got = rows["advantages"].view(-1, 2) / 2
     assert got[:, 0].tolist() == pytest.approx(by_hand(rewards_B_T, 4, lambda r: r[0] + 0.5 * r[1]), abs=1e-6)
-    expected = by_hand(rewards_B_T, 4, lambda r: r[1] + 3 * (r[1] - r[0]))
+    expected = by_hand(rewards_B_T, 4, lambda r: (1 + 3) * r[1])
     assert got[:, 1].tolist() == pytest.approx(expected, abs=1e-6)
 
 
@@ -160,6 +165,14 @@ def test_with_credit_last_siblings_share_turn_one_and_only_turn_two_is_trained(m
         assert tuple(completion.tolist()) == trajectory.turns[1].completion.token_ids
     expected = by_hand([fractions(t) for t in trajectories], 4, lambda r: r[1])
     assert rows["advantages"].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_credit_trajectory_says_what_it_maximises(make_trainer, caplog):
+    with caplog.at_level(logging.WARNING):
+        make_trainer(credit="trajectory", gamma=1.0)
+        assert "maximises" not in caplog.text
+        make_trainer(credit="trajectory", gamma=0.5)
+    assert "maximises -0.5 E[r_1] + E[r_2]" in caplog.text
 
 
 def test_one_turn_has_the_advantages_of_trl_rloo(make_trainer):
