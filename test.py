@@ -22,7 +22,7 @@ def main() -> None:
     from cocos.config.eval_config import EvalConfig
     from cocos.config.shared_options import prompt_protocol
     from cocos.evaluation.sample_files import finished_work
-    from cocos.files.model_folder import check_output_folder
+    from cocos.files.run_record import check_output_folder
 
     args = parse_options(EvalConfig, __doc__)
     output_dir = Path(args.output_dir)
@@ -30,7 +30,7 @@ def main() -> None:
     exit_on_ctrl_c(lambda: finished_work(output_dir))
 
     # These imports take seconds; --help and errors in options do not wait for them.
-    from cocos.evaluation.generator_from_options import open_generator
+    from cocos.evaluation.generator import open_generator
     from cocos.evaluation.resumption import open_run_executor
     from cocos.evaluation.run import (
         evaluate,
@@ -41,8 +41,7 @@ def main() -> None:
     )
     from cocos.files.durable import save_json
     from cocos.report.finished_runs import load_runs
-    from cocos.report.report_files import save_report
-    from cocos.report.terminal import print_tables
+    from cocos.report.report_files import print_tables, save_report
 
     protocol = prompt_protocol(args)
     trajectories = plan_trajectories(args, protocol)

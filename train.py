@@ -17,7 +17,7 @@ def main() -> None:
     from cocos.config.command_line import check_options, parse_options
     from cocos.config.training_data import load_training_data
     from cocos.distributed import connect_deepspeed, is_main_process
-    from cocos.files.model_folder import check_output_folder
+    from cocos.files.run_record import check_output_folder
     from cocos.training.library_messages import silence_library_messages
 
     options = check_options(CoCoSOptions, __doc__)
@@ -36,11 +36,11 @@ def main() -> None:
 
     from cocos.config.shared_options import open_executor
     from cocos.config.trl_configs import CoCoSConfig
-    from cocos.dataprep.given_answers import PROBLEM_SOURCES
     from cocos.dataprep.public_sets import problems_file
     from cocos.files.run_record import checksums, run_record
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.generation.tokenizer import load_tokenizer
+    from cocos.given_answers import PROBLEM_SOURCES
     from cocos.planning.dry_run import dry_run
     from cocos.training.checkpoints import find_checkpoint
     from cocos.training.model_card import ModelCard

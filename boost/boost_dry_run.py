@@ -11,7 +11,7 @@ from trl import get_peft_config
 
 from boost.boost_trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
-from cocos.planning.estimate_text import memory_text, model_text, warnings_text
+from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import A10, A100, training_seconds
 from cocos.planning.shapes import Pass, Workload
 from cocos.planning.shapes_from_options import model_shape, run_layout

@@ -15,10 +15,10 @@ def main() -> None:
     """Load rows and model, train with BoostTrainer, save the model in output_dir."""
     from pathlib import Path
 
-    from cocos.config.boost_options import BoostOptions
     from cocos.config.command_line import check_options, parse_options
+    from cocos.config.training_options import BoostOptions
     from cocos.distributed import connect_deepspeed, is_main_process
-    from cocos.files.model_folder import check_output_folder
+    from cocos.files.run_record import check_output_folder
     from cocos.training.library_messages import silence_library_messages
 
     options = check_options(BoostOptions, __doc__)

@@ -3,12 +3,13 @@
 The method, in reading order; standard library only:
 
     problems.py       Problem, and MBPP-format rows in and out
-    prompts.py        every word that the model sees, feedback included; code extraction
+    prompts.py        every word that the model sees, feedback included
+    extraction.py     completion -> program
     trajectories.py   Turn, Trajectory, and the rules between turns
     rollout.py        the turn loop: problems + generator + executor -> trajectories
     rewards.py        verdicts -> rewards -> returns -> advantages: the paper's equations
     metrics.py        trajectories -> acc@t, delta, i->c, c->i, pass@k, fix rates
-    statistics.py     confidence intervals and paired tests
+    intervals.py      confidence intervals and paired tests
 
 What the method calls:
 
@@ -17,6 +18,7 @@ What the method calls:
 
 What uses the method:
 
+    given_answers.py  answers of a file or of the problems, to be played as the first turns
     training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
     agents/           repair agents as LangGraph graphs: reflect, react, tools
     evaluation/       a run of test.py: samples.jsonl and its schema, resuming, given answers

@@ -2,7 +2,7 @@
 
 Definitions follow SCoRe (arXiv 2409.12917): every share is of *all* scored problems, so delta = i->c - c->i
 exactly. A trajectory in which the executor or the endpoint failed is not scored, but counted separately.
-Intervals come from `cocos.statistics`.
+Intervals come from `cocos.intervals`.
 """
 
 from collections import Counter, defaultdict
@@ -12,8 +12,8 @@ from math import comb
 from typing import NamedTuple, TypeVar
 
 from cocos.executor import ExecutionResult, Status
+from cocos.intervals import Estimate, bounded_mean, change, share
 from cocos.prompts import passes_visible_tests
-from cocos.statistics import Estimate, bounded_mean, change, share
 from cocos.trajectories import Trajectory
 
 T = TypeVar("T")

@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from cocos.executor import ExecutionResult, Executor, Program
+from cocos.extraction import extract_code
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
 from cocos.prompts import (
     DONE,
     REPEATED,
     PromptProtocol,
-    extract_code,
     feedback_message,
     passes_visible_tests,
 )

@@ -12,12 +12,11 @@ from prepare_data_options import (
     public_parser,
 )
 
-from cocos.dataprep.checks.findings import FINDING_KINDS
+from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, run_check
 from cocos.dataprep.prepared_files import read_prepared
-from cocos.dataprep.raw_files import fetch_raw_file
-from cocos.dataprep.readers import input_files
+from cocos.dataprep.readers import fetch_raw_file, input_files
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
 
 

@@ -5,8 +5,8 @@ import difflib
 from pathlib import Path
 from typing import NoReturn
 
-from cocos.config.plain_parser import PlainParser
-from cocos.dataprep.checks.findings import FINDING_KINDS
+from cocos.config.command_line import PlainParser
+from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions
 from cocos.dataprep.prepared_files import benchmark_files

@@ -16,9 +16,9 @@ from result_files import fill, load_csv, save_csv
 
 from cocos.entry_point import run_command
 from cocos.files.markdown import markdown_table
-from cocos.report.cells import format_estimate, format_p_value
+from cocos.intervals import Estimate, change, compare, wilson
 from cocos.report.finished_runs import load_runs
-from cocos.statistics import Estimate, change, compare, wilson
+from cocos.report.tables import format_estimate, format_p_value
 from cocos.training.run_log import LOG_FILE, read_log
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cocos.config.plain_parser import PlainParser
+from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
 from cocos.problems import Problem, load_problems, save_problems
 

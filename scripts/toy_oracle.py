@@ -16,11 +16,12 @@ from pathlib import Path
 from make_toy_problems import evaluator
 
 from cocos.executor import Executor
+from cocos.extraction import extract_code
 from cocos.files.markdown import markdown_table
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem, load_problems
-from cocos.prompts import DONE, Feedback, answer, extract_code, protocol
+from cocos.prompts import DONE, Feedback, answer, protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
 

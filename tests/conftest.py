@@ -119,8 +119,8 @@ def tiny_model(tmp_path_factory):
 def make_trainer(tmp_path, executor):
     """A function that returns a trainer on toy problems; by default 4 trajectories of 4 problems per update."""
     from cocos.config.trl_configs import CoCoSConfig
-    from cocos.dataprep.given_answers import given_prompts
     from cocos.generation.tokenizer import load_tokenizer
+    from cocos.given_answers import given_prompts
     from cocos.training.trainer import CoCoSTrainer
 
     def make(

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cocos.config.library_options import RLOO_SOURCES
-from cocos.config.option import option
+from cocos.config.option import RLOO_SOURCES, option
 from cocos.config.shared_options import (
     ExecutorOptions,
     PromptOptions,

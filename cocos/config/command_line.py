@@ -1,11 +1,13 @@
-"""Parser that reads an entry point's options from flags and a YAML file.
+"""Parsers of the entry points: options from flags and a YAML file, and the plain parser of other commands.
 
 Flags override the file. Every error message names the option, as the user typed it, and the remedy in one
-line. Imports neither torch nor transformers: TRL's parser does not need them.
+line. Imports neither torch nor transformers: TRL's parser does not need them. `OptionParser` overrides
+private methods of argparse and of TRL's parser; tests/config pins what they do.
 """
 
 import argparse
 import dataclasses
+import difflib
 import re
 import shutil
 import sys
@@ -15,9 +17,36 @@ from typing import Any, Generic, NoReturn, TypeVar, get_type_hints
 import yaml
 from trl import TrlParser
 
-from cocos.config.library_options import library_option_names
-from cocos.config.plain_parser import spelling_hint
+from cocos.config.option import library_option_names
 from cocos.config.training_options import TrainingOptions
+
+
+class PlainParser(argparse.ArgumentParser):
+    """Parser that raises ValueError, and names a misspelt option before a missing one."""
+
+    def __init__(self, **texts: Any) -> None:
+        super().__init__(**texts, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Reject the first unknown option; argparse would name a missing argument instead."""
+        for word in sys.argv[1:] if args is None else args:
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in self._option_string_actions:
+                raise ValueError(
+                    f"unknown option: {flag}; {spelling_hint(flag, self._option_string_actions)}"
+                )
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ValueError; argparse would print the usage and exit."""
+        raise ValueError(f"{message}; see --help")
+
+
+def spelling_hint(flag: str, known: Iterable[str]) -> str:
+    """Return a hint at the known flag that was probably meant, or at the help."""
+    close = difflib.get_close_matches(flag, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else "see --help"
+
 
 Options = TypeVar("Options")
 OwnOptions = TypeVar("OwnOptions", bound=TrainingOptions)

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from cocos.config.agent_options import AGENT_TEMPERATURES, AgentOptions
 from cocos.config.option import option
 from cocos.config.prompt_file import prompt_file_name
 from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
-from cocos.config.turn_options import CONDITIONS, TurnOptions
+from cocos.config.turn_options import AGENT_TEMPERATURES, CONDITIONS, AgentOptions, TurnOptions
 
 
 @dataclass

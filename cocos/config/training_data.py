@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.shared_options import prompt_protocol
-from cocos.dataprep.given_answers import given_prompts
 from cocos.dataprep.public_sets import problems_file
+from cocos.given_answers import given_prompts
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol
 from cocos.trajectories import Trajectory

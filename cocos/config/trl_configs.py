@@ -1,6 +1,6 @@
 """Options of both training stages as TRL's trainers read them: ours, TRL's and those of transformers.
 
-Imports torch, which takes seconds. `cocos_options.py` and `boost_options.py` have our options without TRL's.
+Imports torch, which takes seconds. `cocos_options.py` and `training_options.py` have our options without TRL's.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from trl import ModelConfig, RLOOConfig, SFTConfig
 
-from cocos.config.boost_options import BoostOptions
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.option import option
+from cocos.config.training_options import BoostOptions
 from cocos.distributed import num_ranks
 from cocos.generation.vllm_offline import STOP_AT_DONE
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cocos.dataprep.formats.conversion import Converted
-from cocos.dataprep.formats.literals import literal
+from cocos.dataprep.formats.input_tests import literal
 from cocos.executor import Executor, ExecutorError, Program, Status
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem

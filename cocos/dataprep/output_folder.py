@@ -1,5 +1,10 @@
-"""Output folder of a preparation: complete or absent, with one JSON lines file per split."""
+"""Output folder of a preparation, complete or absent: a file per split, and the split of each problem.
 
+The split of a problem, and its hidden tests, depend only on the seed and on the problem, so a set of any size
+is divided while it is streamed. Problems with the same text, or of the same group, are in the same split.
+"""
+
+import hashlib
 import json
 import os
 import shutil
@@ -7,9 +12,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from cocos.dataprep.checks.duplicates import normalize_text
+from cocos.dataprep.formats.conversion import Converted
 from cocos.files.durable import sync
 from cocos.problems import Problem, problem_to_row
 
@@ -79,3 +87,58 @@ class SplitWriter:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
+
+
+ASSIGNED_SPLITS = ("train", "validation", "test")
+
+
+def assign_split(converted: Converted, shares: tuple[float, float, float], seed: int) -> str:
+    """Return the split of a problem, drawn with a hash of the seed and the problem's group or text.
+
+    Args:
+        converted: The problem and its group; without a group, its text is hashed.
+        shares: Shares of train, validation and test, which add up to 1.
+        seed: Another seed gives another assignment.
+
+    """
+    key = converted.group or normalize_text(converted.problem.text)
+    digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
+    point = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
+    for split, share in zip(ASSIGNED_SPLITS, shares, strict=True):
+        point -= share
+        if point < 0:
+            return split
+    # Rounding can leave the point above the last split: then the split with the largest share.
+    return max(zip(shares, ASSIGNED_SPLITS, strict=True))[1]
+
+
+def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:
+    """Move tests of a problem from visible to hidden; at least one stays visible.
+
+    The choice depends only on the seed, the task id and the tests. A second call therefore hides the same
+    tests.
+
+    Args:
+        problem: The problem. Its hidden tests take part in the draw like the visible ones.
+        amount: If 1 or more, a number of tests. If below 1, a share of the tests, rounded down. 0 changes
+            nothing.
+        seed: Seed of the draw.
+
+    """
+    if not amount:
+        return problem
+    tests = problem.scored_tests
+    count = int(amount) if amount >= 1 else int(amount * len(tests))
+    count = min(count, len(tests) - 1)
+
+    def rank(index: int) -> tuple[bytes, int]:
+        digest = hashlib.sha256(f"{seed}\0{problem.task_id}\0{tests[index]}".encode()).digest()
+        # Of equal tests, hide the last: a second call finds the hidden tests last and must choose them again.
+        return digest, -index
+
+    hidden = set(sorted(range(len(tests)), key=rank)[:count])
+    return replace(
+        problem,
+        test_list=tuple(test for i, test in enumerate(tests) if i not in hidden),
+        hidden_test_list=tuple(test for i, test in enumerate(tests) if i in hidden),
+    )

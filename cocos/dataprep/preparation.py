@@ -12,16 +12,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cocos.dataprep.checks.duplicates import find_duplicates
-from cocos.dataprep.checks.findings import Finding
+from cocos.dataprep.checks.duplicates import Finding, find_duplicates
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
-from cocos.dataprep.hidden_tests import hide_tests
-from cocos.dataprep.output_folder import SplitWriter
+from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared, require_new_id
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import SPLITS, Source
-from cocos.dataprep.splits import ASSIGNED_SPLITS, assign_split
 from cocos.executor import Executor, Limits
 from cocos.problems import DataError, Problem
 

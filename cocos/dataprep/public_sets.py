@@ -21,7 +21,7 @@ from typing import NamedTuple
 from cocos.dataprep import formats, sources
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions
-from cocos.dataprep.raw_files import fetch_raw_file
+from cocos.dataprep.readers import fetch_raw_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source
 from cocos.distributed import is_main_process
 from cocos.problems import DataError

@@ -5,7 +5,9 @@ does not know what a row means.
 """
 
 import csv
+import gzip
 import io
+import json
 import urllib.error
 import urllib.request
 import zlib
@@ -14,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cocos.dataprep.sources import SPLITS
+from cocos.dataprep.sources import SPLITS, Source
+from cocos.files.durable import write_atomically
 from cocos.files.json_lines import (
     MAX_LINE_BYTES,
     DataError,
@@ -194,3 +197,64 @@ def _read_parquet(path: Path) -> Iterator[tuple[Place, dict]]:
                     yield Place(path, number, is_line=False), row
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: cannot be read as Parquet ({error}); download it again") from None
+
+
+TIMEOUT_S = 60
+
+
+def fetch_raw_file(source: Source, raw_folder: Path, input_folder: Path | None) -> Path:
+    """Put the raw file of a public set into a folder, unless it is already there.
+
+    Args:
+        source: A set with a `raw_file`.
+        raw_folder: Folder for raw files; it is created.
+        input_folder: Folder that contains the file; None to download it.
+
+    Returns:
+        Path of the raw file.
+
+    Raises:
+        DataError: The set cannot be downloaded, or the input folder does not contain its file.
+
+    """
+    path = raw_folder / source.raw_file
+    if path.exists():
+        return path
+    if input_folder is None:
+        data = _download(source)
+    else:
+        original = input_folder / source.raw_file
+        if not original.is_file():
+            raise DataError(f"{original}: no such file; put it there, or leave out --input to download it")
+        data = original.read_bytes()
+    raw_folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+    return path
+
+
+def _download(source: Source) -> bytes:
+    """Return the rows of a set as JSON lines, gzipped if the raw file's name says so."""
+    rows = _read_urls(source.raw_urls) if source.raw_urls else _read_hub_rows(source)
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    # mtime=0: the same rows give the same bytes.
+    return gzip.compress(data, mtime=0) if source.raw_file.endswith(".gz") else data
+
+
+def _read_hub_rows(source: Source) -> Iterator[dict]:
+    assert source.hub
+    for _, _, row in read_hub(*source.hub, revision=None):
+        if isinstance(row, DataError):
+            raise row
+        yield row
+
+
+def _read_urls(urls: tuple[str, ...]) -> Iterator[dict]:
+    for url in urls:
+        try:
+            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+                yield from json.load(response)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise DataError(
+                f"{url}: cannot be downloaded ({reason}); check the network, or use a file"
+            ) from None

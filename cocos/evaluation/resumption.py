@@ -7,7 +7,6 @@ from typing import Any
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.shared_options import open_executor
-from cocos.dataprep.given_answers import PROBLEM_SOURCES
 from cocos.dataprep.public_sets import problems_file
 from cocos.distributed import is_main_process
 from cocos.evaluation.sample_files import sample_paths
@@ -15,6 +14,7 @@ from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose
 from cocos.files.json_lines import DataError
 from cocos.files.run_record import checksums, run_record
+from cocos.given_answers import PROBLEM_SOURCES
 from cocos.trajectories import Trajectory
 
 # Results do not depend on these options, so a resumed run may change them.

@@ -19,18 +19,16 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 
 from cocos.config.eval_config import EvalConfig
-from cocos.dataprep.given_answers import given_answers
 from cocos.dataprep.public_sets import problems_file
-from cocos.evaluation.context_length import context_warning
-from cocos.evaluation.player import open_player
-from cocos.evaluation.progress_bar import ProgressBar
+from cocos.evaluation.console import ProgressBar, context_warning
+from cocos.evaluation.generator import open_player
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
-from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path, sample_paths
+from cocos.evaluation.sample_files import append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
-from cocos.evaluation.speed import speed
 from cocos.executor import Executor
-from cocos.files.durable import save_json
+from cocos.files.durable import FolderLock, save_json
 from cocos.generation import Generator
+from cocos.given_answers import given_answers
 from cocos.metrics import summary
 from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, agent_protocol
@@ -225,3 +223,30 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
 def run_metrics(args: EvalConfig, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
     return summary(trajectories) | args.conditions | {"speed": speed(trajectories)}
+
+
+def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return totals of tokens, programs and seconds, two rates, and the means per trajectory.
+
+    `tokens_per_s` is the rate of one rank while it generates, `programs_per_s` that of one worker while it
+    executes. Supplied completions count as programs only; carried turns do not count. The prompt of a later
+    turn contains all earlier turns, so `prompt_tokens` counts their tokens again at every turn.
+    """
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
+    sampled = [turn.completion for turn in turns if turn.is_sampled]
+    tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
+    prompt_tokens = sum(completion.num_prompt_tokens or 0 for completion in sampled)
+    generation_s = sum(completion.duration_s for completion in sampled)
+    execution_s = sum(turn.result.duration_s for turn in turns)
+    return {
+        "completion_tokens": tokens,
+        "prompt_tokens": prompt_tokens,
+        "generation_s": round(generation_s, 3),
+        "tokens_per_s": round(tokens / generation_s, 1) if generation_s else 0.0,
+        "programs": len(turns),
+        "execution_s": round(execution_s, 3),
+        "programs_per_s": round(len(turns) / execution_s, 1) if execution_s else 0.0,
+        "seconds_per_problem": round(generation_s / len(trajectories), 3),
+        "tokens_per_problem": round(tokens / len(trajectories), 1),
+        "prompt_tokens_per_problem": round(prompt_tokens / len(trajectories), 1),
+    }

@@ -1,11 +1,10 @@
-"""Storage of a run's rows: rank files, one merged file, and a lock on the folder.
+"""Storage of a run's rows: rank files, and one merged file.
 
 Rank 0 appends to samples.jsonl, every other rank r to samples.rank<r>.jsonl. `merge_files` merges them into
 one samples.jsonl with one row per (task_id, sample), so that an interrupted run can be resumed with any
 number of ranks.
 """
 
-import fcntl
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,61 +13,6 @@ from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, row_key, 
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
 from cocos.files.json_lines import DataError, Place
 from cocos.trajectories import Key
-
-
-class FolderLock:
-    """Lock on an output folder; the operating system releases it when the process ends, however it ends.
-
-    A run locks the folder exclusively while it merges files, and then shares the lock among its ranks. No
-    other run can lock the folder as long as one of these processes exists.
-
-    Args:
-        folder: Created if it does not exist.
-
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._is_new_folder = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._path = folder, folder / ".lock"
-        self._file = open(self._path, "a+b")  # noqa: SIM115 - stays open as long as this object
-
-    def lock_exclusive(self) -> None:
-        """Lock the folder for this process alone.
-
-        Raises:
-            DataError: Another run has locked it.
-
-        """
-        self._lock(fcntl.LOCK_EX)
-
-    def lock_shared(self) -> None:
-        """Lock the folder together with the other ranks of the run; replaces an exclusive lock.
-
-        Raises:
-            DataError: Another run has locked it exclusively.
-
-        """
-        self._lock(fcntl.LOCK_SH)
-
-    def close(self) -> None:
-        """Release the lock."""
-        self._file.close()
-
-    def discard(self) -> None:
-        """Remove the lock's file, and its folder if this object made it and nothing else is in it."""
-        self._path.unlink(missing_ok=True)
-        if self._is_new_folder and not any(self._folder.iterdir()):
-            self._folder.rmdir()
-
-    def _lock(self, mode: int) -> None:
-        try:
-            # LOCK_NB: fail at once rather than wait for a run that may take hours.
-            fcntl.flock(self._file, mode | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataError(
-                f"{self._folder}: another run is writing there; wait for it or choose another --output_dir"
-            ) from None
 
 
 def sample_paths(folder: Path) -> list[Path]:

@@ -1,1 +1,1 @@
-"""JSON lines, run records and durable writes."""
+"""JSON lines, run records, durable writes and locks, Markdown tables."""

@@ -1,10 +1,13 @@
-"""Durable file writes: a kill or a power failure leaves no half-written file."""
+"""Durable file writes, and a lock on a folder: a kill or a power failure leaves no half-written file."""
 
 import errno
+import fcntl
 import json
 import os
 from pathlib import Path
 from typing import BinaryIO
+
+from cocos.files.json_lines import DataError
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
@@ -83,3 +86,58 @@ def save_json(value: object, path: str | Path) -> None:
 
     """
     write_atomically(path, json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")
+
+
+class FolderLock:
+    """Lock on an output folder; the operating system releases it when the process ends, however it ends.
+
+    A run locks the folder exclusively while it merges files, and then shares the lock among its ranks. No
+    other run can lock the folder as long as one of these processes exists.
+
+    Args:
+        folder: Created if it does not exist.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._is_new_folder = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._path = folder, folder / ".lock"
+        self._file = open(self._path, "a+b")  # noqa: SIM115 - stays open as long as this object
+
+    def lock_exclusive(self) -> None:
+        """Lock the folder for this process alone.
+
+        Raises:
+            DataError: Another run has locked it.
+
+        """
+        self._lock(fcntl.LOCK_EX)
+
+    def lock_shared(self) -> None:
+        """Lock the folder together with the other ranks of the run; replaces an exclusive lock.
+
+        Raises:
+            DataError: Another run has locked it exclusively.
+
+        """
+        self._lock(fcntl.LOCK_SH)
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._file.close()
+
+    def discard(self) -> None:
+        """Remove the lock's file, and its folder if this object made it and nothing else is in it."""
+        self._path.unlink(missing_ok=True)
+        if self._is_new_folder and not any(self._folder.iterdir()):
+            self._folder.rmdir()
+
+    def _lock(self, mode: int) -> None:
+        try:
+            # LOCK_NB: fail at once rather than wait for a run that may take hours.
+            fcntl.flock(self._file, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(
+                f"{self._folder}: another run is writing there; wait for it or choose another --output_dir"
+            ) from None

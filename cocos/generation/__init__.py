@@ -2,17 +2,19 @@
 
 A transcript is the prompt of turn 1, followed by the completions and messages of later turns.
 
-interface     Completion and the Generator protocol that the turn loop calls
-huggingface   a transformers model in this process; kv_cache keeps attention keys and values between turns,
-              batch holds those of the rows being generated, sampling draws their ids
-vllm_offline  vLLM's offline engine
-trl_engines   the rollout engines of TRL: vLLM and transformers' continuous batching
-checkpoint_files  checks of a checkpoint before it is loaded; safetensors_files checks its weights
-tokenizer     transcripts as token ids, for every generator that has a tokenizer
-endpoint      an OpenAI-compatible endpoint, with its retry policy (retry) and API keys (api_keys)
-tool_calls    calls of tools in the text of a completion
-shared_model  the requests of concurrent trajectories, answered in batches
-scripted      answers of a function, for runs without a model and for tests
+    interface.py         Completion and the Generator protocol that the turn loop calls
+    huggingface.py       a transformers model in this process
+    kv_cache.py          attention keys and values, kept between turns
+    batch.py             those of the rows that are being generated
+    sampling.py          the next ids
+    vllm_offline.py      vLLM's offline engine, and its failures as user errors
+    trl_engines.py       the rollout engines of TRL: vLLM and transformers' continuous batching
+    checkpoint_files.py  checks of a checkpoint and its weights before it is loaded
+    tokenizer.py         transcripts as token ids, for every generator that has a tokenizer
+    endpoint.py          an OpenAI-compatible endpoint
+    retry.py             the requests that are retried, the delays, and the API keys
+    tool_calls.py        calls of tools in the text of a completion
+    scripted.py          answers of a function, for runs without a model and for tests
 """
 
 from cocos.generation.interface import Completion, Generator, Role

@@ -16,9 +16,8 @@ from typing import Any
 import httpx2
 import openai
 
-from cocos.generation.api_keys import KeyRing
 from cocos.generation.interface import Completion, Role
-from cocos.generation.retry import RetryPolicy, is_retryable
+from cocos.generation.retry import KeyRing, RetryPolicy, is_retryable
 from cocos.generation.tool_calls import OPENING, format_tool_call, parse_tool_calls
 from cocos.prompts import DONE
 

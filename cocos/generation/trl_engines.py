@@ -18,9 +18,9 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
-from cocos.generation.engine_failure import engine_failure_named
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
+from cocos.generation.vllm_offline import engine_failure_named
 
 
 class VLLMRollouts(TokenTranscripts):

@@ -19,7 +19,7 @@ def main() -> None:
     from pathlib import Path
 
     from cocos.config.command_line import parse_options
-    from cocos.config.page_options import PageOptions
+    from cocos.page.page_options import PageOptions
 
     options = parse_options(PageOptions, __doc__)
     try:
@@ -33,7 +33,7 @@ def main() -> None:
     from cocos.page.shared import shared
 
     with suppress(ImportError):  # an optional extra
-        import cocos.agents.concurrent_play  # noqa: F401
+        import cocos.agents.graphs  # noqa: F401
 
     sys.argv[1:] = [json.dumps(asdict(options))]  # for app.py
     page = shared(sys.argv[1])

@@ -10,12 +10,10 @@ import streamlit as st
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from cocos.evaluation.row_filter import FLOWS, label, matches
-from cocos.files.folder_search import find_folders
-from cocos.page.shared import Shared
+from cocos.evaluation.sample_rows import SampleRow
+from cocos.page.shared import Shared, find_folders
 from cocos.page.turns_view import show_error, show_turns
-from cocos.report.comparison import compare_runs
-from cocos.report.finished_runs import FinishedRun, load_runs
+from cocos.report.finished_runs import FinishedRun, compare_runs, load_runs
 from cocos.report.report_files import report_page
 from cocos.report.tables import comparison_table, excluded_problems, run_tables
 
@@ -68,3 +66,28 @@ def _show_trajectories(runs: Sequence[FinishedRun]) -> None:
     st.text(f"{'the first ' * (len(rows) > MAX_LISTED)}{min(len(rows), MAX_LISTED)} trajectories")
     if rows:
         show_turns(st.selectbox("Trajectory", rows[:MAX_LISTED], format_func=label))
+
+
+FLOWS: dict[str, tuple[bool, bool] | None] = {  # whether the first and the last attempt are right
+    "all": None,
+    "wrong → right": (False, True),
+    "right → wrong": (True, False),
+    "right → right": (True, True),
+    "wrong → wrong": (False, False),
+}
+
+
+def matches(row: SampleRow, flow: str, words: str) -> bool:
+    """Return whether a row has this flow, and the words in its task, a program or an error."""
+    turns, wanted = row["turns"], FLOWS[flow]
+    if wanted is not None and (turns[0]["is_right"], turns[-1]["is_right"]) != wanted:
+        return False
+    texts = [row["task_id"], row["text"]]
+    texts += [text for turn in turns for text in (turn["code"], turn["error_type"] or "")]
+    return words.casefold() in "\n".join(texts).casefold()
+
+
+def label(row: SampleRow) -> str:
+    """Return a line such as `✗✓ test-3, sample 0`."""
+    marks = "".join("✓" if turn["is_right"] else "✗" for turn in row["turns"])
+    return f"{marks} {row['task_id']}, sample {row['sample']}"

@@ -6,15 +6,13 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from cocos.config.agent_options import Agent
-from cocos.dataprep.formats.typed_problem import TYPED, as_typed, typed_problem
+from cocos.config.turn_options import Agent
 from cocos.dataprep.public_sets import problems_file
-from cocos.evaluation.archive import run_archive
-from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, live_options
 from cocos.evaluation.sample_rows import trajectory_to_row
-from cocos.files.folder_search import find_folders
-from cocos.page.shared import Shared
+from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, run_archive
+from cocos.page.shared import Shared, find_folders
 from cocos.page.turns_view import show_code, show_error, show_turns
+from cocos.page.typed_problem import TYPED, as_typed, typed_problem
 from cocos.problems import load_problems
 from cocos.prompts import PROTOCOLS, Feedback
 

@@ -9,15 +9,19 @@ with feedback or early stop it is a wrong program, so that the report shows what
 
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from transformers import AutoConfig, PreTrainedTokenizerBase
+from transformers import AutoConfig, PretrainedConfig, PreTrainedTokenizerBase
 from trl import get_peft_config
 
 from cocos.config.shared_options import open_executor
 from cocos.config.training_data import TrainingData
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.planning.estimate_text import memory_text, model_text, warnings_text
-from cocos.planning.run_warnings import run_warnings
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
+from cocos.generation.tokenizer import TokenTranscripts, encode
+from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import (
     A10,
     A100,
@@ -29,10 +33,191 @@ from cocos.planning.schedule import (
 )
 from cocos.planning.shapes import Layout, ModelShape
 from cocos.planning.shapes_from_options import model_shape, run_layout, run_schedule, run_workload
-from cocos.planning.token_lengths import FixedAnswerGenerator, TokenLengths, measure_lengths
 from cocos.problems import Problem
-from cocos.rollout import rollout
-from cocos.trajectories import Trajectory, begin
+from cocos.prompts import REPEATED, PromptProtocol, answer, feedback_message
+from cocos.rollout import PAPER_RULES, rollout
+from cocos.trajectories import Rules, Trajectory, begin
+
+
+class FixedAnswerGenerator(TokenTranscripts):
+    """Generator that answers every prompt with the same program, in the model's tokens."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, code: str):
+        super().__init__(tokenizer, {tokenizer.eos_token_id})
+        self.code = code
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        temperature: float,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Completion]:
+        ids = encode(self.tokenizer, answer(self.code), is_start=False)
+        return [self.completion(ids, duration_s=0.0) for _ in prompts]
+
+
+@dataclass(frozen=True)
+class TokenLengths:
+    """Lengths of the data in tokens.
+
+    Attributes:
+        longest_prompt: Longest first prompt.
+        longest_task: Id of the problem with the longest first prompt.
+        median_prompt: Median of the first prompts.
+        instruction: The message between two turns, with the longest feedback (`longest_feedback`).
+        reference: Longest reference solution with [DONE]; 0 if no problem has one.
+
+    """
+
+    longest_prompt: int
+    longest_task: str
+    median_prompt: int
+    instruction: int
+    reference: int
+
+
+def measure_lengths(
+    problems: Sequence[Problem],
+    transcripts: TokenTranscripts,
+    protocol: PromptProtocol,
+    rules: Rules = PAPER_RULES,
+) -> TokenLengths:
+    """Tokenize the first prompt and the reference of every problem and return their lengths."""
+    prompts = [transcripts.start(protocol.first_turn(p), protocol.is_chat) for p in problems]
+    ranked = sorted(zip(map(len, prompts), (p.task_id for p in problems), strict=True))
+    message = protocol.later_turn(feedback=longest_feedback(problems, rules))
+    instruction = transcripts.extend([], Completion((), ""), message, protocol.is_chat)
+    references = [encode(transcripts.tokenizer, answer(p.code), is_start=False) for p in problems if p.code]
+    return TokenLengths(
+        longest_prompt=ranked[-1][0],
+        longest_task=ranked[-1][1],
+        median_prompt=ranked[len(ranked) // 2][0],
+        instruction=len(instruction),
+        reference=max(map(len, references), default=0),
+    )
+
+
+def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
+    """Return the longest feedback on a program that fails every visible test; "" without feedback.
+
+    Expected and actual values are assumed to be as long as their test, since the programs are not known.
+    """
+    failing = (
+        [Verdict(Status.FAILED, expected=test, actual=test) for test in problem.test_list]
+        for problem in problems
+    )
+    told = [
+        feedback_message(
+            rules.feedback,
+            problem,
+            ExecutionResult(tuple(verdicts)),
+            rules.feedback_chars,
+            rules.feedback_failures,
+        )
+        for problem, verdicts in zip(problems, failing, strict=True)
+    ]
+    parts = [max(told, key=len), REPEATED if rules.on_repeat == "tell" else ""]
+    return "\n\n".join(filter(None, parts))
+
+
+def run_warnings(
+    args: CoCoSConfig,
+    config: PretrainedConfig,
+    shape: ModelShape,
+    schedule: Schedule,
+    lengths: TokenLengths,
+    prompts_T: list[int],
+    num_tokens: int,
+    trajectory: Trajectory,
+) -> list[str]:
+    """Return every warning about a run of train.py.
+
+    Args:
+        args: The run's options.
+        config: The model's configuration.
+        shape: The model's sizes.
+        schedule: Sizes of one update.
+        lengths: Lengths of the data in tokens.
+        prompts_T: Largest number of tokens before each turn's answer.
+        num_tokens: Size of the tokenizer's vocabulary.
+        trajectory: The first problem, played with its reference as the answer of every turn.
+
+    """
+    return [
+        *_batch_warnings(schedule),
+        *_length_warnings(args, shape, lengths, prompts_T),
+        *_vocabulary_warnings(config, num_tokens),
+        *_reference_warnings(args, trajectory),
+        *_engine_warnings(args),
+        *_draw_warnings(args),
+    ]
+
+
+def _batch_warnings(schedule: Schedule) -> list[str]:
+    if schedule.updates_per_pass:
+        return []
+    return [
+        f"{schedule.problems} problems are fewer than the {schedule.problems_per_rollout} that are sampled "
+        "together, so there would be no update; lower --global_batch_size or raise --num_generations"
+    ]
+
+
+def _length_warnings(
+    args: CoCoSConfig, shape: ModelShape, lengths: TokenLengths, prompts_T: list[int]
+) -> list[str]:
+    warnings = []
+    longest = prompts_T[-1] + args.max_completion_length
+    if longest > shape.context:
+        warnings.append(
+            f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
+            f"{shape.context}; lower --max_completion_length, or leave out task {lengths.longest_task}"
+        )
+    if lengths.reference > args.max_completion_length:
+        warnings.append(
+            f"a reference takes {lengths.reference} tokens, more than --max_completion_length "
+            f"{args.max_completion_length}; such answers would be truncated"
+        )
+    return warnings
+
+
+def _vocabulary_warnings(config: PretrainedConfig, num_tokens: int) -> list[str]:
+    vocab = config.get_text_config().vocab_size
+    if num_tokens <= vocab:
+        return []
+    return [f"the tokenizer has {num_tokens} tokens, but the model only {vocab}; higher token ids would fail"]
+
+
+def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
+    problem, result = trajectory.problem, trajectory.turns[0].result
+    warnings = []
+    if problem.code and not result.all_passed:
+        warnings.append(f"the reference of task {problem.task_id} does not pass its tests")
+    reasons = [verdict.in_child_reason for verdict in result.verdicts if verdict.in_child]
+    if reasons and not args.reward_in_child:
+        warnings.append(
+            f"{len(reasons)} tests of task {problem.task_id} earn nothing, because the program itself could "
+            f"forge the verdict ({reasons[0]}); give --reward_in_child true to reward them"
+        )
+    return [f"{warning}; see scripts/prepare_data.py check" for warning in warnings]
+
+
+def _engine_warnings(args: CoCoSConfig) -> list[str]:
+    if not args.use_vllm and not args.use_transformers_continuous_batching:
+        return []
+    return [
+        "memory and seconds of the rollout are estimated for transformers' generate; the chosen engine "
+        "samples faster and reserves its own share of the GPU for its cache"
+    ]
+
+
+def _draw_warnings(args: CoCoSConfig) -> list[str]:
+    if not args.dynamic_sampling:
+        return []
+    return [
+        f"seconds are estimated without the further draws of --dynamic_sampling {args.dynamic_sampling}, "
+        f"which can make the rollout of an update up to {1 + args.dynamic_sampling} times as long"
+    ]
+
 
 PLACEHOLDER = "def {name}(*args):\n    return None"  # the answer if there is no reference, and a wrong one
 

@@ -8,7 +8,7 @@ report.
 
 from pathlib import Path
 
-from cocos.config.plain_parser import PlainParser
+from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
 
 
@@ -40,9 +40,8 @@ def main() -> None:
     options = parser.parse_args()
 
     # Imported here, so that Ctrl-C is one line from the start and errors in options do not wait.
-    from cocos.report.comparison import compare_runs
-    from cocos.report.finished_runs import load_runs
-    from cocos.report.terminal import print_tables
+    from cocos.report.finished_runs import compare_runs, load_runs
+    from cocos.report.report_files import print_tables
 
     runs = load_runs(options.evaluations)
     comparisons = compare_runs(runs, options.baseline)

@@ -11,7 +11,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cocos.report import charts, error_charts
+from cocos.report import charts
 from cocos.report.chart_style import GRID, INK
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
@@ -47,18 +47,16 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
     for conditions, group in group_by_conditions(runs).items():
         draw_functions["accuracy", conditions] = partial(charts.draw_accuracy, runs=group)
     # All runs share one list of error types, so that a colour means the same in every chart.
-    error_types = error_charts.most_frequent_errors(runs)
+    error_types = charts.most_frequent_errors(runs)
     for run in runs:
         statistics = run.statistics
         if run.num_turns > 1:
             draw_functions["flow", run.name] = partial(charts.draw_flow, run=run)
             draw_functions["problems", run.name] = partial(charts.draw_problems, run=run)
-        draw_functions["errors", run.name] = partial(
-            error_charts.draw_errors, run=run, error_types=error_types
-        )
+        draw_functions["errors", run.name] = partial(charts.draw_errors, run=run, error_types=error_types)
         if any(name in rates for rates in run.metrics["fix_rates"].values() for name in error_types):
             draw_functions["fix_rates", run.name] = partial(
-                error_charts.draw_fix_rates, run=run, error_types=error_types
+                charts.draw_fix_rates, run=run, error_types=error_types
             )
         if has_pass_at_k(run):
             draw_functions["pass_at_k", run.name] = partial(charts.draw_pass_at_k, run=run)

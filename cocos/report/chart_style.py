@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, PercentFormatter
 
-from cocos.statistics import Estimate
+from cocos.intervals import Estimate
 
 INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them with colours of its light or dark scheme
 RIGHT, WRONG = "#1a936f", "#c8553d"

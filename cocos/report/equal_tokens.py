@@ -11,9 +11,9 @@ from math import ceil, floor
 from statistics import fmean as mean
 from typing import NamedTuple
 
+from cocos.intervals import Estimate, bounded_mean
 from cocos.metrics import pass_at_k
 from cocos.report.finished_runs import FinishedRun
-from cocos.statistics import Estimate, bounded_mean
 
 # Two runs sample first attempts of the same model from the same prompts if these options are equal.
 OPTIONS_OF_A_FIRST_ATTEMPT = (

@@ -7,24 +7,29 @@ text nodes only. The page's Content-Security-Policy allows no other script.
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cocos.report import page_data
-from cocos.report.cells import NO_INTERVAL, NO_INTERVAL_NOTE, format_p_value
+from cocos.evaluation.sample_rows import TurnRow
+from cocos.intervals import Estimate, wilson
 from cocos.report.chart_style import GRID, INK
-from cocos.report.comparison import RunComparison
-from cocos.report.finished_runs import FinishedRun, group_by_conditions
+from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
 from cocos.report.tables import (
     IN_CHILD_NOTE,
+    NO_INTERVAL,
+    NO_INTERVAL_NOTE,
     accuracy_heading,
     excluded_problems,
+    format_p_value,
     further_tables,
+    printable_error_type,
 )
 
 CHARTS_OF_A_RUN = (
@@ -64,7 +69,7 @@ def save_page(
             run.name: [svgs[name, run.name] for name in CHARTS_OF_A_RUN if (name, run.name) in svgs]
             for run in runs
         },
-        trajectories=page_data.trajectory_rows(runs),
+        trajectories=trajectory_rows(runs),
         style=Markup(_read("report.css")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
@@ -91,8 +96,8 @@ def _environment() -> Environment:
         "no_interval_note": NO_INTERVAL_NOTE,
     }
     environment.filters["p_value"] = format_p_value
-    environment.filters["error_table"] = page_data.error_table
-    environment.filters["settings"] = page_data.settings
+    environment.filters["error_table"] = error_table
+    environment.filters["settings"] = settings
     return environment
 
 
@@ -103,3 +108,97 @@ def _read(name: str) -> str:
 def _in_page_colours(svg: str) -> Markup:
     """Replace the chart's text and grid colours with the page's, which follow its light or dark scheme."""
     return Markup(svg.replace(INK, "var(--ink)").replace(GRID, "var(--line)"))
+
+
+NUM_ERROR_ROWS = 12
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """One error type of a run. A suffix _T marks a list with one entry per turn.
+
+    Attributes:
+        error_type: The type as in samples.jsonl; the page filters its trajectories by it.
+        label: The type in printable characters.
+        counts_T: Number of programs with this error.
+        num_fixed_T: Number of those that the next turn repaired; None at the last turn and for a count of 0.
+        repaired: Share that the next turn repaired; None if the error occurs only at the last turn.
+
+    """
+
+    error_type: str
+    label: str
+    counts_T: Sequence[int]
+    num_fixed_T: Sequence[int | None]
+    repaired: Estimate | None
+
+
+@dataclass(frozen=True)
+class ErrorTable:
+    """The most frequent error types of a run, and totals of the others."""
+
+    rows: Sequence[ErrorRow]
+    num_other_types: int
+    num_other_programs: int
+
+
+def error_table(run: FinishedRun) -> ErrorTable:
+    """Count the error types of a run at each turn, the most frequent first."""
+    counts_T = run.metrics["errors"]
+    totals = {
+        error_type: sum(counts.get(error_type, 0) for counts in counts_T)
+        for error_type in sorted({error_type for counts in counts_T for error_type in counts})
+    }
+    ranked = sorted(totals, key=lambda error_type: -totals[error_type])
+    others = ranked[NUM_ERROR_ROWS:]
+    rows = [_error_row(run, error_type) for error_type in ranked[:NUM_ERROR_ROWS]]
+    return ErrorTable(rows, len(others), sum(totals[error_type] for error_type in others))
+
+
+def _error_row(run: FinishedRun, error_type: str) -> ErrorRow:
+    fix_rates = [run.metrics["fix_rates"].get(str(pair), {}).get(error_type) for pair in run.turn_pairs]
+    num_failed = sum(rate["failed"] for rate in fix_rates if rate)
+    num_fixed = sum(rate["fixed"] for rate in fix_rates if rate)
+    return ErrorRow(
+        error_type=error_type,
+        label=printable_error_type(error_type),
+        counts_T=[counts.get(error_type, 0) for counts in run.metrics["errors"]],
+        num_fixed_T=[*(rate["fixed"] if rate else None for rate in fix_rates), None],
+        repaired=wilson(num_fixed, num_failed) if num_failed else None,
+    )
+
+
+def settings(run: FinishedRun) -> dict[str, Any]:
+    """Return run.json as one flat dictionary: options first, versions last."""
+    record = {key: value for key, value in run.record.items() if key not in ("options", "versions")}
+    return {**run.record["options"], **record, **run.record["versions"]}
+
+
+def trajectory_rows(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all samples.jsonl as the page's script reads them, one at a time.
+
+    The key `run` is the index of the row's run, from 0. Keys whose value is null or false are omitted,
+    because most of a page's size is in its rows.
+    """
+    for number, run in enumerate(runs):
+        for row in run.rows():
+            turns = [_turn(turn) for turn in row["turns"]]
+            yield _compact({**row, "turns": turns, "run": number})
+
+
+def _turn(turn: TurnRow) -> dict[str, Any]:
+    """Drop what the page does not show, and the copy of the program that the completion contains."""
+    kept = {key: value for key, value in turn.items() if key not in ("completion", "isolation", "reward")}
+    completion, code = turn["completion"], turn["code"]
+    if code and code in completion:
+        return kept | {"around": completion.split(code, 1)}
+    return kept | {"completion": completion}
+
+
+def _compact(value: Any) -> Any:
+    """Drop null and false from dictionaries, and round floats to four digits: times to 0.1 ms."""
+    if isinstance(value, dict):
+        return {key: _compact(item) for key, item in value.items() if item is not None and item is not False}
+    if isinstance(value, list):
+        return [_compact(item) for item in value]
+    return round(value, 4) if isinstance(value, float) else value

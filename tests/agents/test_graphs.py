@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.agents.concurrent_play import GRAPHS, play_with_agent
+from cocos.agents.graphs import GRAPHS, play_with_agent
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tool_calls import format_tool_call

@@ -11,12 +11,11 @@ import yaml
 
 from cocos.config import trl_configs
 from cocos.config.boost_data_config import BoostDataConfig
-from cocos.config.boost_options import BoostOptions
 from cocos.config.cocos_options import CoCoSOptions
-from cocos.config.command_line import OptionParser, check_options, parse_options
+from cocos.config.command_line import OptionParser, check_options, library_option_names, parse_options
 from cocos.config.eval_config import EvalConfig
-from cocos.config.library_options import library_option_names
 from cocos.config.shared_options import prompt_protocol
+from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from tests.support.paths import ROOT
 

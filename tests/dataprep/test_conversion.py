@@ -14,7 +14,7 @@ from cocos.dataprep.formats.conversion import (
     from_mbpp,
 )
 from cocos.dataprep.formats.humaneval import prompt_helpers, split_check_function
-from cocos.dataprep.hidden_tests import hide_tests
+from cocos.dataprep.output_folder import hide_tests
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row, problem_to_row
 

@@ -11,7 +11,7 @@ import pytest
 
 from cocos.dataprep.expected_values import compute_values, with_expected_values
 from cocos.dataprep.formats.evalplus import from_humanevalplus, from_mbppplus
-from cocos.dataprep.formats.literals import literal
+from cocos.dataprep.formats.input_tests import literal
 from cocos.dataprep.public_sets import problems_file
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC_SOURCES

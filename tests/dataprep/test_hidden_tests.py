@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.dataprep.hidden_tests import hide_tests
+from cocos.dataprep.output_folder import hide_tests
 from cocos.problems import Problem
 from cocos.prompts import protocol
 from cocos.trajectories import as_program

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.dataprep.checks.assertions import asserts
-from cocos.dataprep.checks.reference_checks import check_references, constant_programs
+from cocos.dataprep.checks.reference_checks import asserts, check_references, constant_programs
 from cocos.executor import Executor
 from cocos.problems import Problem, save_problems
 from tests.support.paths import ROOT
@@ -106,7 +105,7 @@ def test_check_reports_its_findings_and_exits_with_status_1(prepare, tmp_path, c
 
 @pytest.mark.processes
 def test_preparing_imports_no_torch():
-    script = "import sys, cocos.dataprep.dataset_card, cocos.dataprep.raw_files, cocos.entry_point; print({'torch', 'transformers', 'trl'} & set(sys.modules))"
+    script = "import sys, cocos.dataprep.data_set, cocos.dataprep.readers, cocos.entry_point; print({'torch', 'transformers', 'trl'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert run.stdout.strip() == "set()", run.stderr
 

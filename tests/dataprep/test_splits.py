@@ -1,7 +1,7 @@
 """Assignment of problems to splits."""
 
 from cocos.dataprep.formats.conversion import from_mbpp
-from cocos.dataprep.splits import assign_split
+from cocos.dataprep.output_folder import assign_split
 from cocos.files.json_lines import Place
 
 PLACE = Place("f", 1)

@@ -7,7 +7,7 @@ import pytest
 from cocos.config.eval_config import EvalConfig
 from cocos.problems import load_problems, save_problems
 from cocos.report.finished_runs import load_runs
-from cocos.report.page_data import trajectory_rows
+from cocos.report.html_report import trajectory_rows
 from cocos.report.tables import bugs_table
 from tests.support.data import converted
 from tests.support.evaluation import evaluated, rows

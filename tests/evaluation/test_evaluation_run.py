@@ -12,9 +12,8 @@ from importlib.metadata import version
 
 import pytest
 
-from cocos.evaluation.sample_files import FolderLock
 from cocos.executor import ExecutorError
-from cocos.files.durable import save_json
+from cocos.files.durable import FolderLock, save_json
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import Problem, load_problems, save_problems

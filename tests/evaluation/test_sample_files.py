@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from cocos.evaluation.sample_files import FolderLock, append_rows, merge_files, rank_path
+from cocos.evaluation.sample_files import append_rows, merge_files, rank_path
 from cocos.evaluation.sample_rows import has_infra_failure, row_key, trajectory_to_row
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.files.durable import FolderLock
 from cocos.files.json_lines import DataError
 from cocos.generation import Completion
 from cocos.problems import Problem
@@ -106,7 +107,7 @@ def test_text_that_utf_8_cannot_encode_is_read_back_unchanged(tmp_path):
 
 def test_a_folder_is_locked_until_the_process_dies(tmp_path):
     script = (
-        "import sys, time; from pathlib import Path; from cocos.evaluation.sample_files import FolderLock\n"
+        "import sys, time; from pathlib import Path; from cocos.files.durable import FolderLock\n"
         f"lock = FolderLock(Path({str(tmp_path)!r})); lock.lock_exclusive(); print('exclusive', flush=True)\n"
         "lock.lock_shared(); print('shared', flush=True); time.sleep(60)"
     )

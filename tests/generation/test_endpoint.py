@@ -10,12 +10,11 @@ from email.utils import format_datetime
 
 import pytest
 
-from cocos.agents.concurrent_play import play_with_agent
+from cocos.agents.graphs import play_with_agent
 from cocos.config.eval_config import EvalConfig
-from cocos.evaluation.generator_from_options import open_generator
-from cocos.generation.api_keys import KeyRing, read_keys
+from cocos.evaluation.generator import open_generator
 from cocos.generation.endpoint import EndpointGenerator
-from cocos.generation.retry import RetryPolicy, requested_delay_s, seconds_until_reset
+from cocos.generation.retry import KeyRing, RetryPolicy, read_keys, requested_delay_s, seconds_until_reset
 from cocos.prompts import TOOLS, agent_protocol, protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from cocos.config.eval_config import EvalConfig
-from cocos.evaluation.generator_from_options import open_generator
+from cocos.evaluation.generator import open_generator
 from cocos.generation.batch import MAX_PADDING, batches, passes
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.sampling import sample_ids

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cocos.config.eval_config import EvalConfig
-from cocos.evaluation.generator_from_options import open_generator
+from cocos.evaluation.generator import open_generator
 from tests.support.commands import command
 from tests.support.paths import ROOT
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
+from cocos.intervals import change, share, wilson
 from cocos.metrics import (
     bug_rates,
     correction_metrics,
@@ -24,7 +25,6 @@ from cocos.metrics import (
     summary,
 )
 from cocos.problems import Problem
-from cocos.statistics import change, share, wilson
 from cocos.trajectories import Trajectory, Turn
 
 INFRA_FAILURE = ExecutionResult((), infra_error="the worker died")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cocos.extraction import extract_code
 from cocos.problems import Problem, load_problems
-from cocos.prompts import agent_protocol, answer, extract_code, own_protocol, protocol
+from cocos.prompts import agent_protocol, answer, own_protocol, protocol
 from tests.support.paths import dataset
 
 CODE = "def double(x):\n    return 2 * x"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cocos.config.page_options import PageOptions
+from cocos.page.page_options import PageOptions
 from tests.support.endpoint_server import serve, streamed
 from tests.support.paths import ROOT
 

@@ -1,4 +1,4 @@
-"""The documents: the files, functions and options that they name exist, and they name every module."""
+"""The documents: the files, functions and options that they name exist, and the package's map names every module."""
 
 import ast
 import re
@@ -27,35 +27,6 @@ def first_level(package: str) -> set[str]:
     folder = ROOT / package
     modules = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
     return modules | {path.parent.name + "/" for path in folder.glob("*/__init__.py")}
-
-
-def tree() -> list[str]:
-    """Return the paths that the tree in the README names.
-
-    A folder's line ends its first word with a slash; what is indented below it lies in it. Names of modules in
-    a folder's line lie in that folder, those in a module's line beside the module.
-    """
-    paths, folders = [], [""]
-    for line in README.split("## The tree")[1].split("```")[1].strip("\n").splitlines():
-        depth = (len(line) - len(line.lstrip())) // 2
-        first = line.split()[0]
-        folder = "".join(folders[: depth + 1])
-        if first.endswith("/"):
-            folders[depth + 1 :] = [first]
-            folder += first
-            paths.append(folder)
-        paths += [folder + name for name in re.findall(r"[\w/]+\.py\b", line)]
-    return paths
-
-
-def test_every_file_of_the_tree_in_the_readme_exists():
-    assert len(tree()) > 60
-    assert [path for path in tree() if not (ROOT / path).exists()] == []
-
-
-@pytest.mark.parametrize("package", ["cocos", "boost"])
-def test_every_module_and_package_is_in_the_tree_of_the_readme(package):
-    assert {f"{package}/{name}" for name in first_level(package)} - set(tree()) == set()
 
 
 def test_the_map_of_the_package_names_every_module_and_package_and_no_others():

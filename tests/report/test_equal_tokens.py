@@ -10,8 +10,7 @@ import pytest
 from cocos.generation import Completion
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import load_runs
-from cocos.report.markdown_report import markdown_report
-from cocos.report.report_files import save_report
+from cocos.report.report_files import markdown_report, save_report
 from cocos.trajectories import Trajectory
 from tests.support.commands import succeed
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, trajectory

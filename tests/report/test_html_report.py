@@ -14,8 +14,7 @@ import pytest
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
-from cocos.report.comparison import compare_runs
-from cocos.report.finished_runs import load_runs
+from cocos.report.finished_runs import compare_runs, load_runs
 from cocos.report.html_report import save_page
 from cocos.report.report_files import save_report
 from cocos.trajectories import Trajectory, Turn

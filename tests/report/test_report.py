@@ -18,17 +18,13 @@ from matplotlib.path import Path
 from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
-from cocos.report.cells import NO_INTERVAL_NOTE
+from cocos.intervals import wilson
 from cocos.report.chart_files import save_overview
 from cocos.report.chart_style import LEGEND_LINE, RIGHT
-from cocos.report.charts import draw_accuracy, draw_changes, draw_problems
-from cocos.report.comparison import compare_runs
-from cocos.report.error_charts import draw_fix_rates
-from cocos.report.finished_runs import load_runs
-from cocos.report.markdown_report import markdown_report
-from cocos.report.report_files import save_report
-from cocos.report.terminal import print_tables
-from cocos.statistics import wilson
+from cocos.report.charts import draw_accuracy, draw_changes, draw_fix_rates, draw_problems
+from cocos.report.finished_runs import compare_runs, load_runs
+from cocos.report.report_files import markdown_report, print_tables, save_report
+from cocos.report.tables import NO_INTERVAL_NOTE
 from tests.support.commands import command
 from tests.support.paths import ROOT
 from tests.support.report import (

@@ -13,11 +13,50 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from cocos.dataprep.checks.findings import Finding
 from cocos.problems import Problem
 from cocos.python_parser import parse
+
+# The option --drop accepts these names, except test_left_out.
+FINDING_KINDS = {
+    "malformed": "the row cannot be read as a problem",
+    "test_left_out": "a test needs pytest, passes for any program, or is too large; the row keeps the others",
+    "failing": "the reference does not pass the tests",
+    "flaky": "the reference passes under one random seed and fails under another",
+    "slow": "the reference takes long",
+    "in_child": "only the program's own process can judge a test, so training does not reward it",
+    "untested": "no test asserts anything when it runs",
+    "constant": "a function that always returns one constant passes every test",
+    "duplicate": "the same text or code occurs earlier in the split",
+    "leak": "the same text or code occurs in another split",
+    "contaminated": "the same text or code occurs in a named benchmark",
+    "near_duplicate": "nearly the same text or code occurs earlier in the split",
+    "near_leak": "nearly the same text or code occurs in another split",
+    "near_contaminated": "nearly the same text or code occurs in a named benchmark",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Finding about a row.
+
+    Attributes:
+        kind: One of `FINDING_KINDS`.
+        split: Split of the row.
+        task_id: Id of the row within the split.
+        detail: Description; it is the same in every run.
+        other: `split/task_id` of the row that this row repeats, or "".
+
+    """
+
+    kind: str
+    split: str
+    task_id: str
+    detail: str
+    other: str = ""
+
 
 # Of two equal rows, the one whose split comes first here is kept: test sets must stay as they were published.
 PRECEDENCE = ("test", "validation", "prompt", "train")

@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
-from cocos.dataprep.formats.indentation import tabs_to_spaces
 from cocos.dataprep.formats.input_tests import InputTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
-from cocos.dataprep.formats.source_edits import node_source
+from cocos.dataprep.formats.source_edits import node_source, tabs_to_spaces
 from cocos.files.json_lines import Place
 from cocos.files.raw_rows import (
     EVALPLUS_COLUMN,

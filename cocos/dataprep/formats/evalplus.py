@@ -16,8 +16,7 @@ from cocos.dataprep.formats.conversion import (
     function_fields,
     string_field,
 )
-from cocos.dataprep.formats.input_tests import Call, InputTests
-from cocos.dataprep.formats.literals import literal
+from cocos.dataprep.formats.input_tests import Call, InputTests, literal
 from cocos.files.json_lines import Place
 from cocos.problems import DataError
 

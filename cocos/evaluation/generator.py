@@ -1,14 +1,20 @@
-"""Construction of the generator that the options of test.py select."""
+"""Construction of the generator and of the player (turn loop or agent) that the options of test.py select."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from transformers import GenerationConfig
 
 from cocos.config.eval_config import EvalConfig
+from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line, resolve_dtype
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
+from cocos.prompts import PromptProtocol
+from cocos.rollout import rollout
+from cocos.trajectories import Trajectory
 
 
 def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Generator:
@@ -54,9 +60,8 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
 
     """
     try:  # the packages of an optional extra
-        from cocos.generation.api_keys import read_keys
         from cocos.generation.endpoint import EndpointGenerator
-        from cocos.generation.retry import RetryPolicy
+        from cocos.generation.retry import RetryPolicy, read_keys
     except ImportError as error:
         raise ValueError(f'--generator api needs {error.name}: pip install "cocos-lab[api]"') from None
     keys = [key] if key else read_keys(args.api_key_env)
@@ -85,3 +90,55 @@ def _load_generation_config(name_or_path: str) -> GenerationConfig | None:
         return GenerationConfig.from_pretrained(name_or_path)
     except OSError:
         return None
+
+
+Player = Callable[[Sequence[Trajectory]], list[Trajectory]]
+OnTurn = Callable[[Trajectory], None]
+
+
+def open_player(
+    args: EvalConfig,
+    generator: Generator,
+    executor: Executor,
+    protocol: PromptProtocol,
+    on_turn: OnTurn | None = None,
+) -> Player:
+    """Return the function that plays trajectories as the options say.
+
+    Args:
+        args: The options of test.py.
+        generator: Samples the completions.
+        executor: Runs the programs.
+        protocol: Wording of each turn's message.
+        on_turn: Called with a trajectory whenever the program of another of its turns has run, for somebody
+            who watches; None: nothing is called.
+
+    Raises:
+        ValueError: An agent's package is missing.
+
+    """
+    setup: dict[str, Any] = {
+        "generator": generator,
+        "executor": executor,
+        "protocol": protocol,
+        "num_turns": args.num_turns,
+        "rules": args.rules(args.temperatures, args.seed),
+    }
+    if args.agent == "none":
+        return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)
+    try:  # the package of an optional extra
+        from cocos.agents.graphs import play_with_agent
+    except ImportError as error:
+        raise ValueError(f'--agent needs {error.name}: pip install "cocos-lab[agents]"') from None
+    return partial(play_with_agent, **setup, agent=args.agent, max_repeats=args.max_repeats, on_turn=on_turn)
+
+
+def _play_by_turns(
+    trajectories: Sequence[Trajectory], num_turns: int, on_turn: OnTurn, **setup: Any
+) -> list[Trajectory]:
+    """Call `rollout` for one turn after another: alone, it tells nothing before the last."""
+    for turn in range(1, num_turns + 1):
+        trajectories = rollout(trajectories, num_turns=turn, **setup)
+        for trajectory in trajectories:
+            on_turn(trajectory)
+    return list(trajectories)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cocos.dataprep.formats.typed_problem import as_typed, typed_problem
+from cocos.page.typed_problem import as_typed, typed_problem
 from cocos.problems import DataError, Problem
 
 

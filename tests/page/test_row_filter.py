@@ -1,7 +1,7 @@
 """Filters of a list of trajectories."""
 
-from cocos.evaluation.row_filter import label, matches
 from cocos.evaluation.sample_rows import trajectory_to_row
+from cocos.page.runs_view import label, matches
 from tests.support.report import FAILED, PASSED, TYPE_ERROR, trajectory
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.statistics import bootstrap_mean, compare, mcnemar
+from cocos.intervals import bootstrap_mean, compare, mcnemar
 
 
 def test_mcnemars_exact_p_value_by_hand():

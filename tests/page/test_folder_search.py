@@ -2,7 +2,7 @@
 
 import os
 
-from cocos.files.folder_search import find_folders
+from cocos.page.shared import find_folders
 
 
 def make(folder, *names):

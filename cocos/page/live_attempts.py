@@ -1,21 +1,30 @@
-"""Attempts at one problem while somebody watches: in a thread, with the text so far and a way to stop."""
+"""Attempts at one problem while somebody watches: in a thread, with the text so far and a way to stop.
 
+`run_archive` packs them as a ZIP archive of folders that test.py and the report read.
+"""
+
+import io
+import json
 import logging
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.shared_options import prompt_protocol
-from cocos.dataprep.given_answers import given_answers
-from cocos.evaluation.generator_from_options import open_endpoint
-from cocos.evaluation.player import open_player
+from cocos.evaluation.generator import open_endpoint, open_player
+from cocos.evaluation.resumption import evaluation_record
+from cocos.evaluation.run import run_metrics
+from cocos.evaluation.sample_files import row_to_line
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor, ExecutorError
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
+from cocos.given_answers import given_answers
 from cocos.problems import Problem
 from cocos.prompts import agent_protocol
 from cocos.trajectories import Trajectory
@@ -173,3 +182,29 @@ def begin_attempts(
     [given] = given_answers(args.answers, [Trajectory(problem)], prompt_protocol(args))
     trajectory = Trajectory(problem, sample, given=given[: args.num_turns])
     return LiveAttempts(args, trajectory, lambda: open_model(args, key), executor)
+
+
+def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Executor) -> bytes:
+    """Return a ZIP archive with a folder per configuration: samples.jsonl, metrics.json and run.json.
+
+    Args:
+        played: Trajectories with all their turns, each with the options that it was played with.
+        executor: Executor that ran the programs.
+
+    """
+    configs: list[EvalConfig] = []
+    for args, _ in played:
+        if args not in configs:
+            configs.append(args)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
+        for number, args in enumerate(configs, start=1):
+            trajectories = [trajectory for other, trajectory in played if other == args]
+            rows = [trajectory_to_row(trajectory, **args.conditions) for trajectory in trajectories]
+            # As after a run of test.py: the metrics are those of the rows.
+            stored = [trajectory_from_row(row, t.problem) for row, t in zip(rows, trajectories, strict=True)]
+            record = evaluation_record(args, executor, data_sha256={})
+            files.writestr(f"run{number}/samples.jsonl", b"".join(map(row_to_line, rows)))
+            files.writestr(f"run{number}/metrics.json", json.dumps(run_metrics(args, stored), indent=2))
+            files.writestr(f"run{number}/run.json", json.dumps(record, indent=2, default=str))
+    return archive.getvalue()

@@ -10,10 +10,9 @@ from itertools import pairwise
 import pytest
 
 from cocos.config.eval_config import EvalConfig
-from cocos.dataprep.formats.typed_problem import typed_problem
-from cocos.evaluation.archive import run_archive
-from cocos.evaluation.live_attempts import LiveAttempts, begin_attempts, live_options, open_model
 from cocos.generation.scripted import ScriptedGenerator
+from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, open_model, run_archive
+from cocos.page.typed_problem import typed_problem
 from cocos.problems import save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION
 from cocos.report.finished_runs import load_runs

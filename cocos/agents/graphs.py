@@ -1,0 +1,214 @@
+"""The agents as LangGraph graphs, and the playing of a batch of trajectories with one of them.
+
+`react`: propose a program, execute it, reflect on the tests that fail, propose again.
+
+`reflect`: draft a repair, check and test it, and try again with what was found. A program of the wrong form
+is returned with the parser's words, one that was tried before with a warning, and one that fails a test with
+the test, to be diagnosed by the model before it writes the next one.
+
+`tools`: the model calls run_code(code, reason) to test programs, and submit(code) to end.
+"""
+
+import ast
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from langgraph.graph import END, START, StateGraph
+
+from cocos import prompts
+from cocos.agents.play import AgentPlay, AgentSetup, SharedModel, State, follow, writer
+from cocos.executor import Executor
+from cocos.extraction import extract_code
+from cocos.generation import Generator, Role
+from cocos.generation.tool_calls import call_fault, parse_tool_calls
+from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE, PromptProtocol
+from cocos.python_parser import form_fault, syntax_tree
+from cocos.trajectories import Rules, Trajectory
+
+
+async def _execute(state: State) -> State:
+    """Run the tests."""
+    return {"next": await state["play"].after_tests("reflect")}
+
+
+async def _find_feedback(state: State) -> State:
+    """Find what to tell of the failing tests; the same failure `max_repeats` times ends the agent."""
+    play = state["play"]
+    told = play.feedback()
+    failures = [*(turn.told for turn in play.turns[1:]), told]
+    gives_up = failures.count(told) >= play.setup.max_repeats
+    return {"told": told, "next": END if gives_up else "propose"}
+
+
+REACT = StateGraph(State)
+REACT.add_node("propose", writer("propose"))
+REACT.add_node("execute", _execute)
+REACT.add_node("reflect", _find_feedback)
+REACT.add_edge(START, "propose")
+REACT.add_edge("propose", "execute")
+REACT.add_conditional_edges("execute", follow, ["reflect", END])
+REACT.add_conditional_edges("reflect", follow, ["propose", END])
+
+
+async def _check(state: State) -> State:
+    """Check the program's form, and whether it is new."""
+    play = state["play"]
+    repeats = _repeats(play)
+    if fault := form_fault(play.turns[-1].code, play.problem.entry_point, play.problem.buggy_code):
+        following, told, is_last = "syntax", CANNOT_RUN.format(fault=fault), False
+    elif repeats[-1]:
+        following, told, is_last = "repeat", TRIED_BEFORE, sum(repeats) >= play.setup.max_repeats
+    else:
+        return {"next": "test"}
+    return {"told": told, "next": END if is_last or play.is_exhausted() else following}
+
+
+async def _test(state: State) -> State:
+    """Run the tests."""
+    return {"next": await state["play"].after_tests("reflect")}
+
+
+async def _reflect(state: State) -> State:
+    """Let the model say what is wrong, from the failing test, and repair the program."""
+    play = state["play"]
+    told = [play.feedback()]
+    if play.setup.protocol.is_chat:  # a model of plain transcripts knows its task's words only
+        told.append(DIAGNOSIS_REQUEST)
+    await play.write("reflect", "\n\n".join(told))
+    return {}
+
+
+def _repeats(play: AgentPlay) -> list[bool]:
+    """Return for each turn whether its program equals the buggy one or an earlier one, comments aside."""
+    codes = [play.problem.buggy_code, *(turn.code for turn in play.turns)]
+    trees = [tree if isinstance(tree := syntax_tree(code), str) else ast.dump(tree) for code in codes]
+    return [tree in trees[:i] for i, tree in enumerate(trees)][1:]
+
+
+REFLECT = StateGraph(State)
+for name, node in (("check", _check), ("test", _test), ("reflect", _reflect)):
+    REFLECT.add_node(name, node)
+for name in ("draft", "syntax", "repeat"):
+    REFLECT.add_node(name, writer(name))
+REFLECT.add_edge(START, "draft")
+REFLECT.add_conditional_edges("check", follow, ["test", "syntax", "repeat", END])
+REFLECT.add_conditional_edges("test", follow, ["reflect", END])
+for name in ("draft", "syntax", "repeat", "reflect"):
+    REFLECT.add_edge(name, "check")
+
+
+async def _call(state: State) -> State:
+    """Let the model call a tool. A given answer is a program to run; a refused one keeps the last program."""
+    play, told = state["play"], state.get("told", "")
+    if play.turns:
+        last = play.turns[-1]
+        role: Role = "tool" if parse_tool_calls(last.completion.text) else "user"
+        code, prompt = last.code, play.extend(last.prompt_ids, last.completion, told, role)
+    else:
+        code, prompt = "", play.next_prompt()
+    completion, node = play.given_answer(), "run_code"
+    if completion is not None:
+        code = extract_code(completion.text)
+    else:
+        completion = await play.ask(prompt)
+        calls = parse_tool_calls(completion.text)
+        if call_fault(calls, prompts.TOOLS, "code"):
+            node = "refuse"
+        else:
+            node, code = calls[0].name, calls[0].arguments["code"]
+    play.add(prompt, completion, told, code=code, step=play.next_step(node))
+    return {"next": node}
+
+
+async def _run_code(state: State) -> State:
+    """Run the tests, and tell of the visible ones; `max_repeats` repeated calls end the agent."""
+    play = state["play"]
+    following = await play.after_tests("call")
+    *earlier, code = [turn.code for turn in play.turns if turn.step and turn.step.node == "run_code"]
+    told = [play.feedback()]
+    if prompts.passes_visible_tests(play.problem, play.result):
+        told.append(prompts.SUBMIT_REQUEST)
+    elif code in earlier:
+        told.append(prompts.CALLED_BEFORE)
+    gives_up = earlier.count(code) >= play.setup.max_repeats
+    return {"told": "\n\n".join(told), "next": END if gives_up else following}
+
+
+async def _submit(state: State) -> State:
+    """End with the submitted program."""
+    return {}
+
+
+async def _refuse(state: State) -> State:
+    """Tell the model why its answer is not a call that can be made."""
+    play = state["play"]
+    fault = call_fault(parse_tool_calls(play.turns[-1].completion.text), prompts.TOOLS, "code")
+    told = prompts.BAD_CALL.format(fault=fault)
+    return {"told": told, "next": END if play.is_exhausted() else "call"}
+
+
+TOOLS = StateGraph(State)
+for name, node in (("call", _call), ("run_code", _run_code), ("submit", _submit), ("refuse", _refuse)):
+    TOOLS.add_node(name, node)
+TOOLS.add_edge(START, "call")
+TOOLS.add_conditional_edges("call", follow, ["run_code", "submit", "refuse"])
+TOOLS.add_conditional_edges("run_code", follow, ["call", END])
+TOOLS.add_edge("submit", END)
+TOOLS.add_conditional_edges("refuse", follow, ["call", END])
+
+
+GRAPHS: dict[str, StateGraph] = {"reflect": REFLECT, "react": REACT, "tools": TOOLS}
+STEPS_PER_TURN = 4  # of a graph, at most
+
+
+def play_with_agent(
+    trajectories: Sequence[Trajectory],
+    generator: Generator,
+    executor: Executor,
+    protocol: PromptProtocol,
+    num_turns: int,
+    rules: Rules,
+    agent: str,
+    max_repeats: int,
+    on_turn: Callable[[Trajectory], None] | None = None,
+) -> list[Trajectory]:
+    """Play every trajectory with an agent; arguments and result are those of `rollout`, and three more.
+
+    Args:
+        rules: Temperatures, seed and length of feedback. Agents always have feedback, on errors.
+        agent: A name in `GRAPHS`.
+        max_repeats: See AgentSetup.
+        on_turn: Called with a trajectory after each node of its graph, when its programs have run; None:
+            nothing is called.
+
+    """
+    # The model of `tools` submits a program that passes; the other agents end with it.
+    rules = replace(rules, feedback="error", early_stop=agent != "tools")
+    size = generator.batch_size or len(trajectories)
+    played: list[Trajectory] = []
+    for start in range(0, len(trajectories), size):
+        batch = trajectories[start : start + size]
+        setup = AgentSetup(
+            *(generator, executor, protocol, rules),
+            model=SharedModel(generator, len(batch)),
+            num_turns=num_turns,
+            max_repeats=max_repeats,
+        )
+        plays = [AgentPlay(trajectory, setup) for trajectory in batch]
+        asyncio.run(_play(agent, plays, on_turn))
+        played += [play.finish(num_turns) for play in plays]
+    return played
+
+
+async def _play(agent: str, plays: Sequence[AgentPlay], on_turn: Callable[[Trajectory], None] | None) -> None:
+    graph = GRAPHS[agent].compile()
+
+    async def play_one(play: AgentPlay) -> None:
+        limit = STEPS_PER_TURN * (play.setup.num_turns + 1)
+        async for _ in graph.astream({"play": play}, {"recursion_limit": limit}):
+            if on_turn:
+                on_turn(play.finish(len(play.turns)))
+        play.setup.model.leave()
+
+    await asyncio.gather(*map(play_one, plays))
