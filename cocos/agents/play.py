@@ -24,12 +24,8 @@ class SharedModel:
     """Generator of several trajectories, which generates when all of them wait for it.
 
     The composition of the batches therefore depends on the trajectories only, not on how long their programs
-    run: a resumed run has the rows of an uninterrupted one. All calls come from one event loop.
-
-    Args:
-        generator: Samples the completions.
-        num_trajectories: Trajectories that ask and then `leave`.
-
+    run: a resumed run has the rows of an uninterrupted one. All calls come from one event loop; each of
+    `num_trajectories` trajectories asks, and then leaves.
     """
 
     def __init__(self, generator: Generator, num_trajectories: int) -> None:
@@ -40,15 +36,7 @@ class SharedModel:
     async def ask(
         self, key: tuple[str, int], prompt: Sequence[int], temperature: float, seed: int | None
     ) -> Completion:
-        """Return the completion of a prompt.
-
-        Args:
-            key: Identifier of the trajectory; requests are sorted by it.
-            prompt: Transcript of the generator.
-            temperature: Sampling temperature; requests with the same one share a batch.
-            seed: Seed of the completion; None: the random state of the process.
-
-        """
+        """Return the completion of a prompt. Requests of one temperature share a batch, sorted by key."""
         answer: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._requests.append(_Request(key, prompt, temperature, seed, answer))
         self._generate_if_all_wait()
@@ -75,18 +63,11 @@ class SharedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSetup(Setup):
-    """Setup of a batch of trajectories that an agent plays.
+    """Setup of a batch of trajectories that an agent plays."""
 
-    Attributes:
-        model: The generator, shared by the trajectories of the batch.
-        num_turns: Largest number of programs per trajectory.
-        max_repeats: Number of repeated programs, failures or calls after which the agent gives up.
-
-    """
-
-    model: SharedModel
-    num_turns: int
-    max_repeats: int
+    model: SharedModel  # the generator
+    num_turns: int  # largest number of programs per trajectory
+    max_repeats: int  # repeated programs, failures or calls after which the agent gives up
 
 
 class AgentPlay(Play):
@@ -128,18 +109,11 @@ class AgentPlay(Play):
 
 
 class State(TypedDict, total=False):
-    """State of a graph.
+    """State of a graph."""
 
-    Attributes:
-        play: The trajectory; nodes append turns to it.
-        told: What the next prompt says of the previous turn.
-        next: Node that follows, or END.
-
-    """
-
-    play: AgentPlay
-    told: str
-    next: str
+    play: AgentPlay  # the trajectory; nodes append turns to it
+    told: str  # feedback on the previous turn, for the next prompt
+    next: str  # node that follows, or END
 
 
 def writer(name: str) -> Any:

@@ -1,6 +1,6 @@
 """Options of both training stages as TRL's trainers read them: ours, TRL's and those of transformers.
 
-Imports torch, which takes seconds. `cocos_options.py` and `training_options.py` have our options without TRL's.
+Imports torch, which takes seconds; `cocos_options.py` and `training_options.py` have our options alone.
 """
 
 from dataclasses import dataclass
