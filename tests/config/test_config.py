@@ -363,7 +363,7 @@ def test_an_unknown_key_of_a_config_file_is_refused_before_trl_is_imported(tmp_p
 
 
 def test_options_are_checked_without_importing_a_library_that_takes_seconds():
-    modules = "boost_options, cocos_options, eval_config, boost_data_config, command_line"
+    modules = "training_options, cocos_options, eval_config, boost_data_config, command_line"
     code = f"import sys; from cocos.config import {modules}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert not {"torch", "transformers", "accelerate", "datasets", "numpy"} & set(done.stdout.split())
