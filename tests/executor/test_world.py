@@ -208,7 +208,6 @@ RIGHT_WITH_NUMPY = [
     ("def f(n): return np.array(['2020-01-02'], 'M8[D]')", "assert f(3)[0] == np.datetime64('2020-01-02')"),
     ("def f(a): a.sort()", "a = np.array([3, 1, 2])\nf(a)\nassert a.tolist() == [1, 2, 3]"),
     ("def f(a):\n a *= 2\n return a", "a = np.array([3.0, 1])\nb = f(a)\nassert b is a and a.sum() == 8"),
-    ("def f(a): a.resize(3, refcheck=False)", "a = np.array([3, 1])\nf(a)\nassert a.tolist() == [3, 1, 0]"),
     ("def f(a): return a[a > 1]", "np.testing.assert_array_equal(f(np.array([3, 1, 2])), [3, 2])"),
     ("def f(a): return a[a > 1]", "assert isinstance(f(np.array([3, 1, 2])), np.ndarray)"),
     (

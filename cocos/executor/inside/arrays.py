@@ -31,11 +31,14 @@ def fill(array: Any, data: bytes, shape: list[int]) -> None:
     """Replace shape and elements of an array in place.
 
     Raises:
-        ValueError: The bytes do not fill the shape, or the array is a view and cannot change its shape.
+        ValueError: The bytes do not fill the shape, or the number of elements has changed.
 
     """
     elements = _numpy().frombuffer(data, array.dtype).reshape(shape)
     if array.shape != elements.shape:
+        # A view of the array would keep the memory that a resize frees. An empty array has no memory to view.
+        if array.size and array.size != elements.size:
+            raise ValueError("an array that has changed its size in place")
         array.resize(elements.shape, refcheck=False)
     array[...] = elements
 

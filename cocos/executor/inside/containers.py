@@ -28,6 +28,7 @@ ARRAY = "N"  # the tag of numpy's arrays
 MUTABLE = frozenset("lsdBaCOfqn" + ARRAY)
 IMMUTABLE = frozenset("tzkm")
 _BASES: dict[str, Any] = {tag: base for base, tag in TAGS.items() if tag not in "vnkm"}
+_DATA_TYPES = {collections.UserDict: dict, collections.UserList: list, collections.UserString: str}
 _DEFAULT_FACTORY: Any = vars(collections.defaultdict)["default_factory"]
 
 
@@ -50,7 +51,8 @@ def content(tag: str, value: Any) -> tuple:
         base: Any = collections.OrderedDict if tag == "O" else dict
         return (*base.keys(value), *base.values(value))
     if tag == "n":
-        return (*vars(value).keys(), *vars(value).values())
+        state = _state(value)
+        return (*state.keys(), *state.values())
     if tag == "m":
         return tuple(part for item in value for part in item)
     if tag == ARRAY:
@@ -140,9 +142,17 @@ def fill(tag: str, value: Any, items: list) -> None:
 
 def _fill_mapping(tag: str, value: Any, pairs: list[tuple]) -> None:
     if tag == "n":
+        new = {str(key): item for key, item in pairs}
+        if kind := _data_type(value):
+            # Their methods are Python: any other attribute could replace a method that compares.
+            if new.keys() > {"data"} or not all(type(item) is kind for item in new.values()):
+                raise CodecError("not the data of this class")
+        elif any(key.startswith("__") for key in new):
+            raise CodecError("a private attribute")
         state = vars(value)
-        state.clear()
-        state.update((str(key), item) for key, item in pairs)
+        for key in _state(value).keys() - new.keys():
+            del state[key]
+        state.update(new)
     elif tag == "O":
         collections.OrderedDict.clear(value)
         for key, item in pairs:
@@ -150,6 +160,18 @@ def _fill_mapping(tag: str, value: Any, pairs: list[tuple]) -> None:
     else:
         dict.clear(value)
         dict.update(value, pairs)
+
+
+def _data_type(value: Any) -> type | None:
+    """Return the exact type of `data` in a UserDict, UserList or UserString; None for other classes."""
+    return _DATA_TYPES.get(plain_base(type(value)))
+
+
+def _state(value: Any) -> dict[str, Any]:
+    """Return the attributes that cross: of a SimpleNamespace all that are public, of the others `data`."""
+    if kind := _data_type(value):
+        return {"data": data} if type(data := vars(value).get("data")) is kind else {}
+    return {key: item for key, item in vars(value).items() if not key.startswith("__")}
 
 
 def _base_of_kind(tag: str, cls: type | None) -> Any:

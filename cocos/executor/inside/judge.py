@@ -7,7 +7,6 @@ comparison of such an object with a plain value ends the test, because its class
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
-import importlib
 import json
 import os
 import sys
@@ -16,6 +15,7 @@ import types
 from typing import Any, NoReturn
 
 import scalars
+import shared_names
 from containers import plain_base
 from conversation import Conversation
 from operations import ARITHMETIC, DECIDING_OPERATIONS, ITERATION
@@ -164,6 +164,9 @@ class Judge(Conversation):
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
         if isinstance(target, (RemoteObject, RemoteType)) or not all(type(name) is str for name in kwargs):
             _exit_without_candidate()
+        number = self.ids.get(id(target))
+        if number is None or number % 2 != self._parity or self.objects.get(number) is not target:
+            _exit_without_candidate()  # the test has not given this object to the candidate
         if operation == "parameters" and isinstance(target, (types.FunctionType, types.MethodType)):
             return parameters(target)
         if (operation, *args) == ("getattr", "__dict__") and type(target).__module__ == MODULE:
@@ -178,10 +181,8 @@ class Judge(Conversation):
         return scalars.global_name(value)
 
     def find(self, module: str, name: str) -> Any:
-        if module.split(".")[0] in sys.stdlib_module_names:
-            importlib.import_module(module)
-        value = scalars.by_name(module, name)
-        if value is None or not scalars.is_harmless(module, name, value):
+        value = shared_names.find(module, name)
+        if value is None:
             raise ValueError(f"{module}.{name} may not be used")
         return value
 

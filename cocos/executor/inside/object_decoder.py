@@ -12,6 +12,7 @@ import remote_classes
 import scalars
 from containers import plain_base
 from object_table import ObjectTable
+from operations import FORWARDED, GENERATOR_METHODS
 from value_codec import CodecError
 
 
@@ -70,10 +71,12 @@ class ObjectDecoder(ObjectTable):
         if real is not None and real[0] == "":
             twin = self.twins.get(real[1])
         elif real is not None:
-            original = scalars.by_name(*real)
+            original = scalars.module_attribute(*real)
             if not isinstance(original, type) or plain_base(original) or issubclass(original, BaseException):
                 original = None
         decoded = tuple(map(self.decode, bases))
+        if not all(map(_may_be_base, decoded)) or not all(_may_be_forwarded(item, decoded) for item in names):
+            raise CodecError("a class that no program has")
         self.add_foreign(
             number, remote_classes.make_class(name[:80], decoded, names, meta_names, original, twin)
         )
@@ -126,7 +129,7 @@ class ObjectDecoder(ObjectTable):
                     continue
                 tag, cls, detail, nodes = waiting[number]
                 parts = {node[0] for node in nodes if type(node) is list and len(node) == 1}
-                missing = {part for part in parts if type(part) is int} - self.objects.keys()
+                missing = {part for part in parts if type(part) is int and part not in self.objects}
                 if not missing:
                     stack.pop()
                     items = self._decode_all(nodes)
@@ -136,3 +139,20 @@ class ObjectDecoder(ObjectTable):
                 else:
                     opened.add(number)
                     stack += missing
+
+
+def _may_be_base(base: Any) -> bool:
+    return isinstance(base, type) and (
+        base is object
+        or base in containers.TAGS
+        or isinstance(base, remote_classes.RemoteType)
+        or issubclass(base, BaseException)
+    )
+
+
+def _may_be_forwarded(item: str, bases: tuple[type, ...]) -> bool:
+    """Return whether `remote_classes.describe` can have listed this operation of a class with these bases."""
+    name = item.removeprefix("-")
+    if name in FORWARDED or name in GENERATOR_METHODS or name == "__class_getitem__":
+        return True
+    return name[:1] != "_" and any(hasattr(plain_base(base), name) for base in bases)

@@ -15,6 +15,7 @@ import containers
 import exceptions
 import remote_classes
 import scalars
+import shared_names
 from containers import TAGS, plain_base
 from object_table import ObjectTable
 
@@ -37,7 +38,7 @@ class ObjectEncoder(ObjectTable):
     def name_of(self, value: Any) -> tuple[str, str] | None:
         """Return the name under which the other process finds a function or class, or None."""
         name = scalars.global_name(value)
-        return name if name and scalars.is_harmless(*name, value) else None
+        return name if name in shared_names.NAMES else None
 
     def describe_exception(self, error: BaseException) -> tuple[tuple, dict[str, Any]]:
         """Return arguments and attributes of an exception."""
@@ -135,7 +136,7 @@ class ObjectEncoder(ObjectTable):
         is_exception = issubclass(cls, BaseException) and not issubclass(cls, BaseExceptionGroup)
         if cls in TAGS or cls is object or is_exception:
             name = scalars.global_name(cls)
-            if name and scalars.is_harmless(*name, cls):
+            if name in shared_names.NAMES:
                 return ["n", *name]
         if cls not in self._proxied:
             self._proxied[cls] = self._add_class(cls)

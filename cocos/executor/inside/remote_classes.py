@@ -8,11 +8,12 @@ decided there and in `judge.py`.
 """
 
 import abc
+import collections
 import functools
 import types
 from typing import Any
 
-from operations import CONVERSIONS, FORWARDED, GENERATOR_METHODS
+from operations import COMPARISONS, CONVERSIONS, FORWARDED, GENERATOR_METHODS
 
 _HEAP_TYPE = 1 << 9  # in __flags__ of a class that was defined in Python
 
@@ -47,6 +48,15 @@ def _deepcopy(self, memo):
 
 def _class_getitem(cls, item):
     return _conversation.forward("getattr", cls, ("__class_getitem__",), {})(item)
+
+
+def _counter_comparison(operation: str):
+    def method(self, other):
+        exact: collections.Counter = collections.Counter()
+        dict.update(exact, dict.items(self))
+        return getattr(exact, operation)(other)
+
+    return method
 
 
 _FORWARDERS = {name: _forwarder(name) for name in FORWARDED | GENERATOR_METHODS}
@@ -211,6 +221,8 @@ def make_class(
             namespace[operation] = classmethod(_class_getitem)
         else:
             namespace[operation] = _attribute(operation)
+    if any(issubclass(base, collections.Counter) for base in bases):  # its comparison asks its own methods
+        namespace |= {name: _counter_comparison(name) for name in COMPARISONS - {"__contains__"}}
     if "__len__" in namespace and "__bool__" not in namespace and not is_local:
         namespace["__bool__"] = lambda self: _conversation.truth_of_length(self)
     if real is not None:

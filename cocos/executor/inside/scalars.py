@@ -4,14 +4,9 @@ Adds to `value_codec` the values that are costly to handle, which only a process
 the functions and classes of the standard library that both processes have. They cross by name.
 """
 
-import builtins
-import cmath
 import datetime
 import decimal
 import fractions
-import itertools
-import math
-import operator
 import pathlib
 import sys
 import types
@@ -27,21 +22,6 @@ shared_modules = set(sys.stdlib_module_names)
 _CHEAP = frozenset([bytes, complex, *value_codec.DATES.values(), datetime.timedelta, type(...), type])
 _PATHS = {kind.__name__: kind for kind in (pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath)}
 _CONSTANTS = {"NotImplemented": NotImplemented}
-# Classes whose instances cross by value. So a class that is one of them must cross by name.
-VALUE_CLASSES = (
-    *("collections", "decimal", "fractions", "datetime", "pathlib", "uuid", "array"),
-    "types.SimpleNamespace",
-)
-# Builtin functions that the judge may call itself when the candidate's program returns one of them. Not those
-# that run code, open files or show the judge's own names.
-_SAFE_BUILTINS = frozenset(
-    (
-        *("abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "format", "hash", "hex"),
-        *("isinstance", "issubclass", "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr"),
-        *("round", "sorted", "sum"),
-    )
-)
-_SAFE_MODULES = {"math": math, "cmath": cmath, "_operator": operator, "itertools": itertools}
 # The types of the standard library that have no global name.
 _NAMELESS = {value: name for name, value in vars(types).items() if isinstance(value, type)}
 _FUNCTIONS = (
@@ -140,23 +120,14 @@ def by_name(module: str, name: str) -> Any:
     return _find(module, name) if module.split(".")[0] in shared_modules else None
 
 
-def is_harmless(module: str, name: str, value: Any) -> bool:
-    """Return whether the judge may use its own function or class where the candidate sent this one."""
-    if isinstance(value, type):
-        return (
-            issubclass(value, BaseException)
-            or (module == "builtins" and vars(builtins).get(name) is value)
-            or module in VALUE_CLASSES
-            or f"{module}.{name}" in VALUE_CLASSES
-            or module in _SAFE_MODULES
-        )
-    return (module == "builtins" and name in _SAFE_BUILTINS) or (
-        module in _SAFE_MODULES and getattr(_SAFE_MODULES[module], name, None) is value
-    )
-
-
 def _find(module: str, name: str) -> Any:
     value: Any = sys.modules.get(module)
     for part in name.split("."):
         value = getattr(value, part, None)
     return value
+
+
+def module_attribute(module: str, name: str) -> Any:
+    """Return what a loaded module has under this name, or None; calls nothing, and follows no dots."""
+    loaded = sys.modules.get(module)
+    return vars(loaded).get(name) if module.split(".")[0] in shared_modules and loaded else None

@@ -246,4 +246,9 @@ PROGRAMS = [
         "c = scopes()\nassert c['a'] == 1 and c['b'] == 3 and dict(c) == {'a': 1, 'b': 3}",
         "p = frozen({'x': 1})\nassert p['x'] == 1 and dict(p) == {'x': 1}\ntry:\n    p['y'] = 2\n    assert False\nexcept TypeError:\n    pass",
     ),
+    honest(
+        "forty thousand tuples",
+        "from itertools import permutations\ndef perms(n): return list(permutations(range(n)))",
+        "x = perms(8)\nassert len(x) == 40320 and x[-1] == (7, 6, 5, 4, 3, 2, 1, 0)",
+    ),
 ]

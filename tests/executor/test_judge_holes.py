@@ -1,0 +1,310 @@
+"""Holes of the judge that a review found (J1 to J6): no program passes with them, at any level, as any user.
+
+Each program passed unmarked before. `FORGED` must not pass at all; of the objects of `LYING` a test compares only
+what they contain.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from cocos.executor import Executor, Limits, Program
+from tests.support.executor import level_or_skip, offered
+from tests.support.ordinary_user import run_groups
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.processes
+
+LEVELS = (
+    ("docker", "root"),
+    *((level, user) for level in ("namespaces", "seccomp") for user in ("root", "ordinary")),
+)
+# Ways to write a test of f(3) == 50; all that are not split need the judge at once, the others once a value is not plain.
+TESTS = (
+    "assert f(3) == 50",
+    "assert 50 == f(3)",
+    "assert f(3) != 0 and f(3) == 50",
+    "x = f(3)\nassert x == 50",
+    "x = f(3)\nassert not x != 50",
+    "def check(c):\n    assert c(3) == 50\ncheck(f)",
+    "import unittest\nunittest.TestCase().assertEqual(f(3), 50)",
+    "assert [f(3)] == [50]",
+    "x = {'a': f(3)}\nassert x == {'a': 50}",
+    "assert f(3) in (49, 50)",
+    "x = f(3)\nassert x in {49, 50}",
+    "for got, want in zip(map(f, [3]), [50]):\n    assert got == want",
+    "try:\n    assert f(3) == 50\nexcept TypeError:\n    pass",
+)
+CAST = "u.__dict__['_UserList__cast'] = lambda other: [0]"
+CONVERSATION = """
+import sys
+def f(*a):
+    c = sys.modules['remote_classes']._conversation
+    if c is None: return lambda: 0
+"""
+FORGE = """
+import json, os
+def forge(message):
+    data = json.dumps(message).encode()
+    data = len(data).to_bytes(4, 'big') + data
+    while data: data = data[os.write(4, data):]
+def receive():
+    size = int.from_bytes(os.read(4, 4), "big")
+    if not size: os._exit(0)  # the judge has ended
+    return json.loads(os.read(4, size))
+"""
+LYING = {
+    "J1 UserList": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return u",
+    "J1 in a list": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return [u]",
+    "J1 subclass": f"from collections import UserList\nclass L(UserList): pass\ndef f(*a):\n    u = L([0]); {CAST}\n    return u",
+    "J1 data that lies": "from collections import UserString\nclass S(str):\n    __eq__ = lambda s, o: True\n    __hash__ = str.__hash__\ndef f(*a):\n    u = UserString('x'); u.data = S('x')\n    return u",
+    "J1 namespace": "from types import SimpleNamespace\ndef f(*a): return SimpleNamespace(__class__=int, __eq__=ascii, _x=1)",
+    "J2 a class made by type": CONVERSATION + "    return c.request('__call__', type, ('X', (), {'__eq__': ascii}))()",
+    "J2 a subclass of int": CONVERSATION + "    return c.request('__call__', type, ('X', (int,), {'__eq__': ascii, '__hash__': int.__hash__}), {})(0)",
+}  # fmt: skip
+FORGED = {
+    "J3 methodcaller": CONVERSATION
+    + """
+    import operator
+    old = type(c).name_of
+    type(c).name_of = lambda c, v: ('_operator', v.__name__) if v in (operator.attrgetter, operator.methodcaller) else old(c, v)
+    get = lambda *names: c.request('__call__', operator.attrgetter, names)
+    call = lambda *args: c.request('__call__', operator.methodcaller, args)
+    on = lambda getter, value: c.request('__call__', getter, (value,))
+    [table] = [k for k in on(call('__subclasses__'), object) if k.__name__ == 'ObjectTable']
+    posix = on(get('modules'), on(get('__init__.__globals__'), table)['sys'])['posix']
+    on(call('write', 3, b'[0, 0.0, ["passed"]]\\n'), posix)
+    on(call('_exit', 0), posix)
+""",
+    "J3 from the raw name": FORGE
+    + """
+def f(*a):
+    forge(["q", ["__call__", ["n", "_operator", "methodcaller"], "write", 3, ["b", b'[0, 0.0, ["passed"]]\\n'.hex()]], [], [], [], [], []])
+    return 3
+""",
+    "J4 FileIO by a dotted name": FORGE
+    + """
+def f(*a):
+    forge(["q", ["__call__", ["n", "pathlib", "io.FileIO"], 3, "w"], [], [], [], [], []])
+    os.read(4, 4000)
+    forge(["q", ["__call__", [2], ["b", (b'[0, 0.0, ["passed"]]\\n' + b'1' * 3000).hex()]], [], [], [], [], []])
+    return 3
+""",
+    "J4 FileIO of an open module": FORGE
+    + """
+def f(*a):
+    forge(["q", ["__call__", ["n", "_io", "FileIO"], 3, "w"], [], [], [], [], []])
+    return 3
+""",
+    "J5 Fraction as a base": FORGE
+    + """
+def f(*a):
+    names = ["from_float", "numerator", "denominator", "_numerator", "_denominator"]
+    forge(["v", [[3]], [], [[1, "F", [["n", "fractions", "Fraction"]], names, [], None]], [[3, "o", [1], None, []]], [], []])
+    while True:
+        message = receive()
+        forge(["v", [message[1][-1]], [], [], [], [], []])
+""",
+    "J5 operations that no class has": FORGE
+    + """
+def f(*a):
+    forge(["v", [[3]], [], [[1, "F", [["n", "builtins", "object"]], ["__array_interface__", "__class__", "__getattribute__"], [], None]], [[3, "o", [1], None, []]], [], []])
+    while True: receive()
+""",
+}  # fmt: skip
+TWINS = {
+    "UserList": "from collections import UserList\ndef f(*a): return UserList([50])",
+    "UserString": "from collections import UserString\ndef f(*a): return UserString('50')",
+    "namespace": "from types import SimpleNamespace\ndef f(*a): return SimpleNamespace(a=50, _b=1)",
+    "Counter": "from collections import Counter\nclass C(Counter):\n    def __missing__(self, key): return 7\ndef f(*a): return C('aab')",
+}
+TWINS_TESTS = {
+    "UserList": ("assert f(3) == [50]", "x = f(3)\nx.append(1)\nassert x == [50, 1] and x.data == [50, 1]"),
+    "UserString": ("assert f(3) == '50'", "x = f(3)\nassert x.upper() == '50' and len(x) == 2"),
+    "namespace": ("x = f(3)\nassert x.a == 50 and x._b == 1",),
+    "Counter": (
+        "from collections import Counter\nassert f(3) == Counter(a=2, b=1)",
+        "x = f(3)\nassert x['z'] == 7",
+    ),
+}
+
+
+@pytest.mark.parametrize(("level", "user"), LEVELS)
+def test_no_program_passes_with_a_hole_of_the_judge(level, user):
+    level_or_skip(level)
+    # Every other test of the program leaves the judge in the state of the first. So one test per program.
+    attacks = {**LYING, **FORGED}
+    groups = [[(code, (test,)) for test in TESTS] for code in attacks.values()]
+    groups.append([(TWINS[name], tests) for name, tests in TWINS_TESTS.items()])
+    *found, twins = run_groups(level, groups, as_root=user == "root")
+    passed = {
+        (name, test): outcome
+        for name, outcomes in zip(attacks, found, strict=True)
+        for test, outcome in zip(TESTS, outcomes, strict=True)
+        if "passed" in outcome[0] or outcome[1]
+    }
+    assert passed == {}
+    assert [set(statuses) for statuses, _ in twins] == [{"passed"}] * len(TWINS), twins
+
+
+COUNTERS = {
+    "answers with its knowledge of the keys": "from collections import Counter\nclass C(Counter):\n    def __getitem__(self, key): return 1\n    __missing__ = __getitem__\ndef f(*a): return C('xyz')",
+    "has every key": "from collections import Counter\nclass C(Counter):\n    def __iter__(self): return iter(())\n    def __missing__(self, key): return 1\ndef f(*a): return C()",
+}
+
+
+def test_a_counter_is_compared_by_its_content():
+    level = offered("namespaces", "seccomp") or "rlimits"
+    test = "from collections import Counter\nx = f(3)\nassert x == Counter('ab')"
+    with Executor(num_workers=2, sandbox=level) as executor:
+        results = executor.run(
+            [Program(code, (test, test.replace("x ==", "not x !="))) for code in COUNTERS.values()]
+        )
+    assert [r.num_passed for r in results] == [0] * len(COUNTERS)
+
+
+ARRAY_HOLES = {
+    # The judge would read at an address that the candidate names, and write there.
+    "J6 an array of the judge's memory": (
+        """
+class A:
+    @property
+    def __array_interface__(self):
+        return {'shape': (5,), 'typestr': '|u1', 'data': (id(self), False), 'version': 3}
+def f(x): return A()
+def g(a): a[:] = 65
+""",
+        "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
+    ),
+    "J6 forged": (
+        FORGE
+        + """
+def f(x):
+    forge(["v", [[3]], [], [[1, "A", [["n", "builtins", "object"]], ["__array_interface__"], [], None]], [[3, "o", [1], None, []]], [], []])
+    while True:
+        receive()
+        interface = ["d", [["shape", ["t", 5]]]]
+        forge(["v", [[5]], [], [], [[5, "d", None, None, ["shape", "typestr", "data", "version", [7], "|u1", [9], 3]], [7, "t", None, None, [5]], [9, "t", None, None, [id(f), False]]], [], []])
+""",
+        "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
+    ),
+    # The view would keep the memory that the resize frees.
+    "J6 freed memory": (
+        "def grow(a): a.resize(1 << 16, refcheck=False)",
+        "import numpy as np\na = np.arange(64)\nv = a[10:13]\ngrow(a)\nassert len(a) == 1 << 16",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])
+def test_no_program_reads_or_writes_the_judges_memory(level):
+    pytest.importorskip("numpy")
+    try:
+        executor = Executor(num_workers=1, sandbox=level_or_skip(level), packages=("numpy",))
+    except Exception as error:
+        assert "the packages are installed for Python" in str(error)
+        pytest.skip(f"level {level} runs another version of Python")
+    with executor:
+        results = executor.run([Program(code, (test,)) for code, test in ARRAY_HOLES.values()])
+        assert [(r.num_passed, r.infra_error) for r in results] == [(0, None)] * len(ARRAY_HOLES)
+        changes = "def f(a):\n    a *= 2\n    a.shape = (2, 2)"
+        honest = Program(
+            changes, ("import numpy as np\na = np.arange(4)\nf(a)\nassert a.tolist() == [[0, 2], [4, 6]]",)
+        )
+        assert executor.run([honest])[0].all_passed
+
+
+# Prints every (module, name) that the judge takes from the candidate, of all standard modules, private ones and
+# dotted names included, and the callables among them.
+ENUMERATE = """
+import json, pkgutil, sys, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, "cocos/executor/inside")
+import judge
+end = judge.Judge.__new__(judge.Judge)
+loaded = set(sys.modules)
+accepted, tried, imported = {}, 0, 0
+HEAVY = {"antigravity", "this", "idlelib", "lib2to3", "test", "turtledemo", "tkinter", "turtle", "ensurepip", "__main__"}
+def names(value, depth):
+    for name in dir(value):
+        yield name
+        if depth:
+            try: inner = getattr(value, name)
+            except Exception: continue
+            yield from (f"{name}.{rest}" for rest in names(inner, depth - 1))
+for phase in ("before", "after"):
+    if phase == "after":
+        for module in sorted(sys.stdlib_module_names - HEAVY):
+            try: __import__(module); imported += 1
+            except (ImportError, SystemExit): pass
+    for module, value in sorted(sys.modules.items()):
+        if value is None or module.split(".")[0] not in sys.stdlib_module_names: continue
+        for name in names(value, 1):
+            tried += 1
+            try: found = end.find(module, name)
+            except Exception: continue
+            accepted[module, name] = callable(found)
+    if phase == "before": assert not set(sys.modules) - loaded, set(sys.modules) - loaded
+print(json.dumps([tried, imported, [[*key, value] for key, value in sorted(accepted.items())]]))
+"""
+# Operations on a name, and forged classes and objects of it.
+USES = {
+    "call": ["q", ["__call__", "NAME"], [], [], [], [], []],
+    "call with one": ["q", ["__call__", "NAME", "x"], [], [], [], [], []],
+    "call with two": ["q", ["__call__", "NAME", "x", 3], [], [], [], [], []],
+    "read": ["q", ["getattr", "NAME", "__name__"], [], [], [], [], []],
+    "copy": ["q", ["copy", "NAME"], [], [], [], [], []],
+    "base": ["v", [[3]], [], [[1, "F", ["NAME"], ["__eq__", "__ne__"], [], None]], [[3, "o", [1], None, []]], [], []],
+    **{f"object {tag}": ["v", [[3]], [], [], [[3, tag, "NAME", None, []]], [], []] for tag in "oenv"},
+    "factory": ["v", [[3]], [], [], [[3, "f", None, "NAME", []]], [], []],
+    "itself": ["v", ["NAME"], [], [], [], [], []],
+}  # fmt: skip
+USER = (
+    FORGE
+    + """
+MESSAGE = {message}
+def f(x):
+    forge(MESSAGE)
+    if MESSAGE[0] == "v":
+        while True:
+            receive()
+            forge(["v", [True], [], [], [], [], []])
+    receive()
+    forge(["v", [6], [], [], [], [], []])  # the judge has answered: it did what was asked
+    while True: receive()
+"""
+)
+
+
+def test_the_judge_takes_only_listed_names_and_does_nothing_with_them():
+    run = subprocess.run([sys.executable, "-c", ENUMERATE], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    tried, imported, accepted = json.loads(run.stdout.splitlines()[-1])
+    assert tried > 100_000 and imported > 200  # the search was one
+    callables = [(module, name) for module, name, is_callable in accepted if is_callable]
+    assert {("builtins", "int"), ("math", "sqrt"), ("json.decoder", "JSONDecodeError")} <= set(callables)
+    assert not any("." in name for _, name in callables)
+    for module, name in (
+        *(("builtins", "eval"), ("builtins", "open"), ("builtins", "getattr"), ("_operator", "attrgetter")),
+        *(("_operator", "methodcaller"), ("_operator", "call"), ("_io", "FileIO"), ("os", "system")),
+    ):
+        assert (module, name) not in callables
+    codes = {
+        (module, name, use): USER.replace("{message}", repr(_with_name(message, ["n", module, name])))
+        for module, name in callables
+        for use, message in USES.items()
+    }
+    level = offered("namespaces", "seccomp") or "rlimits"
+    test = "x = f(3)\nassert x == 6"
+    with Executor(2, Limits(wall_s=5, cpu_s=4), level) as executor:
+        results = executor.run([Program(code, (test,)) for code in codes.values()])
+    passed = [use for use, r in zip(codes, results, strict=True) if r.num_passed != 0]
+    assert passed == []
+
+
+def _with_name(message, name):
+    if message == "NAME":
+        return name
+    return [_with_name(part, name) for part in message] if isinstance(message, list) else message
