@@ -3,9 +3,12 @@
 Axes: B rows of the batch, C completion ids at most, V vocabulary.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
+
+BLOCK_IDS = 1024  # a power of two; with some 150,000 ids, as many blocks as ids of a block are the least work
 
 
 def uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
@@ -19,6 +22,9 @@ def uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
 def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None) -> torch.Tensor:
     """Return one id per row of logits, by inverse transform sampling.
 
+    A draw first selects a block of ids by the sum of their probabilities, then an id of that block. Up to rounding
+    that is the id that it selects among all, but only one block needs float64.
+
     Args:
         logits: Logits of shape (B, V).
         temperature: Sampling temperature above 0; not used without draws.
@@ -27,9 +33,37 @@ def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | N
     """
     if draws is None:
         return logits.argmax(-1)
-    # float64, because a cumulative sum in float32 rounds away the small probabilities at its end.
-    cumulative = (logits.double() / temperature).softmax(-1).cumsum(-1)
-    # Scale the draws by the last sum, which rounding keeps from being 1. Clamp, because a scaled draw can
-    # round up to that sum.
-    ids = torch.searchsorted(cumulative, draws[:, None] * cumulative[:, -1:], right=True)
-    return ids[:, 0].clamp(max=logits.shape[1] - 1)
+    rows, vocabulary = logits.shape
+    if vocabulary <= BLOCK_IDS:
+        return _pick((logits.double() / temperature).softmax(-1), draws)[0]
+    num_blocks = math.ceil(vocabulary / BLOCK_IDS)
+    scaled = logits.new_empty((rows, num_blocks * BLOCK_IDS), dtype=torch.float32)
+    scaled[:, :vocabulary], scaled[:, vocabulary:] = logits, -torch.inf
+    # Less the maximum first, so that the ids that matter have small numbers, which rounding hardly changes.
+    scaled.sub_(scaled.amax(-1, keepdim=True)).div_(temperature)
+    scaled = scaled.view(rows, num_blocks, BLOCK_IDS)
+    blocks, draws = _pick(scaled.exp().sum(-1).double(), draws)
+    selected = scaled[torch.arange(rows, device=logits.device), blocks].double().exp()  # (B, BLOCK_IDS)
+    return blocks * BLOCK_IDS + _pick(selected, draws)[0]
+
+
+def _pick(weights: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Select an index per row with probability proportional to its weight.
+
+    Args:
+        weights: Weights of shape (B, N), float64.
+        draws: Uniform random numbers in [0, 1) of shape (B).
+
+    Returns:
+        The indices (B), and what is left of the draws: uniform random numbers in [0, 1) that are independent of
+        the indices.
+
+    """
+    # As integers, because CUDA has no deterministic cumulative sum of floating-point numbers.
+    shares = (weights * (2.0**52 / weights.sum(-1, keepdim=True))).long()
+    ends = shares.cumsum(-1)
+    thresholds = (draws * ends[:, -1]).long()[:, None]
+    indices = torch.searchsorted(ends, thresholds, right=True).clamp(max=weights.shape[1] - 1)
+    share = shares.gather(1, indices)
+    rest = (thresholds - ends.gather(1, indices) + share) / share.clamp(min=1)
+    return indices[:, 0], rest[:, 0]

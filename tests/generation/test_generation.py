@@ -23,7 +23,7 @@ from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.generation.batch import MAX_PADDING, batches, passes
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
-from cocos.generation.sampling import sample_ids
+from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
@@ -423,6 +423,16 @@ def test_ids_are_drawn_with_their_probability():
         expected = 1000 * (logits / temperature).softmax(-1)
         assert (counts - expected).abs().max() <= 1
         assert counts[1] == 0
+
+
+@pytest.mark.parametrize("size", [1023, 1025, 151_936])
+def test_blocks_of_a_large_vocabulary_select_the_ids_of_one_cumulative_sum(size):
+    logits = 3 * torch.randn(64, size, generator=torch.Generator().manual_seed(0))
+    draws = uniform_draws(range(64), 4).T
+    cumulative = (logits.double() / 0.8).softmax(-1).cumsum(-1)
+    for draw in draws:
+        expected = torch.searchsorted(cumulative, draw[:, None] * cumulative[:, -1:], right=True)[:, 0]
+        assert sample_ids(logits, 0.8, draw).tolist() == expected.tolist()
 
 
 def test_a_model_that_accepts_no_cache_is_rejected(tokenizer):
