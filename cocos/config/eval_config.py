@@ -64,7 +64,9 @@ class SamplingOptions:
     )
     max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
     batch_size: int = option(
-        default=32, help="Problems per batch. Rows are written to samples.jsonl after each batch."
+        default=32,
+        help="Trajectories that are played together: problems times --num_samples. Their rows are written to "
+        "samples.jsonl after each batch.",
     )
     seed: int = option(default=42, help="Seed of the sampling.")
     verbose: bool = option(

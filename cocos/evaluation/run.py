@@ -167,7 +167,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
         ExecutorError: More than `--max_infra_share` of the turns played so far met an infrastructure failure.
 
     """
-    args, size = run.args, run.args.batch_size * run.args.num_samples
+    args, size = run.args, run.args.batch_size
     protocol = agent_protocol(protocol, args.agent, args.system_text)
     play = open_player(args, generator, run.executor, protocol)
     warning = context_warning(
