@@ -9,7 +9,8 @@ Axes: B rows of the batch, C completion ids at most, V vocabulary.
 
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -82,7 +83,7 @@ class HuggingFaceGenerator(TokenTranscripts):
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
         size = self.batch_size or max(1, len(prompts))
         completions: dict[int, Completion] = {}
-        with torch.no_grad():
+        with torch.no_grad(), _contiguous_input(self.model.get_output_embeddings()):
             for chunk in batches([len(prompt) for prompt in prompts], size):
                 sampled = self._generate_batch(
                     [prompts[i] for i in chunk], temperature, [seeds[i] for i in chunk], size
@@ -212,6 +213,20 @@ class HuggingFaceGenerator(TokenTranscripts):
         num_busy = torch.tensor(float(is_busy), device=self.model.device)
         dist.all_reduce(num_busy)
         return num_busy.item() > 0
+
+
+@contextmanager
+def _contiguous_input(layer: torch.nn.Module) -> Iterator[None]:
+    """Copy the input of a layer, the last columns of the hidden states, into contiguous memory.
+
+    If neither that input is contiguous nor the weights need a gradient, as with LoRA, torch.matmul copies the
+    weights for every row: 270 MB for a vocabulary of 150,000 ids, 100 s for 64 prompts.
+    """
+    hook = layer.register_forward_pre_hook(lambda _, inputs: tuple(part.contiguous() for part in inputs))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _context_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int | None:

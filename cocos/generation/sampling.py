@@ -22,8 +22,8 @@ def uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
 def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None) -> torch.Tensor:
     """Return one id per row of logits, by inverse transform sampling.
 
-    A draw first selects a block of ids by the sum of their probabilities, then an id of that block. Up to rounding
-    that is the id that it selects among all, but only one block needs float64.
+    A draw first selects a block of ids by the sum of their probabilities, then an id of that block. Up to
+    rounding that is the id that it selects among all, but only one block needs float64.
 
     Args:
         logits: Logits of shape (B, V).
@@ -55,8 +55,8 @@ def _pick(weights: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, tor
         draws: Uniform random numbers in [0, 1) of shape (B).
 
     Returns:
-        The indices (B), and what is left of the draws: uniform random numbers in [0, 1) that are independent of
-        the indices.
+        The indices (B), and what is left of the draws: uniform random numbers in [0, 1), independent of the
+        indices.
 
     """
     # As integers, because CUDA has no deterministic cumulative sum of floating-point numbers.

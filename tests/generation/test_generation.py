@@ -435,6 +435,20 @@ def test_blocks_of_a_large_vocabulary_select_the_ids_of_one_cumulative_sum(size)
         assert sample_ids(logits, 0.8, draw).tolist() == expected.tolist()
 
 
+def test_the_output_layer_of_frozen_weights_is_not_copied_for_every_prompt(model, tokenizer, prompts):
+    """torch.matmul repeats the weights per row if they need no gradient and its input is not contiguous."""
+    vocabulary = model.config.vocab_size
+    model.requires_grad_(False)
+    try:
+        with torch.profiler.profile(record_shapes=True) as profile:
+            HuggingFaceGenerator(model, tokenizer, 2).generate(prompts, 0.0)
+    finally:
+        model.requires_grad_(True)
+    products = [event.input_shapes for event in profile.events() if event.name in ("aten::mm", "aten::bmm")]
+    of_output_layer = [shapes for shapes in products if any(vocabulary in shape for shape in shapes)]
+    assert of_output_layer and all(len(shape) == 2 for shapes in of_output_layer for shape in shapes)
+
+
 def test_a_model_that_accepts_no_cache_is_rejected(tokenizer):
     with pytest.raises(ValueError, match="MambaForCausalLM takes no past_key_values"):
         HuggingFaceGenerator(small(MambaConfig), tokenizer)
