@@ -1,15 +1,18 @@
 """First attempts: a model's samples with verified corrections for the wrong ones, and references.
 
-Knows problems and turns; does not know models or files.
+Knows problems, turns and the rows of evaluations; does not know models.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from cocos.evaluation.sample_rows import turn_from_row, validate_row
 from cocos.executor import Executor
+from cocos.files.json_lines import DataError, read_rows
 from cocos.generation import Generator
 from cocos.problems import Problem
-from cocos.prompts import Feedback, PromptProtocol, feedback_message
+from cocos.prompts import Feedback, PromptProtocol, feedback_message, passes_visible_tests
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, Turn, as_program, begin, check_infra_failures
 
@@ -25,6 +28,7 @@ class Attempt:
             failed, or because the program could have forged a verdict (in_child).
         corrections: Right programs that the model wrote in turn 2 after this attempt.
         told: Feedback on the attempt in the prompt of turn 2; "" for none.
+        passes_visible: The program passes the visible tests.
 
     """
 
@@ -33,6 +37,7 @@ class Attempt:
     is_right: bool | None
     corrections: tuple[str, ...] = ()
     told: str = ""
+    passes_visible: bool = False
 
 
 def sample_attempts(
@@ -86,6 +91,7 @@ def sample_attempts(
             told=feedback_message(
                 feedback, trajectory.problem, trajectory.turns[0].result, rules.feedback_chars
             ),
+            passes_visible=passes_visible_tests(trajectory.problem, trajectory.turns[0].result),
         )
         for index, trajectory in enumerate(first)
     ]
@@ -110,10 +116,50 @@ def reference_attempts(
             code=problem.code,
             is_right=True,
             told=feedback_message(feedback, problem, result, Rules().feedback_chars),
+            passes_visible=True,
         )
         for problem, result in zip(solved, results, strict=True)
         if result.all_passed
     ]
+
+
+def played_attempts(folder: Path, problems: Iterable[Problem], feedback: Feedback = "none") -> list[Attempt]:
+    """Return the first turns that an evaluation has played, as attempts.
+
+    Args:
+        folder: Output folder of test.py. Its rows say which tests are visible.
+        problems: The problems that it has played, perhaps among others.
+        feedback: Feedback on the attempt in the prompt of the second turn.
+
+    Raises:
+        DataError: A row is damaged, or its problem is missing or has another text or other tests.
+
+    """
+    by_id = {problem.task_id: problem for problem in problems}
+    attempts = []
+    for place, value in read_rows(folder / "samples.jsonl"):
+        row = validate_row(value, place)
+        problem = by_id.get(row["task_id"])
+        if problem is None or (problem.text, [*problem.scored_tests]) != (row["text"], row["tests"]):
+            raise DataError(
+                f"{place}: problem {row['task_id']!r} is not in the file of problems as it was played; give "
+                "the file with which the run was made"
+            )
+        count = row["num_visible_tests"]
+        visible, hidden = problem.scored_tests[:count], problem.scored_tests[count:]
+        shown = replace(problem, test_list=visible, hidden_test_list=hidden)
+        turn = turn_from_row(row["turns"][0])
+        told = feedback_message(feedback, shown, turn.result, Rules().feedback_chars)
+        attempts.append(
+            Attempt(
+                task_id=problem.task_id,
+                code=turn.code,
+                is_right=_is_right(turn),
+                told=told,
+                passes_visible=passes_visible_tests(shown, turn.result),
+            )
+        )
+    return attempts
 
 
 def _is_right(turn: Turn) -> bool | None:

@@ -2,33 +2,35 @@
 
 A right attempt is its own correction, so that the model learns to keep right programs. The correction of a
 wrong attempt is a program that passes every test. Does not know models or files.
+
+Relabelled pairs (muCODE, arXiv 2502.20380) have one target per problem instead, after right attempts too.
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from boost.attempts import Attempt
+from cocos.metrics import edit_ratio
 from cocos.problems import Problem
 
-CorrectionSource = Literal["any", "reference", "own"]
+CorrectionSource = Literal["any", "reference", "own", "relabelled"]
 
 
 @dataclass(frozen=True)
 class TurnPair:
-    """Programs of both turns on one problem, equal if the first is right, and the feedback between them."""
+    """A first attempt at a problem and the program of its second turn."""
 
     problem: Problem
-    attempt: str
+    attempt: Attempt
     correction: str
-    told: str = ""
 
     @property
     def is_kept(self) -> bool:
         """True if the second turn repeats the first."""
-        return self.attempt == self.correction
+        return self.attempt.code == self.correction
 
 
 def make_pairs(
@@ -44,7 +46,9 @@ def make_pairs(
         attempts: The attempts. Those without a program, or whose `is_right` is unknown, are left out.
         verified: Ids of the problems whose reference passes its tests.
         source: `reference`: verified references only; `own`: the model's own programs that pass every test;
-            `any`: the reference if it is verified, otherwise the model's own.
+            `any`: the reference if it is verified, otherwise the model's own. Of the model's programs, one
+            that it wrote after the attempt comes first, then the one that differs least from the attempt.
+            `relabelled`: after every attempt, the right program that the model wrote most often.
 
     """
     by_id = {problem.task_id: problem for problem in problems}
@@ -53,16 +57,22 @@ def make_pairs(
         own[attempt.task_id] += [attempt.code] if attempt.is_right else attempt.corrections
     pairs = []
     for attempt in attempts:
-        problem = by_id[attempt.task_id]
         if attempt.is_right is None or not attempt.code.strip():
             continue
-        candidates = [attempt.code] if attempt.is_right else []
-        if source != "own" and attempt.task_id in verified:
-            candidates.append(problem.code)
-        if source != "reference":
-            candidates += [*attempt.corrections, *own[attempt.task_id]]
+        problem, right = by_id[attempt.task_id], own[attempt.task_id]
+        if source == "relabelled":
+            candidates = [program for program, _ in Counter(right).most_common(1)]
+        else:
+            candidates = [attempt.code] if attempt.is_right else []
+            if source != "own" and attempt.task_id in verified:
+                candidates.append(problem.code)
+            if source != "reference":
+                candidates += [
+                    *attempt.corrections,
+                    *sorted(right, key=lambda program: edit_ratio(attempt.code, program)),
+                ]
         if candidates:
-            pairs.append(TurnPair(problem, attempt.code, candidates[0], attempt.told))
+            pairs.append(TurnPair(problem, attempt, candidates[0]))
     return pairs
 
 
@@ -99,7 +109,7 @@ def _limit_per_problem(pairs: Sequence[TurnPair], per_problem: int, rng: random.
         rng.shuffle(indices)
         first_of_program: dict[str, int] = {}
         for index in indices:
-            first_of_program.setdefault(pairs[index].attempt, index)
+            first_of_program.setdefault(pairs[index].attempt.code, index)
         different = list(first_of_program.values())
         repeated = [index for index in indices if index not in different]
         chosen += (different + repeated)[:per_problem]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from boost.attempt_log import AttemptLog
-from boost.attempts import Attempt, reference_attempts, sample_attempts
+from boost.attempts import Attempt, played_attempts, reference_attempts, sample_attempts
 from boost.boost_rows import make_rows, save_rows, tokenize
 from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
 from cocos.config.boost_data_config import BoostDataConfig
@@ -56,15 +56,27 @@ def main() -> None:
     problems = load_problems(problems_file(args.train_data))
     sampled_with = prompt_protocol(args)
     tokenizer = load_tokenizer(args.model_name_or_path)
-    made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
-    made_with |= {"protocol": args.protocol_name, "train_data": sha256(problems_file(args.train_data))}
-    log = AttemptLog(log_path, made_with)
     with open_executor(args, problems) as executor:
-        sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
+        if args.samples:
+            attempts = [
+                attempt
+                for folder in args.samples
+                for attempt in played_attempts(Path(folder), problems, args.feedback)
+            ]
+        else:
+            made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
+            made_with |= {
+                "protocol": args.protocol_name,
+                "train_data": sha256(problems_file(args.train_data)),
+            }
+            log = AttemptLog(log_path, made_with)
+            sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
+            attempts = [attempt for batch in log.batches for attempt in batch]
         references = (
-            reference_attempts(problems, executor, args.feedback) if args.corrections != "own" else []
+            reference_attempts(problems, executor, args.feedback)
+            if args.corrections in ("any", "reference")
+            else []
         )
-    attempts = [attempt for batch in log.batches for attempt in batch]
     attempts += references if args.reference_attempts else []
     verified = {reference.task_id for reference in references}
     pairs = balance_pairs(
@@ -78,7 +90,15 @@ def main() -> None:
     rows = [
         row
         for pair in pairs
-        for row in make_rows(pair.problem, pair.attempt, pair.correction, taught, pair.told)
+        for row, is_made in zip(
+            make_rows(pair.problem, pair.attempt.code, pair.correction, taught, pair.attempt.told),
+            (
+                args.first_turns == "all" or pair.attempt.is_right,
+                not (args.early_stop and pair.attempt.passes_visible),
+            ),
+            strict=True,
+        )
+        if is_made
     ]
     if not rows:
         raise ValueError(

@@ -27,11 +27,17 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
         help="File for the rows: JSON lines, or one JSON list if its name ends in .json.",
     )
     num_samples: int = option(default=2, help="Attempts per problem.")
-    corrections: Literal["any", "reference", "own"] = option(
+    samples: list[str] = option(
+        default_factory=list,
+        help="Output folders of test.py whose first turns are the attempts, such as the samples from which "
+        "select_problems.py selects. Nothing is sampled then.",
+    )
+    corrections: Literal["any", "reference", "own", "relabelled"] = option(
         default="any",
         help="Source of the correction of a wrong attempt. `reference`: the reference solution, if it passes "
-        "every test. `own`: a program of the model that passes every test. `any`: the reference if it "
-        "passes, otherwise the model's program.",
+        "every test. `own`: a program of the model that passes every test, of several the one that differs "
+        "least. `any`: the reference if it passes, otherwise the model's program. `relabelled`: after every "
+        "attempt, right ones too, the right program that the model wrote most often (muCODE).",
     )
     num_corrections: int = option(
         default=0,
@@ -45,6 +51,15 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
         default=False,
         help="Count the reference as a further attempt at its problem, if it passes every test. For a model "
         "that solves few problems, so that it also learns right first programs and keeping them.",
+    )
+    first_turns: Literal["all", "right"] = option(
+        default="all",
+        help="Attempts that are learnt as first turns: all of them, as CoCoS does, or the right ones.",
+    )
+    early_stop: bool = option(
+        default=False,
+        help="Make no second turn after an attempt that passes the visible tests, as training and evaluation "
+        "with --early_stop play none.",
     )
     pairs_per_problem: int | None = option(
         default=None, help="Largest number of attempts per problem that become rows. No limit by default."
@@ -66,13 +81,16 @@ class BoostDataConfig(PromptOptions, ExecutorOptions):
         require_positive(self, "num_samples", "batch_size", "max_completion_length")
         if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):
             raise ValueError("--num_corrections is 0 or more, --pairs_per_problem 1 or more")
+        if self.samples and self.num_corrections:
+            raise ValueError("--num_corrections samples second turns; leave it out with --samples")
         if self.num_corrections and self.corrections == "reference":
             raise ValueError(
                 "--num_corrections has no effect with --corrections reference; choose own or any"
             )
-        if self.reference_attempts and self.corrections == "own":
+        if self.reference_attempts and self.corrections not in ("any", "reference"):
             raise ValueError(
-                "--reference_attempts has no effect with --corrections own; choose any or reference"
+                f"--reference_attempts has no effect with --corrections {self.corrections}; choose any or "
+                "reference"
             )
         if self.keep_share is not None and not 0 <= self.keep_share <= 1:
             raise ValueError(f"--keep_share is {self.keep_share}; it must lie in [0, 1]")

@@ -28,9 +28,9 @@ def test_second_turns_and_rows_quote_the_feedback_on_the_attempt(problem, execut
         return answer(RIGHT if told in prompt else WRONG)
 
     [made] = sample([problem], script, executor, num_samples=1, num_corrections=1, feedback="error")
-    assert made == Attempt("1", WRONG, False, (RIGHT,), told)
+    assert made == Attempt("1", WRONG, False, (RIGHT,), told, passes_visible=False)
     [pair] = make_pairs([problem], [made], set(), "own")
-    _, second = make_rows(problem, pair.attempt, pair.correction, COCOS, pair.told)
+    _, second = make_rows(problem, pair.attempt.code, pair.correction, COCOS, pair.attempt.told)
     assert f"[DONE]\n\n{told}\n\nThere might be an error" in second.prompt
 
 
@@ -41,16 +41,21 @@ def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(pro
         return answer(RIGHT if "Easy" in prompt or "There might be an error" in prompt else WRONG)
 
     made = sample([problem, easy], script, executor, num_samples=2, num_corrections=3)
-    assert made == [Attempt("1", WRONG, False, (RIGHT,))] * 2 + [Attempt("easy", RIGHT, True)] * 2
+    assert (
+        made
+        == [Attempt("1", WRONG, False, (RIGHT,))] * 2
+        + [Attempt("easy", RIGHT, True, passes_visible=True)] * 2
+    )
 
 
 def test_references_that_pass_are_right_attempts_with_the_feedback_of_a_right_program(problem, executor):
     failing = replace(problem, task_id="failing", code=WRONG)
     without = replace(problem, task_id="without", code="")
     made = reference_attempts([failing, problem, without], executor, feedback="verdict")
-    assert made == [Attempt("1", problem.code, True, told="The program above passes the tests.")]
+    told = "The program above passes the tests."
+    assert made == [Attempt("1", problem.code, True, told=told, passes_visible=True)]
     [pair] = make_pairs([problem], made, set(), "reference")
-    assert pair.is_kept and pair.told == made[0].told
+    assert pair.is_kept and pair.attempt == made[0]
 
 
 def test_an_attempt_that_fails_a_hidden_test_is_wrong(problem, executor):
@@ -73,4 +78,4 @@ def test_a_program_that_could_have_forged_its_verdicts_is_neither_right_nor_wron
         Attempt("1", WRONG, False)
     ]
     [made] = sample([marked], lambda _: answer(right), executor, num_samples=1, num_corrections=1)
-    assert made == Attempt("1", right, None)
+    assert made == Attempt("1", right, None, passes_visible=True)

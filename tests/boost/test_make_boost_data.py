@@ -3,9 +3,11 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
 
+from cocos.problems import save_problems
 from tests.support.commands import complaint, succeed
 from tests.support.paths import TOY
 
@@ -48,6 +50,38 @@ def test_references_are_further_attempts_on_request(problems_file, tmp_path):
     problems = [json.loads(line) for line in problems_file.read_text().splitlines()]
     added = [json.loads(line)["completion"] for line in with_references[len(without) :]]
     assert added == [f"{problem['code']}\n[DONE]" for problem in problems for _ in range(2)]
+
+
+@pytest.mark.processes
+def test_the_samples_of_an_evaluation_are_attempts_and_nothing_is_sampled(problem, tmp_path):
+    """A right program, one that fails the visible test, and one that fails a hidden test alone."""
+    programs = {
+        "right": "def double(x):\n    return 2 * x",
+        "wrong": "def double(x):\n    return x + 1",
+        "wrong where it is hidden": "def double(x):\n    return x * x",
+    }
+    save_problems([problem], tmp_path / "problems.jsonl")
+    rows = [{"task_id": "1", "answers": [f"{program}\n[DONE]"]} for program in programs.values()]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = tmp_path / "problems.jsonl"
+    succeed(
+        *(sys.executable, "test.py", "--test_data", data, "--answers", tmp_path / "answers.jsonl"),
+        *("--num_turns", 1, "--num_samples", 3, "--visible_tests", 1, "--output_dir", tmp_path / "samples"),
+    )
+    succeed(
+        *make(data, tmp_path / "rows.jsonl", "--samples", tmp_path / "samples", "--corrections", "own"),
+        *("--feedback", "error", "--first_turns", "right", "--early_stop", "true", "--prompt_tests", 1),
+    )
+    first, second = map(json.loads, (tmp_path / "rows.jsonl").read_text().splitlines())
+    answer = f"{programs['right']}\n[DONE]"
+    assert (first["completion"], second["completion"]) == (answer, answer)
+    assert second["prompt"].startswith(f"{first['prompt']}{programs['wrong']}\n[DONE]")
+    assert "assert double(2) == 4\n\nExpected 4, got 3." in second["prompt"]
+    assert "double(0)" not in second["prompt"]
+    # Other problems under these ids are refused.
+    save_problems([replace(problem, text="Write a function to halve a number.")], data)
+    words = ("--samples", tmp_path / "samples", "--corrections", "own")
+    assert "problem '1' is not in the file" in complaint(*make(data, tmp_path / "other.jsonl", *words))
 
 
 @pytest.mark.processes

@@ -23,13 +23,27 @@ ATTEMPTS = [Attempt("1", WRONG, False), Attempt("1", RIGHT, True), Attempt("1", 
         ("own", {"1"}, [(WRONG, RIGHT), (RIGHT, RIGHT), ("x", "own")]),
         ("reference", {"1"}, [(WRONG, "reference"), (RIGHT, RIGHT), ("x", "reference")]),
         ("reference", set(), [(RIGHT, RIGHT)]),
+        ("relabelled", {"1"}, [(WRONG, RIGHT), (RIGHT, RIGHT), ("x", RIGHT)]),
     ],
 )
 def test_a_right_attempt_is_kept_and_a_wrong_one_gets_a_correction_from_the_source(
     problem, source, verified, expected
 ):
     pairs = make_pairs([replace(problem, code="reference")], ATTEMPTS, verified, source)
-    assert [(p.attempt, p.correction) for p in pairs] == expected
+    assert [(p.attempt.code, p.correction) for p in pairs] == expected
+
+
+def test_the_own_correction_is_the_right_program_that_differs_least(problem):
+    near, far = "def double(x):\n    return x + x", "double = lambda value: value << 1"
+    for right in ([near, far], [far, near, far]):
+        attempts = [Attempt("1", WRONG, False), *(Attempt("1", code, True) for code in right)]
+        assert make_pairs([problem], attempts, set(), "own")[0].correction == near
+
+
+def test_relabelled_pairs_have_the_most_frequent_right_program_after_right_attempts_too(problem):
+    attempts = [Attempt("1", code, code != WRONG) for code in (WRONG, "rare", "often", "often")]
+    pairs = make_pairs([problem], attempts, set(), "relabelled")
+    assert [p.correction for p in pairs] == ["often"] * 4
 
 
 @settings(max_examples=100, deadline=None, database=None)
@@ -60,4 +74,4 @@ def test_balanced_pairs_have_the_share_and_at_most_the_number_per_problem(
 def test_different_attempts_are_chosen_before_repeated_ones(problem):
     attempts = [Attempt("1", "same", False)] * 9 + [Attempt("1", "other", False)]
     pairs = make_pairs([replace(problem, code="reference")], attempts, {"1"}, "any")
-    assert {p.attempt for p in balance_pairs(pairs, 2, None, seed=0)} == {"same", "other"}
+    assert {p.attempt.code for p in balance_pairs(pairs, 2, None, seed=0)} == {"same", "other"}
