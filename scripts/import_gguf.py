@@ -2,16 +2,23 @@
 
     python scripts/import_gguf.py SmolLM2-135M-Instruct.Q4_1.gguf models/SmolLM2-135M-Instruct
 
-The weights are dequantized to float32. The folder gets the tokenizer and the chat template of the file, too.
-Reads every architecture that transformers reads; needs the package gguf (pip install "cocos-lab[gguf]").
+The weights are dequantized to float32, or to --dtype. The folder gets the tokenizer and the chat template
+of the file, too. A file may have an output layer of its own, of a finer quantization than its embedding,
+although the original checkpoint ties the two; --tie ties them again, with the finer weights for both. Reads
+every architecture that transformers reads; needs the package gguf (pip install "cocos-lab[gguf]").
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cocos.entry_point import run_command
+
+if TYPE_CHECKING:
+    import torch
 
 MAGIC = b"GGUF"  # the first bytes of every GGUF file
 # Pre-tokenizers of llama.cpp (llama-vocab.cpp) that split like GPT-2 after isolating each digit. transformers
@@ -21,10 +28,19 @@ DIGIT_SPLITS = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exao
 GPT2_SPLITS = {"gpt-2", "mpt", "olmo", "jais", "trillion", "granite-docling"}
 
 
-def import_gguf(file: Path, folder: Path) -> str:
+def import_gguf(
+    file: Path, folder: Path, dtype: str = "float32", tie: bool = False, eos_token_ids: Sequence[int] = ()
+) -> str:
     """Convert a GGUF file to a checkpoint folder and return a summary of one line.
 
     The folder appears only when it is complete.
+
+    Args:
+        file: The GGUF file.
+        folder: Folder to write; it must not exist.
+        dtype: Data type of the weights.
+        tie: Use the output layer as the embedding too. A file with one matrix for both has this already.
+        eos_token_ids: Ids that end a completion, because a GGUF file names only one. Empty: that one.
 
     Raises:
         ValueError: The file is no GGUF file or cannot be read by transformers, or the folder exists.
@@ -36,6 +52,7 @@ def import_gguf(file: Path, folder: Path) -> str:
     with open(file, "rb") as opened:
         if opened.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{file}: not a GGUF file")
+    import torch
     from transformers import AutoModelForCausalLM, GgufConfig
 
     from cocos.training.checkpoints import follow_umask
@@ -45,6 +62,13 @@ def import_gguf(file: Path, folder: Path) -> str:
     model = AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype="float32", quantization_config=GgufConfig(dequantize=True)
     )
+    if tie:
+        model.set_input_embeddings(as_embedding(model.get_output_embeddings()))
+        model.config.tie_word_embeddings = True
+        model.tie_weights()
+    model.to(getattr(torch, dtype))
+    if eos_token_ids:
+        model.generation_config.eos_token_id = list(eos_token_ids)
     tokenizer.model_max_length = model.config.get_text_config().max_position_embeddings
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as unfinished:
@@ -55,6 +79,13 @@ def import_gguf(file: Path, folder: Path) -> str:
         complete.rename(folder)
     template = "a chat template" if tokenizer.chat_template else "no chat template"
     return f"{folder}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, {template}"
+
+
+def as_embedding(output_layer: "torch.nn.Linear") -> "torch.nn.Embedding":
+    """Return an embedding with the weights of an output layer."""
+    import torch
+
+    return torch.nn.Embedding.from_pretrained(output_layer.weight.detach(), freeze=False)
 
 
 def load_tokenizer(file: Path):
@@ -88,8 +119,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("file", type=Path, help="GGUF file")
     parser.add_argument("folder", type=Path, help="checkpoint folder to write; it must not exist")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--tie", action="store_true", help="use the output layer as the embedding too")
     args = parser.parse_args()
-    print(import_gguf(args.file, args.folder))
+    print(import_gguf(args.file, args.folder, args.dtype, args.tie))
 
 
 if __name__ == "__main__":
