@@ -4,12 +4,12 @@ Knows problems, turns and the rows of evaluations; does not know models.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from cocos.evaluation.sample_rows import turn_from_row, validate_row
+from cocos.evaluation.sample_rows import played_problem, turn_from_row, validate_row
 from cocos.executor import Executor
-from cocos.files.json_lines import DataError, read_rows
+from cocos.files.json_lines import read_rows
 from cocos.generation import Generator
 from cocos.problems import Problem
 from cocos.prompts import Feedback, PromptProtocol, feedback_message, passes_visible_tests
@@ -139,24 +139,16 @@ def played_attempts(folder: Path, problems: Iterable[Problem], feedback: Feedbac
     attempts = []
     for place, value in read_rows(folder / "samples.jsonl"):
         row = validate_row(value, place)
-        problem = by_id.get(row["task_id"])
-        if problem is None or (problem.text, [*problem.scored_tests]) != (row["text"], row["tests"]):
-            raise DataError(
-                f"{place}: problem {row['task_id']!r} is not in the file of problems as it was played; give "
-                "the file with which the run was made"
-            )
-        count = row["num_visible_tests"]
-        visible, hidden = problem.scored_tests[:count], problem.scored_tests[count:]
-        shown = replace(problem, test_list=visible, hidden_test_list=hidden)
+        problem = played_problem(row, by_id, folder)
         turn = turn_from_row(row["turns"][0])
-        told = feedback_message(feedback, shown, turn.result, Rules().feedback_chars)
+        told = feedback_message(feedback, problem, turn.result, Rules().feedback_chars)
         attempts.append(
             Attempt(
                 task_id=problem.task_id,
                 code=turn.code,
                 is_right=_is_right(turn),
                 told=told,
-                passes_visible=passes_visible_tests(shown, turn.result),
+                passes_visible=passes_visible_tests(problem, turn.result),
             )
         )
     return attempts

@@ -1,63 +1,127 @@
-"""Select the problems that a model solves now and then, from which reinforcement learning can learn.
+"""Profile how often a model solves problems, and select those from which reinforcement learning can learn.
 
     python test.py --model_name_or_path MODEL --test_data train.jsonl --num_samples 8 --temperature 0.9 \\
-        --output_dir outputs/samples
-    python scripts/select_problems.py train.jsonl outputs/samples --solved 0.05 0.9 --output selected.jsonl
+        --num_turns 1 --output_dir outputs/samples
+    python scripts/select_problems.py train.jsonl outputs/samples --solved 0.1 0.8 --output selected.jsonl
 
-A problem is selected if the share of its samples whose last program is right lies in [LOW, HIGH]. A problem
-that is never solved, or always, gives all siblings of a group the same return, so that no update follows.
+Sample with the prompt, length and temperature of the training. A problem is selected if the share of its
+samples whose last program is right lies in [LOW, HIGH]. A problem that is never solved, or always, gives
+all siblings of a group the same return, so that no update follows. Several files and runs may be given,
+file by file.
+
+Beside the problems it writes the profile, SELECTED.profile.csv: for each problem its file, id, number of
+scored samples, how many are right, and their mean reward, without texts; and a histogram of it as SVG and
+PNG.
 """
 
+import csv
+import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
+from cocos.files.durable import write_atomically
 from cocos.problems import Problem, load_problems, save_problems
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from cocos.report.finished_runs import FinishedRun
 
 
-def solved_shares(run: "FinishedRun", problems: Sequence[Problem]) -> dict[str, float]:
-    """Return by task_id the share of the scored samples whose last program is right, in the problems' order.
+@dataclass
+class SolveRate:
+    """How often a problem was solved, by the last program of each scored sample.
 
-    Raises:
-        ValueError: The run has played other problems than these.
+    Attributes:
+        file: Name of the problem file, without its suffix.
+        task_id: Id of the problem.
+        samples: Number of samples without an infrastructure failure.
+        right: How many of them are right.
+        mean_reward: Mean share of the tests that pass, in [0, 1].
 
     """
-    hashes = {problem.task_id: hash((problem.text, *problem.scored_tests)) for problem in problems}
-    played = run.statistics.problem_hashes
-    remedy = f"give the file with which {run.folder} was made"
-    if others := [task_id for task_id in played if task_id not in hashes]:
-        raise ValueError(f"problem {others[0]!r} of {run.folder} is not in the file of problems; {remedy}")
-    if changed := [task_id for task_id in played if played[task_id] != hashes[task_id]]:
-        raise ValueError(f"problem {changed[0]!r} has another text or other tests in {run.folder}; {remedy}")
-    if missing := [task_id for task_id in hashes if task_id not in played]:
+
+    file: str
+    task_id: str
+    samples: int = 0
+    right: int = 0
+    mean_reward: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Share of right samples, in [0, 1]."""
+        return self.right / self.samples
+
+
+def solve_rates(run: "FinishedRun", problems: Sequence[Problem], file: str) -> list[SolveRate]:
+    """Return how often a run has solved each problem, in the problems' order.
+
+    Raises:
+        DataError: The run has played other problems than these.
+        ValueError: A problem has no scored sample.
+
+    """
+    from cocos.evaluation.sample_rows import has_infra_failure, played_problem
+
+    by_id = {problem.task_id: problem for problem in problems}
+    rates = {task_id: SolveRate(file, task_id) for task_id in by_id}
+    for row in run.rows():
+        played_problem(row, by_id, run.folder)
+        if has_infra_failure(row):
+            continue
+        rate, last = rates[row["task_id"]], row["turns"][-1]
+        assert last["reward"] is not None  # only an infrastructure failure has none
+        rate.mean_reward += (last["reward"] - rate.mean_reward) / (rate.samples + 1)
+        rate.samples += 1
+        rate.right += last["is_right"]
+    if missing := [task_id for task_id, rate in rates.items() if not rate.samples]:
         raise ValueError(
-            f"{len(missing)} of {len(hashes)} problems, the first {missing[0]!r}, have no scored sample in "
+            f"{len(missing)} of {len(rates)} problems, the first {missing[0]!r}, have no scored sample in "
             f"{run.folder}; evaluate all of them, without --limit"
         )
-    outcomes = run.statistics.outcomes(-1)
-    return {task_id: sum(outcomes[task_id]) / len(outcomes[task_id]) for task_id in hashes}
+    return list(rates.values())
 
 
-def select(
-    problems: Sequence[Problem], shares: Mapping[str, float], low: float, high: float
-) -> list[Problem]:
+def save_profile(rates: Sequence[SolveRate], path: Path) -> None:
+    """Write the rates as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(SolveRate)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(rate) | {"mean_reward": round(rate.mean_reward, 4)} for rate in rates)
+    write_atomically(path, text.getvalue())
+
+
+def draw_profile(axes: "Axes", rates: Sequence[SolveRate], low: float, high: float) -> None:
+    """Draw how many problems are solved with each share, stacked by file; shade the selected range."""
+    most = max(rate.samples for rate in rates)
+    bottom = [0] * (most + 1)
+    for file in dict.fromkeys(rate.file for rate in rates):
+        counts = Counter(round(rate.share * most) for rate in rates if rate.file == file)
+        heights = [counts[number] for number in range(most + 1)]
+        axes.bar([number / most for number in range(most + 1)], heights, 0.8 / most, bottom, label=file)
+        bottom = [below + height for below, height in zip(bottom, heights, strict=True)]
+    axes.axvspan(low, high, alpha=0.12)
+    axes.set(title=f"{len(rates)} problems", xlabel="share of right samples", ylabel="problems")
+    axes.legend(frameon=False)
+
+
+def select(problems: Sequence[Problem], shares: Sequence[float], low: float, high: float) -> list[Problem]:
     """Return the problems whose share lies in [low, high], in their order."""
-    return [problem for problem in problems if low <= shares[problem.task_id] <= high]
+    return [problem for problem, share in zip(problems, shares, strict=True) if low <= share <= high]
 
 
-def counts_line(shares: Mapping[str, float], low: float, high: float) -> str:
+def counts_line(shares: Sequence[float], low: float, high: float) -> str:
     """Return how many problems are never solved, too rarely, in the range, too often, and always.
 
     Example: shares 0, 0.125, 0.5, 1 and the range [0.2, 0.9] give "4 problems: 1 never solved, 1 below 0.2,
     1 in [0.2, 0.9], 0 above 0.9, 1 always". Never and always are counted apart unless the range has them.
     """
-    kinds = Counter(_kind(share, low, high) for share in shares.values())
+    kinds = Counter(_kind(share, low, high) for share in shares)
     return (
         f"{len(shares)} problems: {kinds['never']} never solved, {kinds['below']} below {low:g}, "
         f"{kinds['in']} in [{low:g}, {high:g}], {kinds['above']} above {high:g}, {kinds['always']} always"
@@ -75,8 +139,13 @@ def _kind(share: float, low: float, high: float) -> str:
 def main() -> None:
     """Write the selected problems and print how many there are of each kind."""
     parser = PlainParser(description=__doc__)
-    parser.add_argument("problems", type=Path, help="problem file: the --test_data of the evaluation")
-    parser.add_argument("evaluation", type=Path, help="output folder of test.py with --num_samples")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        type=Path,
+        metavar="FILE RUN",
+        help="problem file, the --test_data of an evaluation, and its output folder; more of both may follow",
+    )
     parser.add_argument(
         "--solved",
         nargs=2,
@@ -92,17 +161,30 @@ def main() -> None:
         raise ValueError(f"--solved is {low:g} {high:g}; give two numbers with 0 <= LOW <= HIGH <= 1")
     if args.output.exists():
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
+    if len(args.inputs) % 2:
+        raise ValueError("give a problem file and an output folder of test.py, or several such pairs")
     # Imported here, so that errors in options do not wait.
+    from cocos.report.chart_files import save_chart
     from cocos.report.finished_runs import load_runs
 
-    problems = load_problems(args.problems)
-    shares = solved_shares(load_runs([args.evaluation])[0], problems)
+    problems: list[Problem] = []
+    rates: list[SolveRate] = []
+    for file, folder in zip(args.inputs[::2], args.inputs[1::2], strict=True):
+        of_file = load_problems(file)
+        problems += of_file
+        rates += solve_rates(load_runs([folder])[0], of_file, file.stem)
+    if repeated := [task_id for task_id, count in Counter(p.task_id for p in problems).items() if count > 1]:
+        raise ValueError(f"problem {repeated[0]!r} is in two files; make every id unique")
+    shares = [rate.share for rate in rates]
     print(counts_line(shares, low, high))
     selected = select(problems, shares, low, high)
     if not selected:
         raise ValueError(f"no problem is solved with a share in [{low:g}, {high:g}]; widen --solved")
+    profile = args.output.with_suffix(".profile")
+    save_chart(lambda axes: draw_profile(axes, rates, low, high), profile)
+    save_profile(rates, profile.with_suffix(".profile.csv"))
     save_problems(selected, args.output)
-    print(f"{len(selected)} problems written to {args.output}")
+    print(f"{len(selected)} problems written to {args.output}; {profile}.csv, .svg and .png have the profile")
 
 
 if __name__ == "__main__":

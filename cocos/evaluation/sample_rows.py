@@ -4,7 +4,9 @@ Every reader and writer of rows goes through this module. docs/evaluation.md lis
 tables; a test compares the two. This module does not know where rows are stored.
 """
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TypedDict, Unpack, cast
 
 from cocos.executor import ExecutionResult, Status, Verdict
@@ -186,6 +188,28 @@ def trajectory_from_row(row: SampleRow, problem: Problem) -> Trajectory:
     `trajectory_to_row` converts it to the same row again.
     """
     return Trajectory(problem, row["sample"], tuple(turn_from_row(turn) for turn in row["turns"]))
+
+
+def played_problem(row: SampleRow, problems: Mapping[str, Problem], folder: Path) -> Problem:
+    """Return the problem of a row with the tests visible that were visible then.
+
+    Args:
+        row: A row of samples.jsonl.
+        problems: Problems by task_id, the row's among them.
+        folder: Folder of the row, for the message.
+
+    Raises:
+        DataError: The row's problem is missing, or has another text or other tests.
+
+    """
+    problem = problems.get(row["task_id"])
+    if problem is None or (problem.text, [*problem.scored_tests]) != (row["text"], row["tests"]):
+        raise DataError(
+            f"problem {row['task_id']!r} of {folder} is not in the file of problems, or has another text or "
+            "other tests there; give the file with which the run was made"
+        )
+    tests, count = problem.scored_tests, row["num_visible_tests"]
+    return replace(problem, test_list=tests[:count], hidden_test_list=tests[count:])
 
 
 def validate_row(value: object, place: Place) -> SampleRow:

@@ -81,7 +81,7 @@ def test_the_samples_of_an_evaluation_are_attempts_and_nothing_is_sampled(proble
     # Other problems under these ids are refused.
     save_problems([replace(problem, text="Write a function to halve a number.")], data)
     words = ("--samples", tmp_path / "samples", "--corrections", "own")
-    assert "problem '1' is not in the file" in complaint(*make(data, tmp_path / "other.jsonl", *words))
+    assert "problem '1' of" in complaint(*make(data, tmp_path / "other.jsonl", *words))
 
 
 @pytest.mark.processes
