@@ -32,8 +32,6 @@ def main() -> None:
 
     silence_library_messages()
     # These imports take seconds; --help and errors in options and data do not wait for them.
-    from trl import get_peft_config, get_quantization_config
-
     from cocos.config.shared_options import open_executor
     from cocos.config.trl_configs import CoCoSConfig
     from cocos.dataprep.public_sets import problems_file
@@ -45,7 +43,7 @@ def main() -> None:
     from cocos.training.checkpoints import find_checkpoint
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start import check_loggers, warn_about_unused_lora_options
+    from cocos.training.start import check_loggers, starting_model, warn_about_unused_lora_options
     from cocos.training.trainer import CoCoSTrainer
 
     args = parse_options(CoCoSConfig, __doc__)
@@ -62,15 +60,13 @@ def main() -> None:
     connect_deepspeed(args.deepspeed, args.use_cpu)
     with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
-            model=args.model_name_or_path,
+            **starting_model(args),
             args=args,
             prompts=data.prompts,
             dev_problems=data.dev_problems,
             executor=executor,
             protocol=data.protocol,
             tokenizer=tokenizer,
-            peft_config=get_peft_config(args),
-            quantization_config=get_quantization_config(args),
         )
         answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
         files = (args.train_data, args.dev_data, args.few_shot_data, args.prompt_file, *answer_files)

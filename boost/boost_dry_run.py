@@ -11,6 +11,7 @@ from trl import get_peft_config
 
 from boost.boost_trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
+from cocos.generation.adapters import adapter_config, base_model
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import A10, A100, training_seconds
 from cocos.planning.shapes import Pass, Workload
@@ -26,10 +27,11 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
 
     """
     tokenizer, rows, eval_rows = inputs
+    name = args.model_name_or_path
     config = AutoConfig.from_pretrained(
-        args.model_name_or_path, revision=args.model_revision, trust_remote_code=args.trust_remote_code
+        base_model(name), revision=args.model_revision, trust_remote_code=args.trust_remote_code
     )
-    shape = model_shape(config, get_peft_config(args), args.trust_remote_code)
+    shape = model_shape(config, adapter_config(name, get_peft_config(args)), args.trust_remote_code)
     layout = run_layout(args, config, has_reference=False)
     lengths = sorted(len(row["input_ids"]) for row in rows + eval_rows)
     median, longest = lengths[len(lengths) // 2], lengths[-1]

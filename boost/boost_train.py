@@ -32,7 +32,6 @@ def main() -> None:
     silence_library_messages()
     # These imports take seconds; --help and errors in options do not wait for them.
     from datasets import Dataset
-    from trl import get_peft_config, get_quantization_config
 
     from boost.boost_dry_run import boost_dry_run
     from boost.boost_trainer import BoostTrainer, first_prompt, load_boost_inputs
@@ -43,7 +42,7 @@ def main() -> None:
     from cocos.training.checkpoints import find_checkpoint
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start import check_loggers, warn_about_unused_lora_options
+    from cocos.training.start import check_loggers, starting_model, warn_about_unused_lora_options
 
     args = parse_options(BoostConfig, __doc__)
     if is_main_process():
@@ -58,13 +57,11 @@ def main() -> None:
     check_checkpoint(args.model_name_or_path, args.model_revision)
     connect_deepspeed(args.deepspeed, args.use_cpu)
     trainer = BoostTrainer(
-        model=args.model_name_or_path,
+        **starting_model(args),
         args=args,
         train_dataset=Dataset.from_list(inputs.rows),
         eval_dataset=Dataset.from_list(inputs.eval_rows) if args.eval_data else None,
         processing_class=inputs.tokenizer,
-        peft_config=get_peft_config(args),
-        quantization_config=get_quantization_config(args),
     )
     card = ModelCard(
         stage="Boost",

@@ -21,7 +21,7 @@ class BoostTrainer(ResumableTrainer, SFTTrainer):
         super().__init__(**trainer_kwargs)
         vocab_size = self.model.config.get_text_config().vocab_size
         if vocab_size > TRL_WIDTH:  # a smaller one is a single tile, which costs little
-            patch_trl(vocab_size)
+            patch_trl()
 
 
 class BoostInputs(NamedTuple):

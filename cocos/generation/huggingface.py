@@ -258,7 +258,7 @@ def resolve_dtype(dtype: str) -> str:
     """Return the data type itself, or for `auto` bfloat16 on a GPU that supports it, else float32."""
     if dtype != "auto":
         return dtype
-    return "bfloat16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "float32"
+    return "bfloat16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported(False) else "float32"
 
 
 def load_model(

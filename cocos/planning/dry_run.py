@@ -20,6 +20,7 @@ from cocos.config.training_data import TrainingData
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
+from cocos.generation.adapters import adapter_config, base_model
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import (
@@ -231,10 +232,11 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
 
     """
     problems, dev_problems, protocol = data.problems, data.dev_problems, data.protocol
+    name = args.model_name_or_path
     config = AutoConfig.from_pretrained(
-        args.model_name_or_path, revision=args.model_revision, trust_remote_code=args.trust_remote_code
+        base_model(name), revision=args.model_revision, trust_remote_code=args.trust_remote_code
     )
-    shape = model_shape(config, get_peft_config(args), args.trust_remote_code)
+    shape = model_shape(config, adapter_config(name, get_peft_config(args)), args.trust_remote_code)
     layout = run_layout(args, config, has_reference=args.beta > 0)
     rules = args.rules(temperatures=[args.temperature])
     first = data.prompts[0]

@@ -7,8 +7,8 @@ adds a float32 copy of a GPU's share of the gradients: 4 P / N. Example without 
 stage 1 needs 2 + 2 + 12 / 8 = 5.5 GB, stage 2 needs 2 + 14 / 8 = 3.75 GB, stage 3 needs 16 / 8 = 2 GB.
 
 Standard library only; does not know options or models. Sizes are bytes on one GPU. They are estimates, not
-measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's communication buckets, attention
-masks and padding beyond the assumed lengths are not counted.
+measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's communication buckets
+and padding beyond the assumed lengths are not counted.
 """
 
 from collections.abc import Sequence

@@ -15,6 +15,8 @@ LOG_MESSAGES = (
     ("transformers.trainer_utils", "mtime may not be reliable"),
     # The tokenizer decides the special tokens, as it should.
     ("transformers.trainer_utils", "The tokenizer has new PAD/BOS/EOS tokens"),
+    # An adapter that is trained further is loaded before TRL's trainer.
+    ("trl.trainer", "your model is already instantiated"),
     # transformers turns the cache off by itself.
     ("transformers", "`use_cache=True` is incompatible with"),
 )

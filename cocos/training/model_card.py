@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from transformers import TrainerState
 
 from cocos.files.durable import write_atomically
+from cocos.generation.adapters import base_model
 from cocos.prompts import DONE
 
 # The options that the card lists, as far as the stage has them.
@@ -73,11 +74,13 @@ class ModelCard:
 
         """
         names = LISTED_OPTIONS + (LORA_OPTIONS if self.options["use_peft"] else ())
-        base = self.options["model_name_or_path"]
+        start = self.options["model_name_or_path"]
+        base = base_model(start)
         return _template().render(
             card=self,
             folder=json.dumps(folder, ensure_ascii=False),
             name=Path(folder).resolve().name,
+            start=start,
             base=base,
             is_hub_base=not Path(base).exists(),
             is_lora=self.options["use_peft"],

@@ -1,9 +1,9 @@
 """Measurements of a training run: batch metrics, the completions table, seconds per phase, and warnings.
 
-Reads trajectories and returns plain numbers, whose names docs/cocos.md explains. Does not know tensors,
-models or loggers.
+Reads trajectories and returns plain numbers, whose names docs/cocos.md explains.
 """
 
+import builtins
 import logging
 import resource
 import sys
@@ -11,12 +11,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 
 from cocos.executor import ExecutionResult, Executor
-from cocos.metrics import correction_metrics, error_type, scored
+from cocos.metrics import correction_metrics, edit_metrics, error_type, scored
 from cocos.rewards import Credit, Score
 from cocos.trajectories import Trajectory
 
@@ -33,7 +34,7 @@ def mean(values: Sequence[float]) -> float:
 def batch_metrics(
     trajectories: Sequence[Trajectory], scores: Sequence[Score], turns: Sequence[int]
 ) -> dict[str, float]:
-    """Return reward, accuracy, length, truncation and KL of each turn, changes between turns, and failures.
+    """Return `trajectory_metrics` of a batch, with the reward and the KL of each turn.
 
     Args:
         trajectories: One generation batch of all ranks.
@@ -41,24 +42,79 @@ def batch_metrics(
         turns: Numbers of the trained turns, from 1.
 
     """
+    metrics = trajectory_metrics(trajectories)
+    for t in range(len(trajectories[0].turns)):
+        rewards = [reward for score in scores if (reward := score.rewards_T[t]) is not None]
+        metrics[f"reward_t{t + 1}"] = mean(rewards)
+    for k, turn in enumerate(turns):
+        kls = [score.kl_K[k] for score in scores if score.kl_K]
+        metrics[f"kl_t{turn}"] = mean([kl for kl in kls if kl is not None])
+    return metrics
+
+
+def trajectory_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return accuracies, changes between turns, repeats, lengths, time-outs and errors of trajectories."""
     metrics: dict[str, float] = {}
     for t in range(len(trajectories[0].turns)):
         turns_t = [trajectory.turns[t] for trajectory in trajectories]
         completions = [turn.completion for turn in turns_t if turn.is_sampled]
-        rewards = [reward for score in scores if (reward := score.rewards_T[t]) is not None]
-        metrics[f"reward_t{t + 1}"] = mean(rewards)
-        metrics[f"truncated_t{t + 1}"] = mean([c.is_truncated for c in completions])
-        metrics[f"completion_length_t{t + 1}"] = mean([len(c.token_ids) for c in completions])
+        lengths = sorted(len(c.token_ids) for c in completions)
         metrics[f"sampled_t{t + 1}"] = mean([turn.is_sampled for turn in turns_t])
+        metrics[f"truncated_t{t + 1}"] = mean([c.is_truncated for c in completions])
+        metrics[f"completion_length_t{t + 1}"] = mean(lengths)
+        metrics[f"completion_length_p95_t{t + 1}"] = percentile(lengths, 95)
+        executed = [turn.result for turn in turns_t if turn.is_sampled and not turn.result.is_infra_failure]
+        errors = [error_type(result) for result in executed]
+        metrics[f"timeouts_t{t + 1}"] = mean([error == "Timeout" for error in errors])
+        for kind in sorted({_logged_kind(error) for error in errors if error}):
+            shown = [error is not None and _logged_kind(error) == kind for error in errors]
+            metrics[f"errors_t{t + 1}/{kind}"] = mean(shown)
     if usable := scored(trajectories):
-        metrics |= {name: estimate.value for name, estimate in correction_metrics(usable).items()}
-    for k, turn in enumerate(turns):
-        kls = [score.kl_K[k] for score in scores if score.kl_K]
-        metrics[f"kl_t{turn}"] = mean([kl for kl in kls if kl is not None])
+        estimates = correction_metrics(usable) | edit_metrics(usable)
+        metrics |= {name: estimate.value for name, estimate in estimates.items()} | _wrong_repeats(usable)
     results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
     metrics["infra_failures"] = sum(result.is_infra_failure for result in results)
     metrics["in_child"] = mean([verdict.in_child for result in results for verdict in result.verdicts])
     return metrics
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """Return the smallest value that at least `percent` % do not exceed (nearest rank); NaN if there is none.
+
+    Example: the 95th percentile of 1..20 is 19.
+    """
+    return ordered[-(-percent * len(ordered) // 100) - 1] if ordered else float("nan")
+
+
+def _logged_kind(error: str) -> str:
+    """Return the name under which an error is logged. A program can define exceptions of any name."""
+    is_known = error in ("Failed", "Timeout", "Memory") or hasattr(builtins, error)
+    return error if is_known else "other"
+
+
+def _wrong_repeats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return repeated_wrong_t1_t2, ...: the share of the wrong programs that the next turn repeats.
+
+    It says whether the model tries to correct, and 1 that it does not. Turns that were not sampled do not
+    count; without a wrong program before a sampled turn there is no value.
+    """
+    repeats: dict[str, list[float]] = {}
+    for trajectory in trajectories:
+        for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
+            if following.is_sampled and not turn.result.all_passed:
+                pair = repeats.setdefault(f"repeated_wrong_t{t}_t{t + 1}", [])
+                pair.append(turn.code == following.code)
+    return {name: mean(values) for name, values in repeats.items()}
+
+
+def solved_programs(trajectories: Sequence[Trajectory]) -> dict[str, list[int]]:
+    """Return task_id -> right programs at each turn, then the number of trajectories. Example: [1, 3, 8]."""
+    solved: dict[str, list[int]] = {}
+    for trajectory in scored(trajectories):
+        right = [turn.result.all_passed for turn in trajectory.turns]
+        before = solved.get(trajectory.problem.task_id, [0] * (len(right) + 1))
+        solved[trajectory.problem.task_id] = [a + b for a, b in zip(before, [*right, 1], strict=True)]
+    return solved
 
 
 def num_sampled_tokens(trajectories: Sequence[Trajectory], credit: Credit) -> int:

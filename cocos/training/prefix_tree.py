@@ -4,71 +4,97 @@ Rows of one problem repeat its prompt for every sibling, and every turn's row re
 tree repeats only the token before rows part, because each place has one label, the token that follows. The
 last token of a row predicts nothing and is left out.
 
-    rows     a b c | d e     a b c | d f     a b c | g       (prompt | completion)
-    tokens   a b c d d c     in depth-first order
-    labels   - - d e f g     - is not scored
-    depth    0 1 2 3 3 2     the position in the row
+    rows       a b c | d e     a b c | d f     a b c | g       (prompt | completion)
+    tokens     a b c d d c     in depth-first order
+    labels     - - d e f g     - is not scored
+    depth      0 1 2 3 3 2     the position in the row
+    segments   0 0 1 2 3 4     runs without a branch; the path of the last one is 0, 4
 
 In depth-first order the descendants of a token follow it without a gap. So one number per token describes the
-attention: the token at place q attends to the token at place k if k <= q <= last_descendant[k].
+attention: token q attends to token k if k <= q <= last_descendant[k]. The same in segments: a token attends
+to its own segment up to itself, and to all of the segments on its path from the root.
 
-Knows token ids only: no model, no loss. Axes: R rows of L tokens, C completion tokens; M trees of N tokens.
+Knows token ids only: no model, no loss. Axes: R rows of L tokens, C completion tokens; M trees, n tokens of
+all trees.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import torch
-from torch.nn.attention.flex_attention import create_block_mask
-from torch.nn.functional import pad
 
 IGNORED = -100  # label of a token whose successor is not scored, as in transformers
-END = -1  # stands after the last token of a row; sorts before every token
 
 
-class Trees(NamedTuple):
-    """Trees as sequences of equal length, one tree each.
+@dataclass
+class Trees:
+    """Trees one after another, each in depth-first order."""
 
-    Attributes:
-        input_ids: Token ids, 0 in the padding. Shape (M, N).
-        position_ids: Depth of each token, which is its position in its rows. Shape (M, N).
-        last_descendant: Place of each token's last descendant, itself if it has none; N in the padding, which
-            attends to padding alone. Shape (M, N).
-        labels: Token that follows, or IGNORED if it is not scored. Shape (M, N).
+    input_ids: list[int] = field(default_factory=list)  # token ids; length n
+    position_ids: list[int] = field(default_factory=list)  # depth of each token: its position in its rows
+    last_descendant: list[int] = field(default_factory=list)  # number of its last descendant, or its own
+    labels: list[int] = field(default_factory=list)  # token that follows, or IGNORED if it is not scored
+    sizes: list[int] = field(default_factory=list)  # tokens of each tree; length M
 
-    """
+    def __len__(self) -> int:
+        """Return the number of tokens, n."""
+        return len(self.input_ids)
 
-    input_ids: torch.Tensor
-    position_ids: torch.Tensor
-    last_descendant: torch.Tensor
-    labels: torch.Tensor
+    def split(self, max_tokens: int) -> list["Trees"]:
+        """Return parts of at most `max_tokens` tokens each, or of a single tree that has more."""
+        parts: list[list[int]] = []
+        for size in self.sizes:
+            if not parts or sum(parts[-1]) + size > max_tokens:
+                parts.append([])
+            parts[-1].append(size)
+        bounds = pairwise(accumulate(map(sum, parts), initial=0))
+        return [self._part(start, end, sizes) for (start, end), sizes in zip(bounds, parts, strict=True)]
 
-    def attention_mask(self, in_blocks: bool = False) -> Any:
-        """Return which places attend to which, as booleans of shape (M, 1, N, N).
+    def _part(self, start: int, end: int, sizes: list[int]) -> "Trees":
+        return Trees(
+            self.input_ids[start:end],
+            self.position_ids[start:end],
+            [last - start for last in self.last_descendant[start:end]],
+            self.labels[start:end],
+            sizes,
+        )
 
-        In blocks it is a BlockMask of FlexAttention, which skips blocks without a pair that attends.
-        """
-        (num_trees, length), device = self.labels.shape, self.labels.device
+    def segments(self) -> "Segments":
+        """Return the runs of tokens without a branch, and the path of each from its root."""
+        n = len(self)
+        # A token continues the run if it is the only child of the token before it.
+        is_only_child = (
+            last == next_last and next_depth == depth + 1
+            for (last, next_last), (depth, next_depth) in zip(
+                pairwise(self.last_descendant), pairwise(self.position_ids), strict=True
+            )
+        )
+        starts = [0, *(place for place, is_only in enumerate(is_only_child, start=1) if not is_only)]
+        paths: list[tuple[int, ...]] = []
+        for number, start in enumerate(starts):
+            path = paths[-1] if paths else ()
+            while path and self.last_descendant[starts[path[-1]]] < start:
+                path = path[:-1]
+            paths.append((*path, number))
+        return Segments([end - start for start, end in pairwise([*starts, n])], paths)
 
-        def attends(tree: Any, head: Any, query: Any, key: Any) -> torch.Tensor:
-            return (key <= query) & (query <= self.last_descendant[tree, key])
 
-        if in_blocks:
-            return create_block_mask(attends, num_trees, None, length, length, device)
-        tree, place = torch.arange(num_trees, device=device), torch.arange(length, device=device)
-        return attends(tree[:, None, None, None], None, place[:, None], place)
+@dataclass(frozen=True)
+class Segments:
+    """Runs of tokens without a branch, of all trees, in the order of the tokens."""
 
-    def split(self, num_trees: int) -> list["Trees"]:
-        """Return parts of `num_trees` trees each; the last one may have fewer."""
-        return [Trees(*part) for part in zip(*(field.split(num_trees) for field in self), strict=True)]
+    lengths: list[int]  # tokens of each segment
+    paths: list[tuple[int, ...]]  # numbers of the segments from the root to each one, itself the last
 
 
 def pack(
     input_ids: torch.Tensor, attention_mask: torch.Tensor, num_completion_tokens: int
 ) -> tuple[Trees, torch.Tensor]:
-    """Lay out padded rows as trees, on the processor; the results are on the device of the rows.
+    """Lay out padded rows as trees, on the processor.
 
     Rows share a tree if they begin with the shortest prompt among them, so a tree belongs to one problem.
-    Examples that all prompts begin with do not join the trees: the attention would become large.
+    Examples that all prompts begin with do not join the trees: a tree is the unit of `split`.
 
     Args:
         input_ids: Token ids; prompts are padded on the left, completions on the right. Shape (R, L).
@@ -76,61 +102,53 @@ def pack(
         num_completion_tokens: Width of the completions, C.
 
     Returns:
-        The trees, and for each completion token the place, in the flattened (M * N), whose label it is;
-        0 in the padding. Shape (R, C).
+        The trees, and for each completion token the number, of all trees, of the token whose label it is; 0
+        in the padding. Shape (R, C); on the processor.
 
     """
-    real, device = attention_mask.bool().cpu(), input_ids.device
-    prompt_lengths = real[:, :-num_completion_tokens].sum(1)
-    from_left = real.int().argsort(dim=1, descending=True, stable=True)
-    ids = input_ids.cpu().masked_fill(~real, END).gather(1, from_left)
+    rows = [
+        (ids[is_real].tolist(), int(is_real[:-num_completion_tokens].sum()))
+        for ids, is_real in zip(input_ids.cpu(), attention_mask.bool().cpu(), strict=True)
+    ]
+    trees = Trees()
+    index = torch.zeros(len(rows), num_completion_tokens, dtype=torch.long)
+    previous: list[int] = []
+    path: list[int] = []  # numbers of the previous row's tokens
+    shortest_prompt = 0  # of the tree
     # In lexicographic order, a row shares its longest prefix with the row before it.
-    order = ids.unique(dim=0, return_inverse=True)[1].argsort()
-    ids, prompt_lengths = ids[order], prompt_lengths[order]
-    is_shared = (ids[1:] == ids[:-1]).int().cumprod(1)  # (R - 1, L), with the row before
-    tree = torch.tensor(_numbers_of_trees(prompt_lengths.tolist(), is_shared.sum(1).tolist()))  # (R,)
-    is_shared = pad(is_shared * (tree.diff() == 0)[:, None], (0, 0, 1, 0)).bool()  # (R, L)
-
-    # Rows share a token if they share its successor too, which is its label.
-    has_successor = ids[:, 1:] != END  # (R, L - 1)
-    is_new = has_successor & ~is_shared[:, 1:]
-    is_new[0, 0] |= not is_new.any()  # such a batch makes a pass too, because other ranks may wait for it
-    row, depth = is_new.nonzero(as_tuple=True)  # of each token of the trees, in depth-first order
-    number = is_new.flatten().cumsum(0).view_as(is_new) - 1
-    owner = torch.where(is_new, torch.arange(len(ids))[:, None], 0).cummax(0).values  # row that added it
-    number = number.gather(0, owner)  # (R, L - 1), number of each token of the rows
-    newest = (is_new.sum(1).cumsum(0) - 1)[:, None].expand_as(number)  # descends from all tokens of its row
-    last = torch.zeros_like(row).scatter_reduce(0, number[has_successor], newest[has_successor], "amax")
-    is_scored = has_successor & (torch.arange(ids.size(1) - 1) >= prompt_lengths[:, None] - 1)
-    labels = torch.full_like(row, IGNORED)
-    labels[number[is_scored]] = ids[:, 1:][is_scored]
-
-    _, tree, sizes = tree[row].unique_consecutive(return_inverse=True, return_counts=True)
-    first = (sizes.cumsum(0) - sizes)[tree]  # number of the first token of each token's tree
-    num_trees, length = len(sizes), int(sizes.max())
-    place = tree * length + torch.arange(len(row)) - first  # in the flattened (M, N)
-
-    def laid_out(values: torch.Tensor, padding: int) -> torch.Tensor:
-        flat = torch.full((num_trees * length,), padding).index_copy(0, place, values)
-        return flat.view(num_trees, length).to(device)
-
-    trees = Trees(
-        input_ids=laid_out(ids[row, depth], 0),
-        position_ids=laid_out(depth, 0),
-        last_descendant=laid_out(last - first, length),
-        labels=laid_out(labels, IGNORED),
-    )
-    index = torch.zeros(len(ids), num_completion_tokens, dtype=torch.long)
-    index[real[order, -num_completion_tokens:]] = place[number[is_scored]]
-    return trees, index[order.argsort()].to(device)
-
-
-def _numbers_of_trees(prompt_lengths: list[int], num_shared: list[int]) -> list[int]:
-    """Return the tree of each row, from 0; `num_shared` are the tokens shared with the row before."""
-    numbers, shortest = [0], prompt_lengths[0]
-    for length, shared in zip(prompt_lengths[1:], num_shared, strict=True):
+    for row in sorted(range(len(rows)), key=lambda row: rows[row][0]):
+        ids, prompt_length = rows[row]
+        num_shared = _common_prefix(previous, ids)
         # A turn that was not sampled has one pad token as its prompt, with which all prompts may begin.
-        starts = shared < max(2, min(shortest, length))
-        numbers.append(numbers[-1] + starts)
-        shortest = length if starts else min(shortest, length)
-    return numbers
+        if not trees.sizes or num_shared < max(2, min(shortest_prompt, prompt_length)):
+            trees.sizes.append(0)
+            num_shared, shortest_prompt = 0, prompt_length
+        shortest_prompt = min(shortest_prompt, prompt_length)
+        # Rows share a token if they share its successor too, which is its label.
+        path = path[: max(0, num_shared - 1)]
+        for depth in range(len(path), len(ids) - 1):
+            path.append(len(trees))
+            trees.input_ids.append(ids[depth])
+            trees.position_ids.append(depth)
+            trees.last_descendant.append(0)
+            trees.labels.append(IGNORED)
+            trees.sizes[-1] += 1
+        for number in path:
+            trees.last_descendant[number] = len(trees) - 1
+        scored = path[prompt_length - 1 :]
+        for number, label in zip(scored, ids[prompt_length:], strict=True):
+            trees.labels[number] = label
+        index[row, : len(scored)] = torch.tensor(scored, dtype=torch.long)
+        previous = ids
+    trees.sizes = [size for size in trees.sizes if size]
+    if not trees.sizes:  # such a batch makes a pass too, because other ranks may wait for it
+        trees = Trees([rows[0][0][0]], [0], [0], [IGNORED], [1])
+    return trees, index
+
+
+def _common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """Return the number of tokens that two rows begin with alike."""
+    for place, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return place
+    return min(len(left), len(right))

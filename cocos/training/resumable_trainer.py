@@ -4,13 +4,15 @@ Does not know what is trained. `run_training` is the part of a training command 
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from transformers import Trainer
 from transformers.utils.logging import disable_progress_bar
 
+from cocos.config.trl_configs import HALF_WEIGHTS
 from cocos.files.durable import save_json
 from cocos.training.callbacks import FirstUpdates, StopOnSignal
 from cocos.training.checkpoints import checkpoint_fault, follow_umask, full_disk_named, save_generation_config
@@ -25,11 +27,13 @@ class ResumableTrainer(Trainer):
     Attributes:
         card: Model card of every folder that is saved; None: no card.
         last_examples: Some trajectories of the last batch as text, for the log.
+        last_solved: task_id -> right programs of the last batch at each turn, and its trajectories.
 
     """
 
     card: ModelCard | None = None
     last_examples: Sequence[str] = ()
+    last_solved: Mapping[str, Sequence[int]] = MappingProxyType({})
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model so that plain transformers can use it, with its card and the usual permissions."""
@@ -37,6 +41,8 @@ class ResumableTrainer(Trainer):
         if not self.args.should_save:
             return
         folder = output_dir or self.args.output_dir
+        # TRL's copy of an adapter that is trained further. A resumed run makes it again from the same start.
+        shutil.rmtree(Path(folder) / "ref", ignore_errors=True)
         assert self.processing_class is not None
         stop_strings = self.card.stop_strings if self.card else None
         save_generation_config(
@@ -107,12 +113,15 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
 
     """
     out = trainer.args.output_dir
+    is_half = any(p.requires_grad and p.dtype.itemsize < 4 for p in trainer.model.parameters())
+    if is_half and not (trainer.is_deepspeed_enabled or trainer.args.use_peft):
+        raise ValueError(f"--dtype auto, with the weights of this model in half precision, {HALF_WEIGHTS}")
     trainer.card = card
     trainer.add_callback(StartLines(card, checkpoint))
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint
     show_lines(trainer)
     trainer.add_callback(FirstUpdates())
-    trainer.add_callback(RunLog(lambda: trainer.last_examples))
+    trainer.add_callback(RunLog(lambda: {"examples": trainer.last_examples, "solved": trainer.last_solved}))
     trainer.add_callback(StopOnSignal())
     with full_disk_named(out):
         if trainer.is_world_process_zero():

@@ -22,9 +22,12 @@ CHARTS = {  # title -> regular expression of the names of the metrics
     "Reward per turn": r"reward_t\d+",
     "Accuracy per turn": r"acc_t\d+",
     "Repaired (i2c) and spoilt (c2i)": r"(i2c|c2i)_t\d+_t\d+",
+    "Repeated programs, all and wrong ones": r"repeated(_wrong)?_t\d+_t\d+",
+    "Entropy per turn": r"entropy_t\d+",
     "KL to the reference model": r"kl_t\d+",
     "Seconds per phase": r"time/\w+_s",
     "Dev accuracy per turn": r"eval_acc_t\d+",
+    "Dev: repaired, spoilt, wrong ones repeated": r"eval_(i2c|c2i|repeated_wrong)_t\d+_t\d+",
     "Loss": r"(eval_)?loss",
 }
 SILENCE_S = 120.0  # a run that has not written for longer may have been killed
@@ -33,16 +36,17 @@ SILENCE_S = 120.0  # a run that has not written for longer may have been killed
 class RunLog(TrainerCallback, logging.Handler):
     """Writer of log.jsonl on the main process.
 
-    Each line has `step`, `time` (seconds since 1970) and one of `metrics` with `examples`, or `warning`.
+    Each line has `step`, `time` (seconds since 1970) and one of `metrics` with the details, or `warning`.
 
     Args:
-        examples: Returns the last trajectories as text.
+        details: Returns what else belongs to an update: `examples`, the last trajectories as text, and
+            `solved`, the right programs of each problem.
 
     """
 
-    def __init__(self, examples: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, details: Callable[[], Mapping[str, Any]]) -> None:
         logging.Handler.__init__(self, logging.WARNING)
-        self._examples = examples
+        self._details = details
         self._state: TrainerState | None = None
         self._path = Path()
 
@@ -68,7 +72,9 @@ class RunLog(TrainerCallback, logging.Handler):
     ) -> None:
         numbers = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
         metrics = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        self._append({"metrics": metrics, "examples": list(self._examples())})
+        is_update = "loss" in metrics  # not an evaluation, whose trajectories are others
+        details = {name: value for name, value in self._details().items() if value} if is_update else {}
+        self._append({"metrics": metrics, **details})
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning of this project."""

@@ -1,13 +1,17 @@
-"""Checks of a run before its model is loaded: loggers, and options of LoRA."""
+"""Start of a run: checks before its model is loaded, and the model that it starts from."""
 
 import dataclasses
 import logging
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
+from typing import Any
 
 from transformers.integrations import INTEGRATION_TO_CALLBACK
-from trl import ModelConfig
+from trl import ModelConfig, get_peft_config, get_quantization_config
+
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.generation.adapters import adapter_config, is_adapter, load_trainable
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +56,40 @@ def _check_wandb() -> None:
         raise ValueError(f"--report_to wandb: {error}; check the login and the network, {remedy}") from None
 
 
+def starting_model(args: BoostConfig | CoCoSConfig) -> dict[str, Any]:
+    """Return the arguments of TRL's trainers that name the model: a new adapter, or one to train further.
+
+    Raises:
+        ValueError: The run starts from an adapter without --use_peft.
+
+    """
+    name, quantization = args.model_name_or_path, get_quantization_config(args)
+    peft_config = adapter_config(name, get_peft_config(args))
+    if not is_adapter(name):
+        return {"model": name, "peft_config": peft_config, "quantization_config": quantization}
+    init_kwargs = dict(args.model_init_kwargs or {})
+    if quantization is not None:
+        init_kwargs["quantization_config"] = quantization
+    if args.distributed_state.distributed_type in ("MULTI_GPU", "DEEPSPEED"):  # as TRL does
+        init_kwargs["device_map"] = None
+    plugin = args.deepspeed_plugin
+    is_sharded = plugin is not None and plugin.zero_stage == 3 and quantization is None
+    return {"model": load_trainable(name, init_kwargs, is_sharded)}
+
+
 def warn_about_unused_lora_options(args: ModelConfig) -> None:
-    """Warn if options of LoRA are set although --use_peft is not, so that they have no effect."""
+    """Warn about options of LoRA without effect: without --use_peft, or if the run starts from an adapter."""
     unused = [
         f"--{field.name}"
         for field in dataclasses.fields(ModelConfig)
         if field.name.startswith(LORA_OPTIONS) and getattr(args, field.name) != field.default
     ]
-    if unused and not args.use_peft:
+    if unused and is_adapter(args.model_name_or_path):
+        logger.warning(
+            f"{', '.join(unused)}: no effect, because the adapter of {args.model_name_or_path} is trained "
+            "further as it is"
+        )
+    elif unused and not args.use_peft:
         logger.warning(
             f"{', '.join(unused)}: no effect without --use_peft, so all weights are trained; "
             "add --use_peft true to train a LoRA adapter"

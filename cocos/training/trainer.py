@@ -12,6 +12,7 @@ and completion tokens.
 
 import logging
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -34,7 +35,6 @@ from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server, sync_weights
-from cocos.metrics import correction_metrics
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Score, grouped_returns, row_advantages, trained_advantages, zero_spread
@@ -50,10 +50,13 @@ from cocos.training.monitor import (
     hidden_gap,
     num_sampled_tokens,
     peak_memory_mb,
+    solved_programs,
+    trajectory_metrics,
 )
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.rollouts import RolloutPlayer, whole_weights
 from cocos.training.row_logps import EngineGap, RowStatistics, row_statistics
+from cocos.training.tree_attention import attend_along_trees, plain_sdpa
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
 from cocos.trajectories import Trajectory, Turn
@@ -121,8 +124,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             processing_class=tokenizer,
             **trainer_kwargs,
         )
-        config = self.model.config.get_text_config()
-        patch_trl(config.vocab_size)
+        patch_trl()
+        if not self.beta and "ref" in getattr(self.model, "peft_config", {}):
+            self.model.delete_adapter("ref")  # TRL's copy of an adapter that is trained further, for the KL
         if self.use_vllm and self.vllm_mode == "server" and self.accelerator.is_main_process:
             check_server(self.vllm_generation)
         self.player = RolloutPlayer(
@@ -135,7 +139,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             rank=self.accelerator.process_index,
             num_ranks=self.accelerator.num_processes,
         )
-        self.tree_logps = TreeLogps(config, self.accelerator)
+        self.tree_logps = TreeLogps(
+            self.model.config.get_text_config(),
+            self.accelerator,
+            num_checked=2 * len(self.objective.trained_turns),
+        )
+        for policy in filter(None, (self.model, self.ref_model)):
+            attend_along_trees(self.accelerator.unwrap_model(policy))
         self.shown_examples: list[str] = []  # of the last batch, as text
         self.num_shown = args.num_completions_to_print
         self.num_completions_to_print = -1  # TRL prints none; its table has nine columns
@@ -176,11 +186,14 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         rows = self.rows(trajectories)
         with self.timer.phase("logprobs"):
             old_logps, kl_R, gap = self.row_statistics(rows)
+            local_kl_B_K = self._kl_of_sampled_turns(trajectories, kl_R)  # waits for the GPU
         # Every rank computes the advantages of all ranks.
-        scores = self._scores(batch, gather_object(self._kl_of_sampled_turns(trajectories, kl_R)))
+        scores = self._scores(batch, gather_object(local_kl_B_K))
         advantages_B_K = self.advantages(scores)
         self._log_batch(batch, scores, advantages_B_K)
-        self.record(batch.metrics() | self.timer.metrics(played_here))
+        times = self.timer.metrics(played_here)
+        times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
+        self.record(batch.metrics() | times)
         advantages_R = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
         rows["advantages"] = advantages_R if gap is None else advantages_R.masked_fill(gap.is_outlier_R, 0.0)
         return rows if old_logps is None else rows | {"old_logps": old_logps}
@@ -219,6 +232,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         else:
             result = plain(*rows, batch_size, compute_entropy, compute_aux_loss, **multimodal)
         if torch.is_grad_enabled():
+            self._record_entropies(result[1], rows.completion_mask)
             own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
             self._micro_batch.setdefault("old_logps", own)
         return result
@@ -234,8 +248,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.model.eval()
         trajectories = self.player.play_greedily(self.dev_problems)
         metrics = {
-            f"{metric_key_prefix}_{name}": estimate.value
-            for name, estimate in correction_metrics(trajectories).items()
+            f"{metric_key_prefix}_{name}": value for name, value in trajectory_metrics(trajectories).items()
         }
         if (gap := hidden_gap(trajectories)) is not None:
             metrics[f"{metric_key_prefix}_hidden_gap"] = gap
@@ -279,7 +292,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         ):
             length = self.args.max_completion_length
             if self.use_transformers_continuous_batching:
-                yield ContinuousBatches(model, self._tokenizer, self.continuous_batching_config, length)
+                with plain_sdpa(model):
+                    yield ContinuousBatches(model, self._tokenizer, self.continuous_batching_config, length)
             else:
                 yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
 
@@ -295,15 +309,15 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             torch.no_grad(),
             disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs),
         ):
-            statistics = row_statistics(
+            found = row_statistics(
                 rows,
                 policy=lambda: self.row_logps(self.model, rows),
                 reference=(lambda: self._reference_logps(rows)) if self.beta else None,
                 needs_old_logps=not self.has_one_update_per_batch,
             )
-        if statistics.gap is not None:
-            self._log_gap(statistics.gap, rows["completion_mask"])
-        return statistics
+        if found.gap is not None:
+            self._log_gap(found.gap, rows["completion_mask"])
+        return found
 
     def row_logps(self, model: nn.Module, rows: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return log p of every completion token at the sampling temperature. Shape (R, C)."""
@@ -394,6 +408,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.record(
             {f"frac_reward_zero_std_t{t}": share for t, share in zip(turns, zero_spread_K, strict=True)}
         )
+        for k, turn in enumerate(turns):
+            known = [g for group in returns_P_G_K for returns_K in group if (g := returns_K[k]) is not None]
+            if known:
+                self.record({f"return_t{turn}_std": statistics.pstdev(known)})
         self.run_warnings.check_spread(zero_spread_K)
         return trained_advantages(returns_P_G_K, scores)
 
@@ -428,6 +446,16 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         ).tolist()
         self.record({"engine/kl": kl / max(tokens, 1), "engine/outliers": outliers / max(num_rows, 1)})
 
+    def _record_entropies(self, entropies: torch.Tensor | None, mask: torch.Tensor) -> None:
+        """Log the mean entropy of each trained turn in a micro-batch of all ranks, per token."""
+        turns = self.objective.trained_turns
+        if entropies is None or len(mask) % len(turns):
+            return
+        by_turn = torch.stack([entropies.detach().double() * mask, mask.double()])  # (2, R, C)
+        sums = by_turn.unflatten(1, (-1, len(turns))).sum((1, 3))  # (2, K)
+        totals, counts = self.accelerator.reduce(sums, reduction="sum").tolist()
+        self.record({f"entropy_t{t}": e / n for t, e, n in zip(turns, totals, counts, strict=True) if n})
+
     def _log_batch(
         self, batch: Batch, scores: Sequence[Score], advantages_B_K: Sequence[Sequence[float]]
     ) -> None:
@@ -450,6 +478,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         if not self.args.reward_in_child:
             self.run_warnings.check_in_child(played)
         self.count_tokens(played)
+        self.last_solved = solved_programs(played)
         rows = list(zip(trajectories, scores, advantages_B_K, strict=True))
         of_different_problems = rows[:: self.args.num_generations]
         self.last_examples = [example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]]

@@ -1,19 +1,23 @@
 """Log-probabilities over prefix trees: each token that rows share is computed once.
 
 Rows are laid out as trees (`prefix_tree.py`), the model runs over them, and the results are gathered into
-rows. So loss, old log-probabilities and reference gain alike, and TRL's loss stays as it is.
+rows. So loss, old log-probabilities and reference gain alike, and TRL's loss stays as it is. A pass is one
+sequence without padding, whose attention follows the trees (`tree_attention.py`).
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from accelerate import Accelerator
 from torch import nn
 from transformers import PreTrainedConfig
+from trl.trainer.utils import FusedCausalLMOutput
 
-from cocos.training.prefix_tree import pack
+from cocos.training import tree_attention
+from cocos.training.prefix_tree import Trees, pack
+from cocos.training.tree_attention import SegmentedAttention
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +52,7 @@ class TreeLogps:
     Args:
         config: Configuration of the language model.
         accelerator: Knows the ranks and the autocast of the run.
+        num_checked: Number of rows that the first batch compares with plain rows; enough for two siblings.
 
     Attributes:
         is_used: Whether passes go over trees; None: not yet checked.
@@ -55,9 +60,10 @@ class TreeLogps:
 
     """
 
-    def __init__(self, config: PreTrainedConfig, accelerator: Accelerator) -> None:
+    def __init__(self, config: PreTrainedConfig, accelerator: Accelerator, num_checked: int = 8) -> None:
         self.config = config
         self.accelerator = accelerator
+        self.num_checked = num_checked
         self.is_used: bool | None = None
         self.packing_ratio = 1.0
 
@@ -71,7 +77,9 @@ class TreeLogps:
 
         """
         if self.is_used is None:
-            reason = why_not_shared(self.config) or self._difference(model, rows, plain)
+            first = slice(self.num_checked)
+            some = Rows(rows.input_ids[first], rows.attention_mask[first], rows.num_completion_tokens)
+            reason = why_not_shared(self.config) or self._difference(model, some, plain)
             if reason:
                 logger.warning("prefixes are not shared, so training is slower: %s", reason)
             self.is_used = not reason
@@ -81,31 +89,36 @@ class TreeLogps:
         self, model: nn.Module, rows: Rows, batch_size: int | None = None, compute_entropy: bool = False
     ) -> RowLogps:
         """Make passes of at most as many tokens as `batch_size` rows have; None: a single pass."""
+        device = rows.input_ids.device
         trees, index = pack(*rows)
-        self.packing_ratio = rows.input_ids.numel() / trees.input_ids.numel()
+        self.packing_ratio = rows.input_ids.numel() / len(trees)
         parts = [trees]
         if batch_size is not None:
-            parts = trees.split(max(1, batch_size * rows.input_ids.size(1) // trees.input_ids.size(1)))
+            parts = trees.split(batch_size * rows.input_ids.size(1))
             # With sharded weights every rank must run equally many passes. The index skips the surplus.
-            num_passes = self.accelerator.gather(index.new_tensor([len(parts)])).max()
+            num_passes = self.accelerator.gather(torch.tensor([len(parts)], device=device)).max()
             parts += parts[:1] * (int(num_passes) - len(parts))
-        in_blocks = self.config._attn_implementation == "flex_attention"
-        outputs = []
-        for part in parts:
-            inputs: dict[str, Any] = {
-                "input_ids": part.input_ids,
-                "attention_mask": part.attention_mask(in_blocks),
-                "position_ids": part.position_ids,
-                "shift_labels": part.labels,
-            }
-            with self.accelerator.autocast():
-                outputs.append(model(**inputs, fused_lm_head=True))
+        outputs = [self._pass(model, part, device) for part in parts]
+        index = index.to(device)
 
         def in_rows(values: list[torch.Tensor]) -> torch.Tensor:
-            return torch.cat(values).flatten()[index] * rows.completion_mask
+            return torch.cat(values, dim=1)[0][index] * rows.completion_mask
 
         entropies = in_rows([output.entropy for output in outputs]) if compute_entropy else None
         return RowLogps(in_rows([output.log_probs for output in outputs]), entropies)
+
+    def _pass(self, model: nn.Module, trees: Trees, device: torch.device) -> FusedCausalLMOutput:
+        """Return the model's output for each token of the trees and its label. Shapes (1, n)."""
+        inputs = {
+            "input_ids": torch.tensor([trees.input_ids]),
+            "position_ids": torch.tensor([trees.position_ids]),
+            "shift_labels": torch.tensor([trees.labels]),
+            "attention_mask": torch.ones(1, 1, 1, 1, dtype=torch.bool),  # 4-D: transformers makes none
+        }
+        segments = SegmentedAttention(trees.segments())
+        on_device = {name: values.to(device) for name, values in inputs.items()}
+        with self.accelerator.autocast():
+            return model(**on_device, segments=segments, fused_lm_head=True)
 
     @torch.no_grad()
     def _difference(self, model: nn.Module, rows: Rows, plain: Callable[[Rows], torch.Tensor]) -> str:
@@ -121,8 +134,8 @@ class TreeLogps:
 
 def why_not_shared(config: PreTrainedConfig) -> str:
     """Return why a model cannot attend along a tree; "" if it can."""
-    if config._attn_implementation not in ("sdpa", "flex_attention"):
-        return f"attention {config._attn_implementation!r} takes no such mask; use --attn_implementation sdpa"
+    if config._attn_implementation != tree_attention.NAME:
+        return f"attention {config._attn_implementation!r} knows no trees; use --attn_implementation sdpa"
     if other := set(getattr(config, "layer_types", None) or ()) - {"full_attention"}:
         return f"the model has layers of type {', '.join(sorted(other))}, which see a row from its start"
     if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):

@@ -12,24 +12,15 @@ TRL_WIDTH = 32_768  # of TRL's tiles, in tokens of the vocabulary
 WIDTH = 256  # of ours; TRL's do not fit into a processor's cache
 
 
-def patch_trl(vocab_size: int) -> None:
-    """Make the output layer's tiles fit into a processor's cache; no effect where there is an accelerator.
-
-    With a vocabulary wider than one tile of TRL's, tokens without a label are skipped; otherwise they cost
-    little.
-
-    Args:
-        vocab_size: Number of tokens in the vocabulary.
-
-    """
+def patch_trl() -> None:
+    """Make tiles that fit into a processor's cache, of tokens with a label; no effect with an accelerator."""
     if torch.accelerator.is_available():
         return
     utils = trl.trainer.utils
     assert utils._CHUNKED_LOGPROB_CHUNK_SIZE in (TRL_WIDTH, WIDTH), "TRL's tiles have another width"
     utils._CHUNKED_LOGPROB_CHUNK_SIZE = WIDTH
-    if vocab_size > TRL_WIDTH:
-        assert utils._use_triton is skip_unlabelled or not utils._use_triton(torch.device("cpu"))
-        utils._use_triton = skip_unlabelled
+    assert utils._use_triton is skip_unlabelled or not utils._use_triton(torch.device("cpu"))
+    utils._use_triton = skip_unlabelled
 
 
 def skip_unlabelled(device: torch.device) -> bool:

@@ -36,7 +36,7 @@ def jobs(is_small: bool) -> list[dict[str, Any]]:
     """Return the parts in order of importance: name and arguments of a function of gpu_parts.py."""
     group = SMALL if is_small else GROUP
     models = ["2 layers"] if is_small else ["30 layers", "0.5B"]
-    layouts = ["shared", "plain"] if is_small else ["shared", "flex", "plain"]
+    layouts = ["shared", "plain"]
     plain, zero2 = [sys.executable], ["deepspeed", "--num_gpus", "1"]
     engines = ["transformers"] + ["vllm"] * (find_spec("vllm") is not None)
     found: list[dict[str, Any]] = [

@@ -37,21 +37,17 @@ def equality(shape: Shape) -> dict[str, Any]:
     Plain rows in passes of two sizes differ by rounding alone; this is the yardstick of all differences.
 
     Returns:
-        For plain rows in passes of one row, for trees, and on a GPU for trees with FlexAttention: mean and
-        largest absolute difference of a token's log-probability, in nats; for trees also the length of the
-        difference of the gradients, divided by that of the gradient.
+        For plain rows in passes of one row, and for trees: mean and largest absolute difference of a token's
+        log-probability, in nats; for trees also the length of the difference of the gradients, divided by
+        that of the gradient.
 
     """
     with _trainer(shape) as trainer:
         rows = _rows(shape)
         mask = rows["completion_mask"].bool()
-        layouts = {"plain": ("sdpa", False, 256), "plain, passes of 1": ("sdpa", False, 1)}
-        layouts["shared"] = ("sdpa", True, 256)
-        if DEVICE == "cuda":  # on processors, FlexAttention has no backward pass
-            layouts["flex"] = ("flex_attention", True, 256)
+        layouts = {"plain": (False, 256), "plain, passes of 1": (False, 1), "shared": (True, 256)}
         logps, gradients = {}, {}
-        for name, (attention, is_shared, batch) in layouts.items():
-            trainer.model.set_attn_implementation(attention)
+        for name, (is_shared, batch) in layouts.items():
             trainer.args.share_prefixes, trainer.args.rollout_batch_size = is_shared, batch
             with torch.no_grad():
                 logps[name] = trainer.row_logps(trainer.model, rows)[mask]
@@ -123,7 +119,7 @@ def decoding(shape: Shape, engine: str, folder: Path) -> dict[str, Any]:
 
 
 def update(shape: Shape, layouts: Sequence[str], rounds: int = 3) -> dict[str, Any]:
-    """Measure loss, gradient and AdamW's step, in the layouts `shared`, `flex` (trees) and `plain`.
+    """Measure loss, gradient and AdamW's step, in the layouts `shared` (trees) and `plain`.
 
     Returns:
         Per layout the median seconds, the rows' tokens per second (without padding, so that layouts compare),
@@ -144,7 +140,6 @@ def update(shape: Shape, layouts: Sequence[str], rounds: int = 3) -> dict[str, A
             optimizer.zero_grad()
 
         for layout in layouts:
-            trainer.model.set_attn_implementation("flex_attention" if layout == "flex" else "sdpa")
             trainer.args.share_prefixes = layout != "plain"
             if DEVICE == "cuda":
                 torch.cuda.reset_peak_memory_stats()

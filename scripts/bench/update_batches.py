@@ -171,7 +171,6 @@ def operations(model: Any, rows: dict[str, Any]) -> dict[str, float]:
     input_ids = torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1)
     mask = torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1)
     trees, _ = pack(input_ids, mask, rows["completion_ids"].size(1))
-    is_token = trees.last_descendant < trees.last_descendant.size(1)
     num_rows, length = input_ids.shape
     weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)
     channels = 4 * model.config.num_hidden_layers * model.config.hidden_size
@@ -179,9 +178,9 @@ def operations(model: Any, rows: dict[str, Any]) -> dict[str, float]:
     def count(tokens: int, pairs: int) -> float:
         return float(2 * tokens * weights + channels * pairs)
 
-    pairs = int(trees.attention_mask()[:, 0][is_token].sum())
+    pairs = sum(depth + 1 for depth in trees.position_ids)
     return {
         "plain": count(input_ids.numel(), num_rows * length * (length + 1) // 2),
-        "shared": count(int(is_token.sum()), pairs),
-        "packing_ratio": input_ids.numel() / trees.input_ids.numel(),
+        "shared": count(len(trees), pairs),
+        "packing_ratio": input_ids.numel() / len(trees),
     }

@@ -103,10 +103,17 @@ def test_with_dev_data_the_best_checkpoint_has_the_best_accuracy_of_the_last_tur
 
 
 def test_model_options_reach_from_pretrained_unless_model_init_kwargs_overrides_them():
-    args = options(CoCoSConfig, "--dtype", "bfloat16", "--model_revision", "v2")
+    args = options(CoCoSConfig, "--dtype", "bfloat16", "--use_peft", "true", "--model_revision", "v2")
     expected = {"revision": "v2", "attn_implementation": None, "dtype": "bfloat16"}
     assert args.model_init_kwargs == expected
-    words = ("--dtype", "bfloat16", "--model_init_kwargs", '{"dtype": "float16", "use_kernels": true}')
+    words = (
+        "--dtype",
+        "bfloat16",
+        "--use_peft",
+        "true",
+        "--model_init_kwargs",
+        '{"dtype": "float16", "use_kernels": true}',
+    )
     merged = options(BoostConfig, *words).model_init_kwargs
     assert merged == expected | {"revision": "main", "dtype": "float16", "use_kernels": True}
 
@@ -164,6 +171,21 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
         (EvalConfig, ["--num_turns", "0"], ["--num_turns is 0; give 1 or more"]),
         (CoCoSConfig, ["--improvement_bonus", "1"], ["--improvement_bonus needs --credit turn"]),
+        (CoCoSConfig, ["--dtype", "bfloat16"], ["without a float32 copy", "--use_peft true", "deepspeed"]),
+        (BoostConfig, ["--dtype", "float16"], ["without a float32 copy", "leave --dtype out"]),
+        (
+            CoCoSConfig,
+            [
+                "--global_batch_size",
+                "32",
+                "--per_device_train_batch_size",
+                "8",
+                "--steps_per_generation",
+                "1",
+            ],
+            ["--steps_per_generation 1 is no multiple of the 4 micro-batches"],
+        ),
+        (CoCoSConfig, ["--vllm_enable_sleep_mode", "true"], ["after every turn", "leave it out"]),
         (
             CoCoSConfig,
             ["--global_batch_size", "6"],

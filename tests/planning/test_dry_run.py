@@ -218,7 +218,6 @@ def test_a_problem_without_reference_is_played_with_a_placeholder(bare_base, tmp
     [
         ((), FLOAT32, 4, 4),
         (("--bf16", "true"), AUTOCAST, 4, 2),
-        (("--dtype", "bfloat16"), PURE_BF16, 2, 2),
         (("--use_peft", "true", "--dtype", "bfloat16"), FLOAT32, 2, 2),
         (("--use_peft", "true", "--dtype", "bfloat16", "--load_in_4bit", "true"), PURE_BF16, 2, 2),
     ],

@@ -68,7 +68,7 @@ def test_the_estimated_tokens_are_those_of_the_layout():
     estimated = schedule.loss_tokens(6, [6, 11], 2)
     trees, _ = packed(*rows)
     # The first prompt's last token is repeated for each answer, and the last token of a row is left out.
-    assert estimated == trees.input_ids.numel() + 2 == 2 * (6 + 3 * 7)
+    assert estimated == len(trees) + 2 == 2 * (6 + 3 * 7)
 
 
 def test_a_workload_by_hand():

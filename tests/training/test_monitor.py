@@ -3,6 +3,7 @@
 import logging
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,15 +11,26 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.rewards import Score, zero_spread
-from cocos.training.monitor import PhaseTimer, RunWarnings, batch_metrics, hidden_gap
+from cocos.training.monitor import (
+    PhaseTimer,
+    RunWarnings,
+    batch_metrics,
+    hidden_gap,
+    percentile,
+    solved_programs,
+    trajectory_metrics,
+)
 from cocos.trajectories import Trajectory, Turn
 from tests.support.paths import ROOT
 
 
-def turn(*passed, tokens=3, truncated=False, infra=False, in_child=None):
+def turn(*passed, tokens=3, truncated=False, infra=False, in_child=None, code="x", error=None):
+    if error:
+        result = ExecutionResult((Verdict(*error),))
+        return Turn((1, 2), Completion(tuple(range(tokens)), code), code, result)
     verdicts = tuple(Verdict(Status.PASSED if p else Status.FAILED, in_child_reason=in_child) for p in passed)
     result = ExecutionResult((), infra_error="the worker died") if infra else ExecutionResult(verdicts)
-    return Turn((1, 2), Completion(tuple(range(tokens)), "x", is_truncated=truncated), "x", result)
+    return Turn((1, 2), Completion(tuple(range(tokens)), code, is_truncated=truncated), code, result)
 
 
 def trajectory(*turns, hidden=0):
@@ -40,6 +52,51 @@ def test_the_metrics_of_a_batch_by_hand():
     assert (found["truncated_t1"], found["completion_length_t1"]) == (0.5, 4.0)
     assert (found["kl_t1"], found["kl_t2"]) == (pytest.approx(0.2), pytest.approx(0.3))
     assert found["infra_failures"] == 0
+
+
+def test_repeats_are_counted_among_all_programs_and_among_the_wrong_ones():
+    carried = replace(turn(True, True), is_carried=True)
+    batch = [
+        trajectory(turn(False, code="a"), turn(False, code="a")),  # wrong, repeated
+        trajectory(turn(False, code="a"), turn(True, code="ab")),  # wrong, changed: 1 edit of 3 characters
+        trajectory(turn(True, code="a"), turn(True, code="a")),  # right, repeated
+        trajectory(turn(True, code="a"), carried),  # not sampled
+    ]
+    found = trajectory_metrics(batch)
+    assert found["repeated_t1_t2"] == pytest.approx(2 / 3)
+    assert found["repeated_wrong_t1_t2"] == 0.5
+    assert found["edit_ratio_t1_t2"] == pytest.approx((0 + 1 / 3 + 0) / 3)
+    assert found["sampled_t2"] == 0.75
+    right = trajectory_metrics(batch[2:3])
+    assert right["repeated_t1_t2"] == 1.0 and "repeated_wrong_t1_t2" not in right
+
+
+def test_time_outs_and_errors_are_shares_of_the_executed_programs_of_a_turn():
+    batch = [
+        trajectory(turn(error=(Status.TIMEOUT,))),
+        trajectory(turn(error=(Status.ERROR, "NameError"))),
+        trajectory(turn(error=(Status.ERROR, "MyOwnError"))),  # any name: not a metric of its own
+        trajectory(turn(False)),
+        trajectory(turn(infra=True)),
+    ]
+    found = trajectory_metrics(batch)
+    assert found["timeouts_t1"] == found["errors_t1/Timeout"] == 0.25
+    assert [found[f"errors_t1/{kind}"] for kind in ("NameError", "other", "Failed")] == [0.25] * 3
+    assert not any("MyOwnError" in name for name in found)
+
+
+def test_the_95th_percentile_is_the_value_that_one_in_twenty_exceeds():
+    assert percentile(range(1, 21), 95) == 19 and percentile([7], 95) == 7
+    assert math.isnan(percentile([], 95))
+    batch = [trajectory(turn(True, tokens=n)) for n in range(20, 0, -1)]
+    assert trajectory_metrics(batch)["completion_length_p95_t1"] == 19
+
+
+def test_right_programs_are_counted_per_problem_and_turn():
+    batch = [trajectory(turn(False), turn(True)), trajectory(turn(True), turn(True))]
+    other = replace(batch[0], problem=replace(batch[0].problem, task_id="2"))
+    failed = trajectory(turn(True), turn(infra=True))
+    assert solved_programs([*batch, other, failed]) == {"1": [1, 2, 2], "2": [0, 1, 1]}
 
 
 def test_an_executor_failure_is_counted_and_has_no_part_in_the_means():
@@ -140,7 +197,7 @@ def test_every_metric_is_explained_on_the_method_page(executor):
     names = {*batch_metrics(batch, [Score([1.0, 1.0], [0, 0])], [1, 2]), *PhaseTimer(executor).metrics(batch)}
     names |= {"time/update_s", "peak_memory_mb", "eval_hidden_gap", "frac_reward_zero_std_t1"}
     names |= {"frac_groups_flat", "frac_groups_flat_accuracy", "draws", "prompts_drawn"}
-    names |= {"sampled_tokens", "sampled_tokens_total"}
+    names |= {"sampled_tokens", "sampled_tokens_total", "entropy_t1", "return_t1_std", "repeated_wrong_t1_t2"}
     assert {
         name for name in names if name not in explained and re.sub(r"_t2$", "_t1", name) not in explained
     } == set()

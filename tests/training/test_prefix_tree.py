@@ -1,13 +1,11 @@
 """Layout of rows as prefix trees: by hand, and as an invariant over random rows."""
 
 import random
-import warnings
+from itertools import accumulate
 
 import torch
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from torch.nn.functional import scaled_dot_product_attention
 
-from cocos.training.prefix_tree import IGNORED, pack
+from cocos.training.prefix_tree import IGNORED, Segments, pack
 
 
 def packed(*rows):
@@ -22,71 +20,75 @@ def packed(*rows):
     return pack(input_ids, mask, num_completion)
 
 
+def dense_mask(trees):
+    """Return which tokens attend to which, shape (n, n): token q to token k if k <= q <= last_descendant[k]."""
+    place = torch.arange(len(trees))
+    return (place <= place[:, None]) & (place[:, None] <= torch.tensor(trees.last_descendant))
+
+
 def attended(trees, place):
-    """Return the token ids that the token at a place of the first tree attends to."""
-    allowed = trees.attention_mask()[0, 0, place]
-    return trees.input_ids[0][allowed].tolist()
+    """Return the token ids that a token attends to."""
+    return torch.tensor(trees.input_ids)[dense_mask(trees)[place]].tolist()
 
 
 def test_siblings_share_their_prompt_and_repeat_the_token_before_they_part():
     # The prompt 1 2 3 is followed by 4 5 in two rows and by 6 in one. Its last token needs two labels, 4 and 6.
     # The last tokens, 5 and 6, predict nothing.
     trees, index = packed(([1, 2, 3], [6]), ([1, 2, 3], [4, 5]), ([1, 2, 3], [4, 5]))
-    assert trees.input_ids.tolist() == [[1, 2, 3, 4, 3]]
-    assert trees.position_ids.tolist() == [[0, 1, 2, 3, 2]]
-    assert trees.labels.tolist() == [[IGNORED, IGNORED, 4, 5, 6]]
-    assert trees.last_descendant.tolist() == [[4, 4, 3, 3, 4]]
+    assert trees.input_ids == [1, 2, 3, 4, 3] and trees.sizes == [5]
+    assert trees.position_ids == [0, 1, 2, 3, 2]
+    assert trees.labels == [IGNORED, IGNORED, 4, 5, 6]
+    assert trees.last_descendant == [4, 4, 3, 3, 4]
     assert attended(trees, 3) == [1, 2, 3, 4] and attended(trees, 4) == [1, 2, 3]
     assert index.tolist() == [[4, 0], [2, 3], [2, 3]]
+    assert trees.segments() == Segments([2, 2, 1], [(0,), (0, 1), (0, 2)])
+
+
+def test_the_picture_of_the_module():
+    a, b, c, d, e, f, g = range(1, 8)
+    trees, _ = packed(([a, b, c], [d, e]), ([a, b, c], [d, f]), ([a, b, c], [g]))
+    assert trees.input_ids == [a, b, c, d, d, c] and trees.position_ids == [0, 1, 2, 3, 3, 2]
+    assert trees.labels == [IGNORED, IGNORED, d, e, f, g]
+    assert trees.segments() == Segments([2, 1, 1, 1, 1], [(0,), (0, 1), (0, 1, 2), (0, 1, 3), (0, 4)])
 
 
 def test_the_next_turn_continues_the_turn_before_it():
     # Turn 1: prompt 1 2, answer 3 4. Turn 2: prompt 1 2 3 4 9, answer 5. Nothing is repeated.
     trees, index = packed(([1, 2], [3, 4]), ([1, 2, 3, 4, 9], [5]))
-    assert trees.input_ids.tolist() == [[1, 2, 3, 4, 9]]
-    assert trees.labels.tolist() == [[IGNORED, 3, 4, IGNORED, 5]]
+    assert trees.input_ids == [1, 2, 3, 4, 9]
+    assert trees.labels == [IGNORED, 3, 4, IGNORED, 5]
     assert index.tolist() == [[1, 2], [4, 0]]
+    assert trees.segments() == Segments([5], [(0,)])
 
 
 def test_an_empty_completion_has_no_label():
     trees, index = packed(([1], []), ([1, 2], []), ([1, 2], [3]), ([1, 4], [5]))
-    assert trees.input_ids.tolist() == [[1, 2], [1, 4]]  # the pad token 1 joins no trees
-    assert trees.labels.tolist() == [[IGNORED, 3], [IGNORED, 5]]
+    assert trees.input_ids == [1, 2, 1, 4] and trees.sizes == [2, 2]  # the pad token 1 joins no trees
+    assert trees.labels == [IGNORED, 3, IGNORED, 5]
     assert index.tolist() == [[0], [0], [1], [3]]
 
 
 def test_rows_without_any_completion_are_one_token_without_label():
     input_ids, mask = torch.tensor([[7, 0], [7, 0]]), torch.tensor([[1, 0], [1, 0]])
     trees, index = pack(input_ids, mask, 1)
-    assert (trees.input_ids.tolist(), trees.labels.tolist()) == ([[7]], [[IGNORED]])
+    assert (trees.input_ids, trees.labels) == ([7], [IGNORED])
     assert attended(trees, 0) == [7] and index.tolist() == [[0], [0]]
 
 
 def test_every_problem_has_a_tree_of_its_own_although_all_prompts_begin_alike():
     trees, index = packed(([1, 7], [8, 2]), ([1, 2, 3], [4, 5, 6]), ([1, 9, 9], []))
-    assert trees.input_ids.tolist() == [[1, 2, 3, 4, 5], [1, 7, 8, 0, 0], [1, 9, 0, 0, 0]]
-    assert trees.attention_mask()[1, 0, 2].tolist() == [True] * 3 + [False] * 2
-    assert trees.attention_mask().any(-1).all()  # a row without any key would give NaN
+    assert trees.input_ids == [1, 2, 3, 4, 5, 1, 7, 8, 1, 9] and trees.sizes == [5, 3, 2]
+    assert attended(trees, 7) == [1, 7, 8] and attended(trees, 9) == [1, 9]
     assert index.tolist() == [[6, 7, 0], [2, 3, 4], [0, 0, 0]]
+    assert trees.segments() == Segments([5, 3, 2], [(0,), (1,), (2,)])
 
 
-def test_a_part_has_some_of_the_trees():
-    trees, _ = packed(([1, 2], [3]), ([4, 5], [6]), ([7, 8], [9]))
-    assert [part.labels.tolist() for part in trees.split(2)] == [[[IGNORED, 3], [IGNORED, 6]], [[IGNORED, 9]]]
-
-
-def test_flex_attention_skips_the_blocks_of_other_branches():
-    # A prompt and two answers of 250 tokens: from place 250 on, the second answer does not see the first.
-    prompt, first, second = list(range(10)), list(range(10, 260)), list(range(260, 510))
-    trees, _ = packed((prompt, first), (prompt, second), (prompt, first[:7]))
-    query, key, value = torch.randn(3, 1, 2, trees.input_ids.size(1), 16, dtype=torch.float64)
-    blocks, mask = trees.attention_mask(in_blocks=True), trees.attention_mask()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without compilation it is slow
-        found = flex_attention(query, key, value, block_mask=blocks)
-    torch.testing.assert_close(found, scaled_dot_product_attention(query, key, value, mask))
-    causal = create_block_mask(lambda b, h, q, k: k <= q, None, None, *mask.shape[-2:], device="cpu")
-    assert blocks.sparsity() > causal.sparsity() > 0
+def test_a_part_has_whole_trees():
+    trees, _ = packed(([1, 2], [3]), ([4, 5], [6, 6]), ([7, 8], [9]))  # of 2, 3 and 2 tokens
+    assert [part.input_ids for part in trees.split(5)] == [[1, 2, 4, 5, 6], [7, 8]]
+    assert [part.input_ids for part in trees.split(1)] == [[1, 2], [4, 5, 6], [7, 8]]
+    first, second = trees.split(5)
+    assert second.last_descendant == [1, 1] and second.sizes == [2] and first.labels == trees.labels[:5]
 
 
 def random_rows(chance, num_problems, group_size, num_turns):
@@ -116,15 +118,30 @@ def test_every_row_can_be_read_off_its_tree():
         num_problems = chance.randint(1, 4)
         rows = random_rows(chance, num_problems, chance.randint(2, 4), chance.randint(1, 3))
         trees, index = packed(*rows)
-        assert len(trees.input_ids) == num_problems
-        allowed = trees.attention_mask()[:, 0]
-        labels, length = trees.labels.flatten(), trees.input_ids.size(1)
-        assert len(set(index[index > 0].tolist())) == (labels != IGNORED).sum()
-        for (prompt, completion), places in zip(rows, index.tolist(), strict=True):
-            for number, place in enumerate(places[: len(completion)]):
-                tree, column = divmod(place, length)
-                seen = allowed[tree, column]
-                assert labels[place] == completion[number]
-                assert trees.input_ids[tree][seen].tolist() == prompt + completion[:number]
-                depths = trees.position_ids[tree][seen]
-                assert torch.equal(depths, torch.arange(len(depths)))
+        assert len(trees.sizes) == num_problems and sum(trees.sizes) == len(trees)
+        allowed, input_ids, depths = (
+            dense_mask(trees),
+            *map(torch.tensor, (trees.input_ids, trees.position_ids)),
+        )
+        assert len(set(index[index > 0].tolist())) == sum(label != IGNORED for label in trees.labels)
+        for (prompt, completion), numbers in zip(rows, index.tolist(), strict=True):
+            for place, number in enumerate(numbers[: len(completion)]):
+                seen = allowed[number]
+                assert trees.labels[number] == completion[place]
+                assert input_ids[seen].tolist() == prompt + completion[:place]
+                assert torch.equal(depths[seen], torch.arange(len(depths[seen])))
+
+
+def test_segments_attend_to_what_the_mask_allows():
+    chance = random.Random(1)
+    for _ in range(40):
+        trees, _ = packed(
+            *random_rows(chance, chance.randint(1, 3), chance.randint(2, 4), chance.randint(1, 3))
+        )
+        segments, allowed = trees.segments(), dense_mask(trees)
+        starts = [0, *accumulate(segments.lengths)]
+        assert starts[-1] == len(trees)
+        for path in segments.paths:
+            tokens = [token for number in path for token in range(starts[number], starts[number + 1])]
+            for token in range(starts[path[-1]], starts[path[-1] + 1]):
+                assert [t for t in tokens if t <= token] == allowed[token].nonzero()[:, 0].tolist()

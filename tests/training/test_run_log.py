@@ -12,7 +12,8 @@ from cocos.training.run_log import SILENCE_S, RunLog, charts_of, read_log, run_s
 def started(folder, step):
     """Return a log that a run at this step has begun, and the run's state and arguments."""
     state = TrainerState(global_step=step, is_world_process_zero=True)
-    log, args = RunLog(lambda: ["example"]), TrainingArguments(output_dir=str(folder), use_cpu=True)
+    details = {"examples": ["example"], "solved": {"train-1": [0, 1, 4]}}
+    log, args = RunLog(lambda: details), TrainingArguments(output_dir=str(folder), use_cpu=True)
     log.on_train_begin(args, state, TrainerControl())
     return log, args, state
 
@@ -30,7 +31,15 @@ def test_entries_and_warnings_are_read_back_without_values_that_json_lacks(tmp_p
     logged(tmp_path, 0, 1)
     entry, warning = read_log(tmp_path)
     assert (entry["step"], entry["metrics"], entry["examples"]) == (1, {"loss": 1.0}, ["example"])
+    assert entry["solved"] == {"train-1": [0, 1, 4]}
     assert warning["warning"] == "learns nothing"
+
+
+def test_an_evaluation_is_not_logged_with_the_trajectories_of_the_update_before_it(tmp_path):
+    log, args, state = started(tmp_path, 0)
+    log.on_log(args, state, TrainerControl(), {"eval_acc_t1": 0.5})
+    [entry] = read_log(tmp_path)
+    assert entry["metrics"] == {"eval_acc_t1": 0.5} and not {"examples", "solved"} & entry.keys()
 
 
 def test_a_resumed_run_drops_what_was_logged_after_its_checkpoint_and_a_new_one_everything(tmp_path):
@@ -57,9 +66,12 @@ def test_the_status_tells_a_run_that_goes_on_from_one_that_is_silent_and_one_tha
 
 def test_charts_take_metrics_by_their_whole_names():
     metrics = {"acc_t1": 0.5, "eval_acc_t1": 0.25, "acc_t1_of_something": 1.0, "time/rollout_s": 2.0}
+    metrics |= {"repeated_t1_t2": 0.75, "repeated_wrong_t1_t2": 0.5, "eval_repeated_wrong_t1_t2": 1.0}
     charts = charts_of([json.loads(json.dumps({"step": 4, "time": 0, "metrics": metrics}))])
     assert charts == {
         "Accuracy per turn": {4: {"acc_t1": 0.5}},
         "Dev accuracy per turn": {4: {"eval_acc_t1": 0.25}},
         "Seconds per phase": {4: {"time/rollout_s": 2.0}},
+        "Repeated programs, all and wrong ones": {4: {"repeated_t1_t2": 0.75, "repeated_wrong_t1_t2": 0.5}},
+        "Dev: repaired, spoilt, wrong ones repeated": {4: {"eval_repeated_wrong_t1_t2": 1.0}},
     }

@@ -7,9 +7,10 @@ import torch
 from peft import LoraConfig
 from torch.nn.functional import pad
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import LlamaConfig, Qwen2Config
+from transformers import LlamaConfig, Qwen2Config, set_seed
 from trl import RLOOTrainer
 
+from cocos.training.tree_attention import NAME
 from cocos.training.tree_logps import why_not_shared
 from tests.support.training import play
 
@@ -119,6 +120,47 @@ def test_shared_prefixes_equal_plain_rows(make_trainer, credit, num_turns, num_g
         torch.testing.assert_close(shared_gradients[name], expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("lora", [False, True])
+def test_gradient_checkpointing_recomputes_along_the_trees(make_trainer, lora):
+    peft_config = LoraConfig(r=4, target_modules="all-linear") if lora else None
+    found = {}
+    for checkpointing in (False, True):
+        set_seed(0)  # of the adapter's weights
+        trainer = make_trainer(
+            num_iterations=2, gradient_checkpointing=checkpointing, peft_config=peft_config, max_steps=1
+        )
+        if checkpointing:
+            trainer.model.gradient_checkpointing_enable({"use_reentrant": False})
+            assert trainer.model.is_gradient_checkpointing
+        if not found:
+            _, trajectories = play(trainer)
+        _, gradients, ratio = passes(trainer, trainer.rows(trajectories), share=True)
+        assert ratio and trainer.tree_logps.is_used
+        found[checkpointing] = gradients
+    for name, expected in found[False].items():
+        torch.testing.assert_close(found[True][name], expected, atol=1e-6, rtol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_the_entropy_of_each_turn_is_the_mean_over_the_tokens_of_its_rows(make_trainer, share):
+    trainer = make_trainer(share_prefixes=share)
+    _, trajectories = play(trainer)
+    rows = trainer.rows(trajectories)
+    with torch.no_grad():
+        _, entropies, _ = one_by_one(trainer)(
+            trainer.model,
+            torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
+            torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
+            rows["completion_ids"].size(1),
+            compute_entropy=True,
+        )
+    trainer.compute_loss(trainer.model, rows | {"advantages": torch.ones(len(entropies))})
+    for t in (0, 1):
+        mask = rows["completion_mask"][t::2]
+        expected = (entropies[t::2] * mask).sum() / mask.sum()
+        assert trainer._metrics["train"][f"entropy_t{t + 1}"] == [pytest.approx(expected.item(), rel=1e-4)]
+
+
 def test_passes_in_parts_equal_one_pass(make_trainer):
     trainer = make_trainer(num_iterations=2)
     _, trajectories = play(trainer)
@@ -188,7 +230,7 @@ def test_siblings_stay_in_one_micro_batch(make_trainer):
         assert len(first_turns) == 4 and all(prompt == first_turns[0] for prompt in first_turns)
 
 
-def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trainer, caplog):
+def test_a_model_that_ignores_the_segments_is_found_out_by_the_first_batch(make_trainer, caplog):
     trainer = make_trainer(num_iterations=2)
     _, trajectories = play(trainer)
     rows = trainer.rows(trajectories)
@@ -196,9 +238,9 @@ def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trai
     expected, _, _ = trainer.row_statistics(rows)
     trainer.args.share_prefixes = True
     forward = trainer.model.forward
-    # A model that attends to whatever precedes a token, as one with a kernel for causal attention alone.
-    trainer.model.forward = lambda *args, attention_mask=None, **kwargs: forward(
-        *args, attention_mask=attention_mask if attention_mask.dim() == 2 else None, **kwargs
+    # A model that attends to whatever precedes a token, because its layers do not pass the segments on.
+    trainer.model.forward = lambda *args, segments=None, attention_mask=None, **kwargs: forward(
+        *args, attention_mask=None if segments else attention_mask, **kwargs
     )
     with caplog.at_level("WARNING"):
         found, _, _ = trainer.row_statistics(rows)
@@ -208,10 +250,10 @@ def test_a_model_that_ignores_the_mask_is_found_out_by_the_first_batch(make_trai
 
 def test_layers_that_cannot_attend_along_a_tree_are_named():
     def config(kind, **options):
-        return kind(**options, attn_implementation="sdpa")
+        return kind(**options, attn_implementation=NAME)
 
     assert why_not_shared(config(LlamaConfig)) == ""
     assert why_not_shared(config(Qwen2Config)) == ""
     sliding = config(Qwen2Config, use_sliding_window=True, sliding_window=64, max_window_layers=0)
     assert "sliding_attention" in why_not_shared(sliding)
-    assert "sdpa" in why_not_shared(LlamaConfig(attn_implementation="flash_attention_2"))
+    assert "--attn_implementation sdpa" in why_not_shared(LlamaConfig(attn_implementation="eager"))

@@ -31,11 +31,8 @@ def test_prompts_do_not_pass_the_output_layer_and_loss_and_gradients_stay(monkey
     labels = ids.clone()
     labels[:, :36] = -100
 
-    patch_trl(TRL_WIDTH)  # a vocabulary of one tile passes as a whole, in narrow tiles
-    assert not trl.trainer.utils._use_triton(torch.device("cpu"))
-    monkeypatch.setattr(trl.trainer.utils, names[1], TRL_WIDTH)
     loss, gradients, flops = loss_gradients_and_flops(model, ids, labels)
-    patch_trl(TRL_WIDTH + 100)
+    patch_trl()
     assert trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE == WIDTH
     new_loss, new_gradients, new_flops = loss_gradients_and_flops(model, ids, labels)
 
@@ -47,4 +44,4 @@ def test_prompts_do_not_pass_the_output_layer_and_loss_and_gradients_stay(monkey
 def test_another_version_of_trl_is_found_out(monkeypatch):
     monkeypatch.setattr(trl.trainer.utils, "_CHUNKED_LOGPROB_CHUNK_SIZE", 4096)
     with pytest.raises(AssertionError, match="another width"):
-        patch_trl(100)
+        patch_trl()

@@ -1,0 +1,84 @@
+"""LoRA adapters: the base model of one, an adapter that is trained further, and a plain checkpoint of both.
+
+A folder that PEFT has saved names its base model in adapter_config.json. Training continues such an adapter,
+so that the base model's weights are never rounded, and the result is one adapter of the same base.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftConfig, PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from trl.trainer.utils import create_model_from_path
+
+from cocos.generation.checkpoint_files import ADAPTER_CONFIG, CONFIG
+
+
+def is_adapter(name_or_path: str) -> bool:
+    """Return whether a name is a folder with an adapter instead of a whole model."""
+    folder = Path(name_or_path)
+    return (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file()
+
+
+def base_model(name_or_path: str) -> str:
+    """Return the model that an adapter was made for; the name itself if it is a whole model."""
+    if not is_adapter(name_or_path):
+        return name_or_path
+    text = (Path(name_or_path) / ADAPTER_CONFIG).read_text(encoding="utf-8")
+    return str(json.loads(text)["base_model_name_or_path"])
+
+
+def adapter_config(name_or_path: str, chosen: PeftConfig | None) -> PeftConfig | None:
+    """Return the configuration of the adapter that a run trains; None if it trains all weights.
+
+    Args:
+        name_or_path: Model that the run starts from.
+        chosen: Configuration of a new adapter, from --use_peft and the lora options.
+
+    Raises:
+        ValueError: The run starts from an adapter without --use_peft.
+
+    """
+    if not is_adapter(name_or_path):
+        return chosen
+    if chosen is None:
+        raise ValueError(
+            f"--model_name_or_path {name_or_path} is a LoRA adapter; add --use_peft true to train it on, "
+            f"or merge it to train all weights: python scripts/merge_adapter.py {name_or_path} FOLDER"
+        )
+    return PeftConfig.from_pretrained(name_or_path)
+
+
+def load_trainable(name_or_path: str, init_kwargs: dict[str, Any], is_sharded: bool) -> PeftModel:
+    """Load an adapter on its base model, to be trained further.
+
+    Args:
+        name_or_path: Folder of the adapter.
+        init_kwargs: Arguments of `from_pretrained` of the base model.
+        is_sharded: ZeRO-3 divides the weights. Adapter and base then have one data type, as DeepSpeed needs.
+
+    """
+    base = create_model_from_path(base_model(name_or_path), **init_kwargs)
+    return PeftModel.from_pretrained(
+        base, name_or_path, is_trainable=True, autocast_adapter_dtype=not is_sharded
+    )
+
+
+def merged(name_or_path: str) -> PreTrainedModel:
+    """Return an adapter's base model with the adapter added to its weights, all in float32.
+
+    In float32 the sum is exact to 1e-7 of a weight. In bfloat16 an update below 1/512 of a weight would be
+    lost.
+    """
+    base = AutoModelForCausalLM.from_pretrained(base_model(name_or_path), dtype=torch.float32)
+    model: PreTrainedModel = PeftModel.from_pretrained(base, name_or_path).merge_and_unload()
+    return model
+
+
+def save_merged(name_or_path: str, folder: str) -> None:
+    """Save an adapter and its base model as a plain checkpoint in float32, with the tokenizer."""
+    model = merged(name_or_path)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(name_or_path).save_pretrained(folder)

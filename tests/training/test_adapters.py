@@ -1,0 +1,133 @@
+"""LoRA from end to end on the toy model: an adapter from Boost, trained further, resumed, evaluated and merged."""
+
+import json
+import shutil
+import sys
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from cocos.generation.adapters import base_model, merged
+from tests.support.commands import command, succeed
+from tests.support.paths import ROOT, TOY
+
+pytestmark = pytest.mark.processes
+
+LORA = ("--use_peft", "true", "--lora_r", 4, "--lora_target_modules", "all-linear")
+COCOS = (
+    *(
+        "train.py",
+        "--config",
+        "configs/toy/cocos.yaml",
+        "--train_data",
+        TOY / "boost.jsonl",
+        "--dev_data",
+        "",
+    ),
+    *("--global_batch_size", 16, "--per_device_train_batch_size", 16, "--max_completion_length", 40),
+    *(
+        "--save_strategy",
+        "steps",
+        "--save_steps",
+        1,
+        "--logging_steps",
+        1,
+        "--max_steps",
+        2,
+        "--learning_rate",
+        1e-3,
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def boost(tmp_path_factory):
+    """The folder of an adapter that Boost has trained on the toy model's own rows."""
+    folder = tmp_path_factory.mktemp("adapters")
+    prompt = "You are an expert Python programmer, and here is your task: double it. [BEGIN]"
+    rows = [{"prompt": prompt, "completion": f"\ndef f(x):\n    return {i} * x\n[DONE]"} for i in range(8)]
+    (folder / "rows.json").write_text(json.dumps(rows))
+    succeed(
+        sys.executable, "boost/boost_train.py", "--model_name_or_path", TOY / "base", "--train_data",
+        folder / "rows.json", "--output_dir", folder / "boost", "--global_batch_size", 8, "--max_steps", 4,
+        "--learning_rate", 1e-2, "--report_to", "none", *LORA,
+    )  # fmt: skip
+    return folder / "boost"
+
+
+@pytest.fixture(scope="module")
+def trained(boost, tmp_path_factory):
+    """The folder of a run of train.py that has trained that adapter further, with a KL penalty."""
+    out = tmp_path_factory.mktemp("cocos")
+    words = (*COCOS, "--model_name_or_path", boost, "--output_dir", out, "--use_peft", "true", "--beta", 0.05)
+    succeed(sys.executable, *words)
+    return out, words
+
+
+def tensors(folder):
+    return load_file(folder / "adapter_model.safetensors")
+
+
+def test_train_continues_boosts_adapter_on_the_same_base(boost, trained):
+    out, _ = trained
+    assert base_model(str(out)) == base_model(str(boost)) == str(TOY / "base")
+    before, after = tensors(boost), tensors(out)
+    assert before.keys() == after.keys()
+    # Two updates of at most 1e-3 each away from Boost's adapter, which itself is not the one of a new adapter.
+    assert max((after[name] - before[name]).abs().max() for name in before) == pytest.approx(2e-3, rel=0.5)
+    assert max(before[name].abs().max() for name in before if "lora_B" in name) > 1e-2
+    assert not (out / "ref").exists() and not (out / "checkpoint-1/ref").exists()
+    [first, *_] = json.loads((out / "checkpoint-2/trainer_state.json").read_text())["log_history"]
+    # The reference is Boost's model, not the base: the policy equals it before the first update.
+    assert first["kl_t1"] == pytest.approx(0, abs=1e-6) and first["kl_t2"] == pytest.approx(0, abs=1e-6)
+    card = (out / "README.md").read_text()
+    assert f"an adapter of `{TOY / 'base'}`; a LoRA adapter was trained" in card
+
+
+def test_a_resumed_adapter_ends_as_if_uninterrupted(trained, tmp_path):
+    out, words = trained
+    shutil.copytree(out / "checkpoint-1", tmp_path / "checkpoint-1")
+    again = [tmp_path if word == out else word for word in words]
+    succeed(sys.executable, *again, "--resume_from_checkpoint", "last")
+    for name, tensor in tensors(out).items():
+        torch.testing.assert_close(tensors(tmp_path)[name], tensor, atol=1e-6, rtol=0, msg=name)
+
+
+def test_without_use_peft_an_adapter_is_refused_in_one_line(boost, tmp_path):
+    for words in ((), ("--dry_run",)):
+        done = command(
+            sys.executable, *COCOS, "--model_name_or_path", boost, "--output_dir", tmp_path / "x", *words
+        )
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert "is a LoRA adapter; add --use_peft true" in done.stderr
+        assert "scripts/merge_adapter.py" in done.stderr
+
+
+def test_the_merged_model_is_base_plus_adapter_and_a_checkpoint_for_everything(boost, tmp_path):
+    succeed(sys.executable, "scripts/merge_adapter.py", boost, tmp_path / "merged")
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
+    assert plain.dtype == torch.float32
+    base = AutoModelForCausalLM.from_pretrained(TOY / "base", dtype=torch.float32)
+    ids = torch.randint(5, 200, (2, 30), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        alone = base(ids).logits
+        expected = PeftModel.from_pretrained(base, boost)(ids).logits
+        found = plain(ids).logits
+        from_memory = merged(str(boost))(ids).logits
+    assert (expected - alone).abs().max() > 0.1
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+    assert torch.equal(found, from_memory)
+    results = {}
+    for name, model in (("adapter", boost), ("merged", tmp_path / "merged")):
+        succeed(
+            sys.executable, "test.py", "--model_name_or_path", model, "--test_data", TOY / "dev.jsonl",
+            "--limit", 8, "--max_completion_length", 30, "--dtype", "float32", "--output_dir", tmp_path / f"of-{name}",
+        )  # fmt: skip
+        lines = (tmp_path / f"of-{name}" / "samples.jsonl").read_text().splitlines()
+        results[name] = [[turn["completion"] for turn in json.loads(line)["turns"]] for line in lines]
+    assert results["adapter"] == results["merged"] and len(results["merged"]) == 8
+    done = command(sys.executable, "scripts/merge_adapter.py", ROOT / "data/toy/base", tmp_path / "no")
+    assert done.returncode == 2 and "nothing to merge" in done.stderr
