@@ -7,6 +7,7 @@ Knows how a job is encoded (`inside/wire_format.py`). Does not know how the proc
 import json
 import marshal
 import os
+import secrets
 import select
 import subprocess
 import time
@@ -67,7 +68,8 @@ class Worker:
             WorkerUnusable: The program was not started.
 
         """
-        candidate, judge = _encode_job(program, plans)
+        key = secrets.token_hex(16)
+        candidate, judge = _encode_job(program, plans, key)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
@@ -96,6 +98,7 @@ class Worker:
             peak_mb=answer.peak_mb,
             candidate=self._read(answer.candidate_size),
             judge=self._read(answer.judge_size),
+            key=key,
         )
 
     def kill(self) -> None:
@@ -138,7 +141,7 @@ class Worker:
         return WorkerDied(f"{event}: {self.sandbox.stderr_tail() or 'it wrote no message'}")
 
 
-def _encode_job(program: Program, plans: tuple[Plan, ...]) -> tuple[bytes, bytes]:
+def _encode_job(program: Program, plans: tuple[Plan, ...], key: str) -> tuple[bytes, bytes]:
     """Return the candidate's part of a job and the judge's part, which is b"" if no test needs a judge.
 
     The candidate can read its whole part, so this part must not contain what a test expects. The package
@@ -163,4 +166,4 @@ def _encode_job(program: Program, plans: tuple[Plan, ...]) -> tuple[bytes, bytes
     # from a child is never decoded with marshal, which is unsafe on untrusted data.
     job = (program.code, program.setup, f"({functions})", tuple(tests), program.stdin, program.files)
     candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
-    return candidate, json.dumps(judged).encode() if judged else b""
+    return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b""

@@ -16,7 +16,7 @@ import candidate
 import fixed_world
 import judge
 import packages
-import scalars
+import permissions
 import zygote
 from confinement import Confinement
 
@@ -36,7 +36,7 @@ def main() -> None:
         # After the zygote has moved the pipes: a module that prints must not write to one of them.
         try:
             confinement.packages_bytes = packages.import_packages(**arguments)
-            scalars.shared_modules.update(arguments["modules"])
+            permissions.shared_modules.update(arguments["modules"])
         except ImportError as error:
             os.write(server.errors, f"{error}\n".encode())
             sys.exit(1)

@@ -1,4 +1,4 @@
-"""Requests between the candidate's process and the judge during one judged test.
+"""Requests between the candidate's process and the judge during one judged test, through the socket at PEER_FD.
 
 Each process may send a request while it answers one of the other: a test calls the candidate's function,
 which calls a function of the test. A request names an operation and an object of the other process:
@@ -7,54 +7,124 @@ which calls a function of the test. A request names an operation and an object o
     ["v", [result], [], ...]  or  ["e", [exception], [], ...]                          the answer
 
 The operation is a special method, as in "__call__", or "getattr", "setattr", ... The rest of a message is
-described in `object_encoder.py`.
+described in `heap.py`. A message is sent as its length (four bytes, big-endian) and its bytes, which are JSON.
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import copy
+import json
+import os
+import types
+from contextlib import suppress
 from typing import Any
 
-import judge_channel
-from object_decoder import ObjectDecoder
-from object_encoder import ObjectEncoder
-from remote_classes import connect
+import data
+import handles
+from heap import CodecError, Heap
+from wire_format import PEER_FD
 
+MAX_BYTES = 64 << 20  # of a message; what it holds counts against the memory limit of both processes
+
+_to_json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+_from_json = json.JSONDecoder().decode
 _FUNCTIONS: dict[str, Any] = {
     "getattr": getattr,
     "setattr": setattr,
     "delattr": delattr,
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
+    "__copy__": copy.copy,
+    "__deepcopy__": lambda value, *memo: copy.deepcopy(value),
+    "__instancecheck__": lambda value, item: isinstance(item, value),
+    "__subclasscheck__": lambda value, item: issubclass(item, value),
+    "__contains__": lambda value, item: item in value,
+    "__reversed__": reversed,
+    "__iter__": iter,
+    "__bool__": bool,
+    "__dir__": dir,
 }
 
 
-class Conversation(ObjectEncoder, ObjectDecoder):
-    """One end of the conversation. All proxies of this process send their requests through the newest one."""
+class MessageTooLarge(Exception):
+    """Error for values that are too large for one message."""
+
+
+class End(Heap):
+    """One end of the conversation. All handles of this process send their requests through the newest one."""
 
     def __init__(self, first_id: int) -> None:
         super().__init__(first_id)
         self._turn = _thread.RLock()  # held from a request to its answer: the program may have threads
-        connect(self)
+        self._received = b""  # but not yet taken
+        handles.connect(self)
 
-    # The two ends differ in the methods down to `perform`.
+    def describe(self, value: Any) -> tuple[str, Any, list]:
+        cls = type(value)
+        if not isinstance(value, BaseException):
+            return "o", [*_bits_and_hash(value), self.kind_of(value), str(cls.__name__)[:80]], []
+        if isinstance(value, BaseExceptionGroup):
+            is_exception = isinstance(value, ExceptionGroup)
+            return "g", is_exception, [str(value.message), *value.exceptions]
+        form = self.form_of_error(cls)
+        attributes = _attributes(value, form[0] == "standard")
+        args = BaseException.__dict__["args"].__get__(value)
+        return "e", [*form, list(attributes)], [*args, *attributes.values()]
 
-    def forward(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        """Answer an operation on a proxy."""
-        return self.request(operation, target, args, kwargs)
+    def kind_of(self, value: Any) -> str:
+        """Return the name of the class that `isinstance` shall find in the other process, or ""."""
+        return next(filter(None, map(data.class_name, type(value).__mro__[:-1])), "")
 
-    def compare_identity(self, proxy: Any, other: Any) -> Any:
-        """Answer `proxy == other` where the proxy's class has no `__eq__`."""
-        return NotImplemented
+    def kind_of_name(self, name: str) -> Any:
+        return data.TYPES[name] if name else None
 
-    def truth_of_length(self, proxy: Any) -> bool:
-        """Answer `bool(proxy)` where the proxy's class has a length and no `__bool__`."""
-        return len(proxy) != 0
+    def form_of_error(self, cls: type) -> list:
+        """Return how the other process finds the class of an exception: a form and a name."""
+        raise NotImplementedError
 
-    def cannot(self, action: str) -> None:
-        """End an operation that proxies do not support."""
-        raise TypeError(f"not supported here: {action}")
+    def error_class(self, form: str, name: Any) -> Any:
+        if form != "standard" or not issubclass(cls := data.class_of_name(name), BaseException):
+            raise CodecError("no class of exceptions")
+        return cls
 
-    def returned(self, operation: str, error: Any) -> BaseException:
+    def represent(self, tag: str, detail: Any, parts: list | None = None) -> Any:
+        if tag == "e":
+            cls = self.error_class(*detail[:2])
+            # Of the first class that is implemented in C: no code of another class is called.
+            base = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
+            return base.__new__(cls)
+        if tag == "g":
+            assert parts is not None
+            return (ExceptionGroup if detail else BaseExceptionGroup)(str(parts[0]), parts[1:])
+        bits, hash_value, kind, name = detail
+        if type(bits) is not int or type(hash_value) not in (int, type(None)) or type(name) is not str:
+            raise CodecError("no facts about an object")
+        return handles.new(handles.Facts(bits, self.kind_of_name(kind), hash_value, name[:80]))
+
+    def complete(self, error: Any, detail: Any, parts: list) -> None:
+        num_args = len(parts) - len(detail[-1])
+        error.args = tuple(parts[:num_args])
+        for name, value in zip(detail[-1], parts[num_args:], strict=True):
+            with suppress(AttributeError, TypeError):
+                if name in ("__cause__", "__notes__") or type(error).__module__ == "builtins":
+                    if name in ("__cause__", "__notes__") or (name[:1] != "_" and not hasattr(BaseException, name)):
+                        BaseException.__setattr__(error, name, value)
+                elif name[:1] != "_" and not hasattr(BaseException, name):
+                    vars(error)[str(name)] = value
+
+    def operate(self, operation: str, handle: Any, args: tuple, kwargs: dict) -> Any:
+        """Answer an operation on a handle."""
+        return self.request(operation, handle, args, kwargs)
+
+    def get_attribute(self, handle: Any, name: str) -> Any:
+        """Answer `handle.name`."""
+        return self.request("getattr", handle, (name,))
+
+    def hash_of(self, handle: Any) -> int:
+        """Return the hash that the other process has sent."""
+        found = handles.facts(handle)
+        if found.hash is None:
+            raise TypeError(f"unhashable type: {found.name!r}")
+        return found.hash
+
+    def error_to_raise(self, operation: str, error: Any) -> BaseException:
         """Return the exception to raise where the answer to a request is an exception."""
         return error
 
@@ -62,7 +132,12 @@ class Conversation(ObjectEncoder, ObjectDecoder):
         """Do what the other process requests with an object of this process."""
         if function := _FUNCTIONS.get(operation):
             return function(target, *args)
-        return getattr(type(target), operation)(target, *args, **kwargs)
+        method = getattr(type(target), operation, None)
+        if method is not None:
+            return method(target, *args, **kwargs)
+        if operation in handles.COMPARISONS | handles.ARITHMETIC:
+            return NotImplemented
+        raise TypeError(f"{type(target).__name__!r} object has no {operation}")
 
     def request(self, operation: str, target: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Have the other process do something and return the result, or raise the exception."""
@@ -74,7 +149,7 @@ class Conversation(ObjectEncoder, ObjectDecoder):
                 if kind == "v":
                     return values[0]
                 if kind == "e":
-                    raise self.returned(operation, values[0])
+                    raise self.error_to_raise(operation, values[0])
                 self.answer(values, names)
 
     def answer(self, values: list, names: list) -> None:
@@ -82,22 +157,85 @@ class Conversation(ObjectEncoder, ObjectDecoder):
         operation, target, *args = values
         split = len(args) - len(names)
         try:
-            result = self.perform(
-                operation, target, tuple(args[:split]), dict(zip(names, args[split:], strict=True))
-            )
+            result = self.perform(operation, target, tuple(args[:split]), dict(zip(names, args[split:], strict=True)))
         except BaseException as error:
             self.send("e", (error,))
         else:
             self.send("v", (result,))
 
     def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
+        """Write one message.
+
+        Raises:
+            MessageTooLarge: Nothing was written.
+            OSError: The other process has closed the socket.
+
+        """
         first = self._next_id
-        message = self.encode_message(kind, values, names)
-        try:
-            judge_channel.send(message)
-        except judge_channel.MessageTooLarge:
+        message = _to_json(self.encode_message(kind, values, names)).encode("utf-8", "surrogatepass")
+        if len(message) > MAX_BYTES:
             self.retract(first)
-            raise
+            raise MessageTooLarge(f"more than {MAX_BYTES >> 20} MiB of values")
+        view = memoryview(len(message).to_bytes(4, "big") + message)
+        while view:
+            view = view[os.write(PEER_FD, view) :]
 
     def receive(self) -> tuple[str, list, list]:
-        return self.decode_message(judge_channel.receive())
+        """Read one message.
+
+        Raises:
+            Exception: The other process has closed the socket, or sent a malformed message.
+
+        """
+        size = int.from_bytes(self._take(4), "big")
+        if size > MAX_BYTES:
+            raise ValueError("a message that is too large")
+        return self.decode_message(_from_json(self._take(size).decode("utf-8", "surrogatepass")))
+
+    def _take(self, size: int) -> bytes:
+        """Return the next `size` bytes. Reads what has come, usually a whole message."""
+        if len(self._received) < size:
+            parts, missing = [self._received], size - len(self._received)
+            while missing > 0:
+                parts.append(os.read(PEER_FD, 1 << 18))
+                if not parts[-1]:
+                    raise EOFError("the other process has closed the socket")
+                missing -= len(parts[-1])
+            self._received = b"".join(parts)
+        taken, self._received = self._received[:size], self._received[size:]
+        return taken
+
+
+_HEAP_TYPE = 1 << 9  # in __flags__ of a class that was defined in Python
+_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def _bits_and_hash(value: Any) -> tuple[int, int | None]:
+    cls = type(value)
+    bits = sum(hasattr(cls, name) << number for number, name in enumerate(handles.SHOWN))
+    bits |= handles.HAS_EQ if cls.__eq__ is not object.__eq__ else 0
+    bits |= handles.HAS_BOOL if hasattr(cls, "__bool__") else 0
+    bits |= handles.HAS_CONTAINS if hasattr(cls, "__contains__") else 0
+    bits |= handles.HAS_DATA if data.data_base(cls) else 0
+    try:
+        return bits, hash(value)
+    except Exception:
+        return bits, None
+
+
+def _attributes(error: BaseException, is_standard: bool) -> dict[str, Any]:
+    """Return the attributes with which an exception arrives; those of other classes are asked for."""
+    attributes = dict(BaseException.__dict__["__dict__"].__get__(error))
+    for base in type(error).__mro__:
+        if base is BaseException:
+            break
+        for name, member in vars(base).items():
+            if isinstance(member, _MEMBERS) and name not in ("args", "obj"):
+                with suppress(AttributeError, TypeError):
+                    if (value := member.__get__(error)) is not None:
+                        attributes[name] = value
+    attributes = {name: value for name, value in attributes.items() if is_standard and name[:1] != "_" and data.is_data(value)}
+    for name in ("__cause__", "__notes__"):
+        if (value := getattr(error, name, None)) is not None:
+            attributes[name] = value
+    return attributes

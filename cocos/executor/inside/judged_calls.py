@@ -10,9 +10,9 @@ import sys
 import types
 from typing import Any
 
-from conversation import Conversation
-from judge_channel import MessageTooLarge
-from scalars import by_name
+import data
+import handles
+from conversation import End, MessageTooLarge
 
 FRAMES_PER_REQUEST = 40  # that a request of the judge adds to the candidate's stack
 
@@ -21,12 +21,19 @@ class OutputLimit(Exception):
     """A value is too large to be judged."""
 
 
-class Candidate(Conversation):
-    """The end of one test."""
+class Candidate(End):
+    """The end of one test.
+
+    Args:
+        namespace: The names that the program has defined.
+
+    """
 
     def __init__(self, namespace: dict) -> None:
         super().__init__(first_id=1)
         self.namespace = namespace
+        self._setup_classes: dict[str, Any] = {}  # that the judge has too, by name
+        self._named_errors: dict[type, str] = {}  # exceptions for which the judge has a stand-in
 
     def serve(self) -> None:
         """Answer the judge's requests until its test has ended."""
@@ -46,29 +53,113 @@ class Candidate(Conversation):
         finally:
             sys.setrecursionlimit(limit)
 
-    def forward(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        if operation == "getattr" and args[0] in ("__signature__", "__code__"):
-            parameters = self.request("parameters", target)
-            return _signature(parameters) if args[0] == "__signature__" else _code(parameters)
-        return super().forward(operation, target, args, kwargs)
+    def operate(self, operation: str, handle: Any, args: tuple, kwargs: dict) -> Any:
+        if self._is_made_here(handle):
+            return getattr(Exception, operation)(handle, *args)
+        return super().operate(operation, handle, args, kwargs)
+
+    def _is_made_here(self, handle: Any) -> bool:
+        """Return whether this is an exception of a class of the test that the program itself has made."""
+        return isinstance(handle, handles.RemoteError) and self.ids.get(id(handle), 1) % 2 == self.parity
+
+    def get_attribute(self, handle: Any, name: str) -> Any:
+        if self._is_made_here(handle):
+            return object.__getattribute__(handle, name)
+        if name in ("__signature__", "__code__"):
+            parameters = self.request("parameters", handle)
+            return _signature(parameters) if name == "__signature__" else _code(parameters)
+        return super().get_attribute(handle, name)
 
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        if operation == "name":
-            [name] = args
-            if name in self.namespace:
-                return self.namespace[name]
-            if hasattr(builtins, name):
-                return getattr(builtins, name)
-            raise NameError(f"name {name!r} is not defined")
-        if operation == "twins":
-            found = {name: self.namespace.get(name) for name in args}
-            self.twins = {name: value for name, value in found.items() if isinstance(value, type)}
-            return None
+        match operation:
+            case "name":
+                [name] = args
+                if name in self.namespace:
+                    return self.namespace[name]
+                if hasattr(builtins, name):
+                    return getattr(builtins, name)
+                raise NameError(f"name {name!r} is not defined")
+            case "start":
+                return self._start(*args)
+            case "type":
+                return type(target)
+            case "data":
+                base = data.data_base(type(target))
+                classes = type(target).__mro__[: type(target).__mro__.index(base)]
+                is_own = args[0] and any(args[0] in vars(cls) for cls in classes)
+                return None if is_own else data.plain(target)
         return super().perform(operation, target, args, kwargs)
 
-    def find(self, module: str, name: str) -> Any:
-        importlib.import_module(module)
-        return by_name(module, name)
+    def _start(self, setup_classes: list[str], names: list[str]) -> list[tuple]:
+        """Return name, base and parents of each exception among the names, parents first."""
+        found = {name: self.namespace.get(name) for name in setup_classes}
+        self._setup_classes = {name: value for name, value in found.items() if isinstance(value, type)}
+        errors = [
+            (len(value.__mro__), name, value)
+            for name in names
+            if isinstance(value := self.namespace.get(name), type)
+            and issubclass(value, BaseException)
+            and not data.class_name(value)
+        ]
+        rows = []
+        for _, name, value in sorted(errors, key=lambda error: error[0]):
+            base = next(filter(None, map(data.class_name, value.__mro__)))
+            parent = next((self._named_errors[cls] for cls in value.__mro__ if cls in self._named_errors), None)
+            rows.append((name, base, [parent] if parent else []))
+            self._named_errors.setdefault(value, name)
+        return rows
+
+    def encode_object(self, value: Any) -> list | None:
+        if isinstance(value, type) and value in self._named_errors:
+            return ["x", self._named_errors[value]]
+        cls = type(value)
+        members = getattr(cls, "__members__", None)
+        if self._setup_classes.get(cls.__name__) is cls and isinstance(members, types.MappingProxyType):
+            return ["E", cls.__name__, value.name]
+        return None
+
+    def decode_special(self, node: list) -> Any:
+        match node:
+            case ["x", str(name)]:
+                return self.namespace[name]
+            case ["E", str(enum), str(name)]:
+                return self._setup_classes[enum][name]
+            case ["n", str(module), str(name)]:
+                value: Any = importlib.import_module(module)
+                for part in name.split("."):
+                    value = getattr(value, part)
+                return value
+        return super().decode_special(node)
+
+    def kind_of(self, value: Any) -> str:
+        name = type(value).__name__
+        return f"setup:{name}" if self._setup_classes.get(name) is type(value) else super().kind_of(value)
+
+    def kind_of_name(self, name: str) -> Any:
+        if name.startswith("setup:"):
+            kind = self.namespace.get(name.removeprefix("setup:"))
+            return kind if isinstance(kind, type) else None
+        return super().kind_of_name(name)
+
+    def represent(self, tag: str, detail: Any, parts: list | None = None) -> Any:
+        if tag == "o" and detail[2].startswith("error:"):  # `except` needs a class
+            return type(detail[3], (handles.RemoteError, data.class_of_name(detail[2].removeprefix("error:"))), {})
+        return super().represent(tag, detail, parts)
+
+    def form_of_error(self, cls: type) -> list:
+        if name := data.class_name(cls):
+            return ["standard", name]
+        for base in cls.__mro__:
+            if base in self._named_errors:
+                return ["named", self._named_errors[base]]
+            if id(base) in self.ids:
+                return ["test", [self.ids[id(base)]]]
+            if name := data.class_name(base):
+                return ["derived", name]
+        raise AssertionError("every exception derives from BaseException")
+
+    def error_class(self, form: str, name: Any) -> Any:
+        return self.decode(name) if form == "test" else super().error_class(form, name)
 
     def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
         with self._turn:
@@ -106,10 +197,5 @@ def _code(parameters: list[tuple]) -> types.SimpleNamespace:
 
 
 def serve(namespace: dict) -> None:
-    """Answer the judge's requests during one test.
-
-    Args:
-        namespace: The names that the program has defined.
-
-    """
+    """Answer the judge's requests during one test."""
     Candidate(namespace).serve()

@@ -6,10 +6,11 @@ is there: so no name with a leading underscore, and nothing of functions, frames
 """
 
 import functools
+import sys
 import types
 from typing import Any
 
-from operations import COMPARISONS, FORWARDED
+from handles import COMPARISONS, OPERATIONS
 
 MODULE = "test"  # of the classes that test and setup define
 _OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
@@ -21,14 +22,20 @@ _MORE_OPERATIONS = {
     type(functools.cmp_to_key(max)): COMPARISONS,  # these call the test's function
 }
 # Modules of the standard library whose objects have no way to a test's code or data but their own content.
-_OPEN_MODULES = frozenset(("_io", "io", "re", "random", "datetime", "queue", "_queue"))
+_OPEN_MODULES = frozenset("_io io re random queue _queue _csv argparse _struct".split())
+# Top-level modules whose functions and classes have one name in both processes. `__main__` adds packages.
+shared_modules = set(sys.stdlib_module_names)
+_FUNCTIONS = (
+    *(type, types.FunctionType, types.BuiltinFunctionType),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType),
+)
 
 
 def is_permitted(operation: str, target: Any, args: tuple) -> bool:
     """Return whether the candidate may do this with an object of the test."""
     kind = type(target)
     is_open = kind.__module__ == MODULE or kind.__module__ in _OPEN_MODULES or kind is types.SimpleNamespace
-    if operation in ("copy", "deepcopy"):
+    if operation in ("__copy__", "__deepcopy__"):
         return is_open
     if operation in ("getattr", "setattr", "delattr"):
         name = args[0] if args else None
@@ -39,7 +46,7 @@ def is_permitted(operation: str, target: Any, args: tuple) -> bool:
         if name.startswith("_"):
             return isinstance(target, tuple) and is_open and name in _TUPLE_ATTRIBUTES
         return is_open or (isinstance(target, type) and target.__module__ == MODULE)
-    if operation not in FORWARDED | _ITERATOR_OPERATIONS or not hasattr(kind, operation):
+    if operation not in OPERATIONS | _ITERATOR_OPERATIONS or not hasattr(kind, operation):
         return False
     if is_open or (isinstance(target, type) and target.__module__ == MODULE):
         return True
@@ -54,3 +61,17 @@ def parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:
 
     found = inspect.signature(function).parameters.values()
     return [(p.name, int(p.kind), p.default is not inspect.Parameter.empty) for p in found]
+
+
+def global_name(value: Any) -> tuple[str, str] | None:
+    """Return module and qualified name of a function or class of a shared module, None for all others."""
+    if not isinstance(value, _FUNCTIONS):
+        return None
+    owner = value if isinstance(value, type) else getattr(value, "__objclass__", value)
+    module, name = owner.__module__, value.__qualname__
+    if not isinstance(module, str) or module.split(".")[0] not in shared_modules:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return (module, name) if found is value else None

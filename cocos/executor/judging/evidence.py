@@ -39,6 +39,7 @@ class Answer:
     peak_mb: float
     candidate: bytes  # evidence from the candidate's process
     judge: bytes  # evidence from the judge
+    key: str  # begins each line of the judge
 
 
 class Reading(NamedTuple):
@@ -73,7 +74,7 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
             cause = error_verdict(loaded[1:], 0.0)
         failed = ((cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, answer.cpu_s), {})
-    judge_rows = {row[0]: row for row in _parsed_lines(answer.judge) if _is_row(row)}
+    judge_rows = _judge_rows(answer)
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
     for number, plan in enumerate(plans):
@@ -104,6 +105,16 @@ def _parsed_lines(evidence: bytes) -> Iterator[Any]:
             yield json.loads(line)
         except (ValueError, RecursionError):
             return
+
+
+def _judge_rows(answer: Answer) -> dict[int, list]:
+    """Return the judge's row of each test; reading ends at the first line that the judge has not written."""
+    rows: dict[int, list] = {}
+    for line in _parsed_lines(answer.judge):
+        if not isinstance(line, list) or line[:1] != [answer.key] or not _is_row(line[1:]) or line[1] in rows:
+            break
+        rows[line[1]] = line[1:]
+    return rows
 
 
 def _is_row(row: Any) -> TypeGuard[list]:

@@ -18,9 +18,9 @@ import symtable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cocos.executor.judging.assert_messages import add_assert_messages
 from cocos.executor.judging.assert_split import Split, split_assert
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
+from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
 from cocos.python_parser import parse, quiet
 
@@ -121,7 +121,7 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
     if isinstance(plan, Split):
         return plan_test(test, setup, entry_point, may_split=False)
     if isinstance(plan, Judged) and isinstance(plan_test(test, setup, entry_point), Judged):
-        return InChild(plan.source, reason)
+        return InChild(test, reason)
     return plan
 
 
@@ -137,7 +137,6 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
             brought = brought or _first_called_builtin(condition, names)
             if may_split and (plan := split_assert(condition, brought, set(setup.shadowed))):
                 return plan
-    source = add_assert_messages(test, nodes)
     lines = [imports[name] for name in sorted(imports)]
     if not free & (setup.bound - {entry_point}):
         lines += setup.imports
@@ -145,11 +144,11 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
         lines.append(setup.source)
         brought |= setup.remote
     else:
-        return InChild(source, "uses names of a setup that needs the candidate")
+        return InChild(test, "uses names of a setup that needs the candidate")
     test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
     if reason := why_in_child(nodes, brought, bound_names(test_imports) | setup.imported | imports.keys()):
-        return InChild(source, reason)
-    return Judged(source, "\n".join(lines), tuple(sorted(brought)))
+        return InChild(test, reason)
+    return Judged(instrumented(test), "\n".join(lines), tuple(sorted(brought)))
 
 
 def _first_called_builtin(condition: ast.expr, names: set[str]) -> set[str]:

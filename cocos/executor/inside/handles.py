@@ -1,0 +1,136 @@
+"""Handles: what stands in one process for an object that only the other process has.
+
+There are sixteen classes of handles, made here once. A handle has no content and no operation of its own: whatever
+is done with it is a request to the other process (`conversation.py`), and its end may refuse the request.
+"""
+
+from typing import Any, NamedTuple
+
+COMPARISONS = frozenset("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__".split())
+_BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
+CONVERSIONS = frozenset(
+    "__bool__ __int__ __float__ __complex__ __index__ __neg__ __pos__ __abs__ __invert__ __round__ __trunc__ "
+    "__floor__ __ceil__".split()
+)
+DECIDING = COMPARISONS | ARITHMETIC | CONVERSIONS
+_ALWAYS = DECIDING | frozenset(
+    "__getitem__ __setitem__ __delitem__ __reversed__ __enter__ __exit__ __str__ __repr__ __format__ __copy__ "
+    "__deepcopy__ __instancecheck__ __subclasscheck__ __dir__".split()
+)
+# Whether a class has one of these shows in `callable`, `iter` and the abstract classes of `collections.abc`.
+SHOWN = ("__call__", "__iter__", "__next__", "__len__")
+OPERATIONS = _ALWAYS | set(SHOWN)
+# Bits of `Facts.bits` after those of SHOWN: the class of an object defines its comparison, truth or membership,
+# or derives from a class whose values are data.
+HAS_EQ, HAS_BOOL, HAS_CONTAINS, HAS_DATA = 16, 32, 64, 128
+
+
+class Facts(NamedTuple):
+    """What the other process says about an object.
+
+    Attributes:
+        bits: One per name in SHOWN that its class has, then HAS_EQ to HAS_DATA.
+        kind: Class of this process that `isinstance` shall find, or None.
+        hash: Its hash, or None if it has none.
+        name: Name of its class, for messages.
+
+    """
+
+    bits: int
+    kind: type | None
+    hash: int | None
+    name: str
+
+
+_end: Any = None
+
+
+def connect(end: Any) -> None:
+    """Let all handles of this process send their requests through this end of the conversation."""
+    global _end
+    _end = end
+
+
+def end() -> Any:
+    return _end
+
+
+def facts(handle: Any) -> Facts:
+    return _FACTS.__get__(handle)
+
+
+def origin(handle: Any) -> str:
+    """Return "name" for what the test names, "method" for an attribute of a value, otherwise "value"."""
+    return _ORIGIN.__get__(handle)
+
+
+def is_handle(value: Any) -> bool:
+    return type(value) in _CLASSES
+
+
+def new(found: Facts, origin: str = "value") -> Any:
+    """Return a handle for an object of which these facts are known."""
+    handle = object.__new__(CLASSES[found.bits & 15])
+    _FACTS.__set__(handle, found)
+    _ORIGIN.__set__(handle, origin)
+    return handle
+
+
+def set_origin(handle: Any, origin: str) -> None:
+    _ORIGIN.__set__(handle, origin)
+
+
+def _forwarder(operation: str):
+    def method(self, *args, **kwargs):
+        return _end.operate(operation, self, args, kwargs)
+
+    method.__name__ = method.__qualname__ = operation
+    return method
+
+
+class _Handle:
+    __slots__ = ("_facts_of_handle", "_origin_of_handle", "__weakref__")
+    __doc__ = property(lambda self: _end.get_attribute(self, "__doc__"))  # type: ignore[assignment]
+
+    def __getattr__(self, name):
+        return _end.get_attribute(self, name)
+
+    def __setattr__(self, name, value):
+        _end.request("setattr", self, (name, value))
+
+    def __delattr__(self, name):
+        _end.request("delattr", self, (name,))
+
+    def __hash__(self):
+        return _end.hash_of(self)
+
+    @property
+    def __class__(self):
+        return facts(self).kind or type(self)
+
+
+for _name in _ALWAYS:
+    setattr(_Handle, _name, _forwarder(_name))
+_FACTS: Any = vars(_Handle)["_facts_of_handle"]
+_ORIGIN: Any = vars(_Handle)["_origin_of_handle"]
+CLASSES = tuple(
+    type("Handle", (_Handle,), {"__slots__": (), **{name: _forwarder(name) for i, name in enumerate(SHOWN) if bits >> i & 1}})
+    for bits in range(1 << len(SHOWN))
+)
+_CLASSES = frozenset(CLASSES)
+
+
+class RemoteError(BaseException):
+    """Base class of exceptions whose class is the other process's."""
+
+    def __getattribute__(self, name):
+        if name.startswith("__") or name in ("args", "add_note", "with_traceback"):
+            return object.__getattribute__(self, name)
+        return _end.get_attribute(self, name)
+
+    def __str__(self):
+        return _end.operate("__str__", self, (), {})
+
+    def __repr__(self):
+        return _end.operate("__repr__", self, (), {})

@@ -1,0 +1,65 @@
+"""Source of judged tests, with calls of the judge where it has to know what a test compares.
+
+    assert f(1) == 2            assert __compare__('==', f(1), 2)
+    assert abs(f(1) - 2) < .1   assert __compare__('within', f(1), 2, .1)
+    assert ok and done          assert __true__('ok and done', ok and done)
+    type(x)   x.__class__       __type__(x)
+
+The calls change neither which tests pass nor what the test can observe: no message is added to an assert.
+"""
+
+import ast
+
+SYMBOLS: dict[type, str] = {
+    **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
+    **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
+}
+_CONDITION_CHARS = 200
+
+
+def instrumented(test: str) -> str:
+    """Return a test's source with the calls."""
+    return ast.unparse(ast.fix_missing_locations(_Instrumenter().visit(ast.parse(test))))
+
+
+def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
+    """Return both sides and the tolerance of `abs(a - b) < tolerance`, or None."""
+    match condition:
+        case ast.Compare(
+            left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]),
+            ops=[ast.Lt()],
+            comparators=[limit],
+        ):
+            return left, right, limit
+    return None
+
+
+class _Instrumenter(ast.NodeTransformer):
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        condition = node.test
+        text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
+        self.generic_visit(node)
+        if parts := tolerance(condition):
+            node.test = _call("__compare__", ast.Constant("within"), *parts)
+        elif isinstance(condition, ast.Compare) and len(condition.ops) == 1:
+            symbol = ast.Constant(SYMBOLS[type(condition.ops[0])])
+            node.test = _call("__compare__", symbol, node.test.left, node.test.comparators[0])
+        else:
+            node.test = _call("__true__", text, node.test)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(value, ast.Starred):
+                return _call("__type__", value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        is_class = node.attr == "__class__" and isinstance(node.ctx, ast.Load)
+        return _call("__type__", node.value) if is_class else node
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
