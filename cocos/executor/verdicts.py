@@ -76,9 +76,9 @@ class Verdict:
         status: How the test ended.
         error_type: Class name of the exception ("AssertionError" for a false assertion), or None.
         message: Text of the exception, truncated to a few hundred characters, or None.
-        expected: `repr` of the value that a false comparison expects; None if the assertion is not
-            a comparison.
-        actual: `repr` of the value that the program returned instead, or None in the same case.
+        actual: `repr` of what the program returned, if a comparison is false; None for other assertions.
+        expected: `repr` of the other side, or None in the same case.
+        relation: What does not hold between the two: "==", "<", "in", "within 1e-06 of", ...
         duration_s: Wall time of this test alone; 0 if it did not finish.
         in_child_reason: Reason why the outcome depends on the process that ran the candidate, so that the
             candidate could have forged it; None if it does not.
@@ -92,6 +92,7 @@ class Verdict:
     actual: str | None = None
     duration_s: float = 0.0
     in_child_reason: str | None = None
+    relation: str = "=="
 
     @property
     def passed(self) -> bool:
@@ -101,6 +102,20 @@ class Verdict:
     def in_child(self) -> bool:
         """True if the candidate could have forged this outcome."""
         return self.in_child_reason is not None
+
+
+def comparison_text(actual: str, relation: str, expected: str) -> str:
+    """Return what a false comparison says, as in "expected 2, got 3" and "3 is not > 5"."""
+    match relation:
+        case "==" | "is":
+            return f"expected {expected}, got {actual}"
+        case "!=" | "is not":
+            return f"{actual} is {expected}" if relation == "is not" else f"{actual} equals {expected}"
+        case "not in":
+            return f"{actual} is in {expected}"
+        case "contains" | "not contains":
+            return f"{actual} {'contains' if relation[:3] == 'not' else 'does not contain'} {expected}"
+    return f"{actual} is not {relation} {expected}"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ described in `heap.py`. A message is sent as its length (four bytes, big-endian)
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import copy
 import json
+import operator
 import os
 import types
 from contextlib import suppress
@@ -38,6 +39,7 @@ _FUNCTIONS: dict[str, Any] = {
     "__contains__": lambda value, item: item in value,
     "__reversed__": reversed,
     "__iter__": iter,
+    "__getitem__": operator.getitem,
     "__bool__": bool,
     "__dir__": dir,
 }
@@ -59,12 +61,13 @@ class End(Heap):
     def describe(self, value: Any) -> tuple[str, Any, list]:
         cls = type(value)
         if not isinstance(value, BaseException):
-            return "o", [*_bits_and_hash(value), self.kind_of(value), str(cls.__name__)[:80]], []
+            named = value if isinstance(value, type) else cls
+            return "o", [*_bits_and_hash(value), self.kind_of(value), str(named.__name__)[:80]], []
         if isinstance(value, BaseExceptionGroup):
             is_exception = isinstance(value, ExceptionGroup)
             return "g", is_exception, [str(value.message), *value.exceptions]
         form = self.form_of_error(cls)
-        attributes = _attributes(value, form[0] == "standard")
+        attributes = _attributes(value, form[0] in ("standard", "setup", "test"))
         args = BaseException.__dict__["args"].__get__(value)
         return "e", [*form, list(attributes)], [*args, *attributes.values()]
 
@@ -110,7 +113,14 @@ class End(Heap):
                     vars(error)[str(name)] = value
 
     def operate(self, operation: str, handle: Any, args: tuple, kwargs: dict) -> Any:
-        """Answer an operation on a handle."""
+        """Answer an operation on a handle, or on an exception of the other process."""
+        bits = handles.facts(handle).bits if handles.is_handle(handle) else -1
+        if operation == "__bool__" and not bits & handles.HAS_BOOL:
+            return not hasattr(type(handle), "__len__") or len(handle) != 0
+        if operation == "__contains__" and not bits & handles.HAS_CONTAINS:
+            return any(item is args[0] or item == args[0] for item in handle)
+        if operation in ("__eq__", "__ne__") and not bits & handles.HAS_EQ:
+            return NotImplemented
         return self.request(operation, handle, args, kwargs)
 
     def get_attribute(self, handle: Any, name: str) -> Any:
@@ -223,7 +233,7 @@ def _bits_and_hash(value: Any) -> tuple[int, int | None]:
         return bits, None
 
 
-def _attributes(error: BaseException, is_standard: bool) -> dict[str, Any]:
+def _attributes(error: BaseException, has_own: bool) -> dict[str, Any]:
     """Return the attributes with which an exception arrives; those of other classes are asked for."""
     attributes = dict(BaseException.__dict__["__dict__"].__get__(error))
     for base in type(error).__mro__:
@@ -234,7 +244,7 @@ def _attributes(error: BaseException, is_standard: bool) -> dict[str, Any]:
                 with suppress(AttributeError, TypeError):
                     if (value := member.__get__(error)) is not None:
                         attributes[name] = value
-    attributes = {name: value for name, value in attributes.items() if is_standard and name[:1] != "_" and data.is_data(value)}
+    attributes = {name: value for name, value in attributes.items() if has_own and name[:1] != "_" and data.is_data(value)}
     for name in ("__cause__", "__notes__"):
         if (value := getattr(error, name, None)) is not None:
             attributes[name] = value

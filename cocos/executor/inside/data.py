@@ -29,6 +29,12 @@ _CLASSES = (
     *(*value_codec.DATES.values(), datetime.timedelta, datetime.timezone, decimal.Decimal, fractions.Fraction),
     *(array.array, types.SimpleNamespace, types.GeneratorType, types.FunctionType, types.ModuleType, *_PATHS),
 )
+# Functions that cross by name. None of them runs code, opens files or shows the names of a process.
+_FUNCTIONS = """
+abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max min next oct ord pow
+repr round sorted sum
+"""
+FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
@@ -86,6 +92,7 @@ _EXCEPTION_BASES: dict[str, str] = {
     for module, *names, base in map(str.split, _STANDARD_EXCEPTIONS.strip().splitlines())
     for name in names
 }
+_FUNCTION = type(len)
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings and dates, as `dtype.str`
 
 
@@ -172,6 +179,8 @@ def encode_scalar(value: Any) -> list | None:
         return parts if parts is None else [found[0], *parts]
     if issubclass(kind, type):
         return ["y", name] if (name := class_name(value)) else None
+    if kind is _FUNCTION and FUNCTIONS.get(value.__name__) is value:
+        return ["fn", value.__name__]
     if kind.__module__ == "uuid" and kind is getattr(sys.modules["uuid"], "UUID", None):
         return ["U", hex(value.int)]
     if kind.__module__ == "numpy" and (numpy := sys.modules.get("numpy")) and issubclass(kind, numpy.generic):
@@ -193,6 +202,8 @@ def decode_scalar(node: list) -> Any:
     match node:
         case ["y", str(name)]:
             return class_of_name(name)
+        case ["fn", str(name)]:
+            return FUNCTIONS[name]
         case ["U", str(digits)]:
             import uuid  # rarely used, and slow to import
 

@@ -15,12 +15,12 @@ CONVERSIONS = frozenset(
 )
 DECIDING = COMPARISONS | ARITHMETIC | CONVERSIONS
 _ALWAYS = DECIDING | frozenset(
-    "__getitem__ __setitem__ __delitem__ __reversed__ __enter__ __exit__ __str__ __repr__ __format__ __copy__ "
-    "__deepcopy__ __instancecheck__ __subclasscheck__ __dir__".split()
+    "__getitem__ __setitem__ __delitem__ __reversed__ __enter__ __exit__ __str__ __repr__ __format__ "
+    "__instancecheck__ __subclasscheck__ __dir__".split()
 )
 # Whether a class has one of these shows in `callable`, `iter` and the abstract classes of `collections.abc`.
 SHOWN = ("__call__", "__iter__", "__next__", "__len__")
-OPERATIONS = _ALWAYS | set(SHOWN)
+OPERATIONS = _ALWAYS | {*SHOWN, "__copy__", "__deepcopy__"}
 # Bits of `Facts.bits` after those of SHOWN: the class of an object defines its comparison, truth or membership,
 # or derives from a class whose values are data.
 HAS_EQ, HAS_BOOL, HAS_CONTAINS, HAS_DATA = 16, 32, 64, 128
@@ -66,14 +66,14 @@ def origin(handle: Any) -> str:
 
 
 def is_handle(value: Any) -> bool:
-    return type(value) in _CLASSES
+    return issubclass(type(value), _Handle)
 
 
-def new(found: Facts, origin: str = "value") -> Any:
+def new(found: Facts, cls: type | None = None) -> Any:
     """Return a handle for an object of which these facts are known."""
-    handle = object.__new__(CLASSES[found.bits & 15])
+    handle = object.__new__(cls or CLASSES[found.bits & 15])
     _FACTS.__set__(handle, found)
-    _ORIGIN.__set__(handle, origin)
+    _ORIGIN.__set__(handle, "value")
     return handle
 
 
@@ -91,7 +91,6 @@ def _forwarder(operation: str):
 
 class _Handle:
     __slots__ = ("_facts_of_handle", "_origin_of_handle", "__weakref__")
-    __doc__ = property(lambda self: _end.get_attribute(self, "__doc__"))  # type: ignore[assignment]
 
     def __getattr__(self, name):
         return _end.get_attribute(self, name)
@@ -110,15 +109,22 @@ class _Handle:
         return facts(self).kind or type(self)
 
 
+# For every class of handles: a class has a `__doc__` of its own.
+EMPTY = {"__slots__": (), "__doc__": property(lambda self: _end.get_attribute(self, "__doc__"))}
 for _name in _ALWAYS:
     setattr(_Handle, _name, _forwarder(_name))
 _FACTS: Any = vars(_Handle)["_facts_of_handle"]
 _ORIGIN: Any = vars(_Handle)["_origin_of_handle"]
-CLASSES = tuple(
-    type("Handle", (_Handle,), {"__slots__": (), **{name: _forwarder(name) for i, name in enumerate(SHOWN) if bits >> i & 1}})
-    for bits in range(1 << len(SHOWN))
-)
-_CLASSES = frozenset(CLASSES)
+
+
+def _make_class(bits: int) -> type:
+    names = [name for number, name in enumerate(SHOWN) if bits >> number & 1]
+    if "__next__" not in names:  # itertools.tee would copy an iterator
+        names += ["__copy__", "__deepcopy__"]
+    return type("Handle", (_Handle,), {**EMPTY, **{name: _forwarder(name) for name in names}})
+
+
+CLASSES = tuple(map(_make_class, range(1 << len(SHOWN))))
 
 
 class RemoteError(BaseException):

@@ -68,7 +68,8 @@ def run_judge(job: bytes, max_bytes: int) -> None:
 
         ["passed"]
         ["passed", reason]           passed, but code of the candidate has decided; the reason says which
-        ["e", error type, message]   the test raised; after a false comparison also operator and sides
+        ["e", error type, message]   the test raised; after a false assert ["e", error type, "", its text] or, for
+                                     a comparison, ["e", error type, "", operator, left side, right side]
         ["undecided", reason]        the test does what can be done in the candidate's process only
 
     Messages per test, between the candidate's process (C) and the judge (J):
@@ -126,6 +127,7 @@ class Judge(End):
         super().__init__(first_id=2)
         self.twins: dict[str, type] = {}  # classes of the setup, by name: both processes have run the setup
         self.errors: dict[str, Any] = {}  # stand-ins for the candidate's exceptions that the test names
+        self._derived: dict[tuple, Any] = {}  # stand-ins for those that it does not name
         self.names_class = False  # the test names a class of the candidate, which may then decide
         self._decided_by: dict[str, None] = {}  # code of the candidate that has decided, without duplicates
         self._final: list[str] | None = None  # an outcome that the test cannot change any more
@@ -159,19 +161,28 @@ class Judge(End):
             if issubclass(type(value), type) and value.__module__ == MODULE and value.__name__ == name:
                 self.twins[name] = value
         if self.twins or capitals:
-            for name, base, parents in self.request("start", None, (list(self.twins), capitals)):
-                if name in capitals and all(parent in self.errors for parent in parents):
-                    bases = tuple(self.errors[parent] for parent in parents) or (_remote_error(base),)
-                    self.errors[name] = ErrorClass(name, bases, {})
+            for name, parents in self.request("start", None, (list(self.twins), capitals)):
+                if name in capitals:
+                    self.errors[name] = self._make_error(name, parents)
+
+    def _make_error(self, name: str, parents: list) -> Any:
+        """Make a stand-in for a class of exceptions from classes of the table and from other stand-ins."""
+        bases = tuple(self.errors[parent[1:]] if parent[:1] == "=" else data.class_of_name(parent) for parent in parents)
+        if not all(issubclass(base, BaseException) and not issubclass(base, BaseExceptionGroup) for base in bases):
+            _exit_without_candidate()
+        root = () if issubclass(bases[0], handles.RemoteError) else (handles.RemoteError,)
+        with suppress(TypeError):  # their layouts do not combine
+            return ErrorClass(name, root + bases, {})
+        return ErrorClass(name, root + bases[:1], {})
 
     # What the test's source calls: the plan has put these calls in.
 
     def compare(self, symbol: str, *sides: Any) -> bool:
         """Return whether a comparison holds; note what it compared if it does not."""
-        if _OPERATORS[symbol](*sides):
+        if _OPERATORS[symbol.removeprefix("~")](*sides):
             return True
         texts = [_text(side, repr) for side in sides]
-        self._false = [symbol if len(sides) == 2 else f"within {texts.pop()} of", *texts]
+        self._false = [symbol, *texts]
         return False
 
     def is_true(self, text: str, value: Any) -> bool:
@@ -196,7 +207,7 @@ class Judge(End):
                 return method(handle, *args, **kwargs)
         if operation in DECIDING:
             return self._decide(operation, handle, args)
-        if found.bits & HAS_DATA and not self.names_class and operation in ("__len__", "__iter__", "__getitem__"):
+        if found.bits & HAS_DATA and not self.names_class and operation in ("__len__", "__iter__"):
             value = self._data(handle)
             return getattr(type(value), operation)(value, *args)
         if operation == "__exit__":
@@ -204,7 +215,8 @@ class Judge(End):
             # A failed assert cannot be withdrawn.
             return bool(swallows) and not (isinstance(args[0], type) and issubclass(args[0], AssertionError))
         result = self.request(operation, handle, args, kwargs)
-        if type(result) is bool and handles.origin(handle) == "method" and not self.names_class:
+        decides = handles.origin(handle) == "method" and (args or kwargs or found.name in ("builtin", "method-wrapper"))
+        if type(result) is bool and decides and not self.names_class:
             self._mark("a method of a value")
         return result
 
@@ -234,18 +246,15 @@ class Judge(End):
         if operation == "__bool__" and not found.bits & HAS_BOOL:
             if hasattr(type(handle), "__len__"):
                 self._mark(f"__len__ of {found.name}")
-                return len(handle) != 0
-            return True
+            return super().operate(operation, handle, args, {})
         if operation == "__contains__" and not found.bits & HAS_CONTAINS:
-            return any(item is other or item == other for item in handle)
+            return super().operate(operation, handle, args, {})
         with_data = is_binary and not is_handle(other)
         if (not is_binary or with_data) and not self.names_class:
             self._refuse(found.name)
-        if operation in ("__eq__", "__ne__") and not found.bits & HAS_EQ:
-            return NotImplemented
-        if operation not in ARITHMETIC or with_data:
+        if (operation not in ARITHMETIC or with_data) and (found.bits & HAS_EQ or operation not in ("__eq__", "__ne__")):
             self._mark(f"{operation} of {found.name}")
-        return self.request(operation, handle, args)
+        return super().operate(operation, handle, args, {})
 
     def _data(self, handle: Any, operation: str = "") -> Any:
         """Return the data of an object whose class derives from one of data.
@@ -333,7 +342,12 @@ class Judge(End):
             case "named":
                 return self.errors[name]
             case "derived":
-                return _remote_error(name)
+                key = tuple(name)
+                if key not in self._derived:
+                    self._derived[key] = self._make_error("RemoteError", name)
+                return self._derived[key]
+            case "setup":
+                return self.twins[name]
             case "test" if (number := self.ids.get(id(cls := self.decode(name)))) in self.lent and number is not None:
                 return cls
         return super().error_class(form, name)
@@ -354,17 +368,6 @@ class Judge(End):
         if kind not in ("ready", "v", "e", "q") or len(values) < (2 if kind == "q" else kind in "ve"):
             _exit_without_candidate()
         return kind, values, names
-
-
-_remote_errors: dict[str, Any] = {}
-
-
-def _remote_error(name: str) -> Any:
-    """Return the class for exceptions of the candidate that derive from this one of the table."""
-    base = data.class_of_name(name)
-    if not issubclass(base, BaseException) or issubclass(base, BaseExceptionGroup):
-        _exit_without_candidate()
-    return _remote_errors.setdefault(name, type(base.__name__, (handles.RemoteError, base), {}))
 
 
 def _text(value: Any, convert: Any) -> str:

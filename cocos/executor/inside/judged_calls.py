@@ -91,23 +91,26 @@ class Candidate(End):
         return super().perform(operation, target, args, kwargs)
 
     def _start(self, setup_classes: list[str], names: list[str]) -> list[tuple]:
-        """Return name, base and parents of each exception among the names, parents first."""
+        """Return name and parents of each exception among the names, parents first."""
         found = {name: self.namespace.get(name) for name in setup_classes}
         self._setup_classes = {name: value for name, value in found.items() if isinstance(value, type)}
-        errors = [
-            (len(value.__mro__), name, value)
-            for name in names
-            if isinstance(value := self.namespace.get(name), type)
-            and issubclass(value, BaseException)
-            and not data.class_name(value)
-        ]
+        values = {name: self.namespace.get(name) for name in names}
+        errors = [(name, value) for name, value in values.items() if isinstance(value, type) and issubclass(value, BaseException)]
         rows = []
-        for _, name, value in sorted(errors, key=lambda error: error[0]):
-            base = next(filter(None, map(data.class_name, value.__mro__)))
-            parent = next((self._named_errors[cls] for cls in value.__mro__ if cls in self._named_errors), None)
-            rows.append((name, base, [parent] if parent else []))
-            self._named_errors.setdefault(value, name)
+        for name, value in sorted(errors, key=lambda error: len(error[1].__mro__)):
+            if not data.class_name(value) and value not in self._named_errors:
+                rows.append((name, self._known_classes(value)))
+                self._named_errors[value] = name
         return rows
+
+    def _known_classes(self, cls: type) -> list[str]:
+        """Return the classes that the judge knows, or has stand-ins for ("=Name"), nearest first."""
+        found: dict[type, str] = {}
+        for base in cls.__mro__[1:]:
+            name = f"={self._named_errors[base]}" if base in self._named_errors else data.class_name(base)
+            if name and base is not object and not any(issubclass(other, base) for other in found):
+                found[base] = name
+        return list(found.values())
 
     def encode_object(self, value: Any) -> list | None:
         if isinstance(value, type) and value in self._named_errors:
@@ -144,19 +147,22 @@ class Candidate(End):
     def represent(self, tag: str, detail: Any, parts: list | None = None) -> Any:
         if tag == "o" and detail[2].startswith("error:"):  # `except` needs a class
             return type(detail[3], (handles.RemoteError, data.class_of_name(detail[2].removeprefix("error:"))), {})
-        return super().represent(tag, detail, parts)
+        handle = super().represent(tag, detail, parts)
+        if tag != "o":
+            return handle
+        cls = type(detail[3], (type(handle),), handles.EMPTY)  # programs show the names of classes
+        return handles.new(handles.facts(handle), cls)
 
     def form_of_error(self, cls: type) -> list:
         if name := data.class_name(cls):
             return ["standard", name]
-        for base in cls.__mro__:
-            if base in self._named_errors:
-                return ["named", self._named_errors[base]]
-            if id(base) in self.ids:
-                return ["test", [self.ids[id(base)]]]
-            if name := data.class_name(base):
-                return ["derived", name]
-        raise AssertionError("every exception derives from BaseException")
+        if cls in self._named_errors:
+            return ["named", self._named_errors[cls]]
+        if self._setup_classes.get(cls.__name__) is cls:
+            return ["setup", cls.__name__]
+        if id(cls) in self.ids:
+            return ["test", [self.ids[id(cls)]]]
+        return ["derived", self._known_classes(cls)]
 
     def error_class(self, form: str, name: Any) -> Any:
         return self.decode(name) if form == "test" else super().error_class(form, name)

@@ -16,6 +16,7 @@ import itertools
 from dataclasses import dataclass
 from types import CodeType
 
+from cocos.executor.judging.instrumented import SYMBOLS, tolerance
 from cocos.executor.judging.safe_expressions import CONVERTING, DECIDING, MATH_TESTS, is_cheap, is_safe
 
 # Methods of plain values. `word.startswith('a')` decides, even if the candidate defines `word`.
@@ -30,15 +31,16 @@ class Split:
     Attributes:
         atoms: Source of the expressions that the candidate's process evaluates.
         condition: Expression that the trusted process evaluates, with the atoms' values as _0, _1, ...
-        actual: The candidate's side of the condition, for messages; None unless it is a single comparison.
-        expected: The other side of the condition, or None.
+        symbol: Operator of the condition, after "~" if its left side is the expected one, or "within"; "" unless
+            it is a single comparison.
+        sides: Both sides of it, and the tolerance, if there is one.
 
     """
 
     atoms: tuple[str, ...]
     condition: CodeType
-    actual: CodeType | None
-    expected: CodeType | None
+    symbol: str = ""
+    sides: tuple[CodeType, ...] = ()
 
 
 class _Unsplittable(Exception):
@@ -61,12 +63,18 @@ def split_assert(condition: ast.expr, brought: set[str], shadowed: set[str]) -> 
         return None
     if not splitter.atoms:
         return None
-    actual = expected = None
+    symbol, sides = "", tuple[ast.expr, ...]()
     if isinstance(skeleton, ast.Compare) and len(skeleton.ops) == 1:
-        actual, expected = _compile(skeleton.left), _compile(skeleton.comparators[0])
-        if isinstance(condition, ast.Compare) and is_safe(condition.left, splitter.unsafe):  # `2 == f(1)`
-            actual, expected = expected, actual
-    return Split(tuple(splitter.atoms), _compile(skeleton), actual, expected)
+        symbol, sides = SYMBOLS[type(skeleton.ops[0])], (skeleton.left, skeleton.comparators[0])
+        if parts := tolerance(skeleton):
+            symbol, sides = "within", parts
+        if not _reads_atom(sides[0]):  # `2 == f(1)`
+            symbol = f"~{symbol}"
+    return Split(tuple(splitter.atoms), _compile(skeleton), symbol, tuple(map(_compile, sides)))
+
+
+def _reads_atom(side: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id[:1] == "_" for node in ast.walk(side))
 
 
 class _Splitter:

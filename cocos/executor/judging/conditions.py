@@ -10,7 +10,7 @@ from types import CodeType
 from cocos.executor.inside import value_codec
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.safe_expressions import SAFE_NAMES
-from cocos.executor.verdicts import Status, Verdict
+from cocos.executor.verdicts import Status, Verdict, comparison_text
 
 TEXT_CHARS = 200  # of error types, messages and reprs in a verdict
 _NAMES = {"__builtins__": {}, **SAFE_NAMES}  # a condition assigns nothing, so all of them can share it
@@ -73,9 +73,36 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
     # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
     except Exception as error:
         return error_verdict([type(error).__name__, str(error)], duration_s)
-    expected, actual = (_text_of_side(side, atoms) for side in (plan.expected, plan.actual))
-    message = f"expected {expected}, got {actual}" if plan.expected else "the assertion is false"
-    return Verdict(Status.FAILED, "AssertionError", message, expected, actual, duration_s)
+    if not plan.symbol:
+        return Verdict(Status.FAILED, "AssertionError", "the assertion is false", duration_s=duration_s)
+    left, right, *tolerance = (_text_of_side(side, atoms) for side in plan.sides)
+    return failed_comparison(plan.symbol, left, right, "".join(tolerance), duration_s)
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "contains", "not in": "not contains"}
+
+
+def failed_comparison(symbol: str, left: str, right: str, tolerance: str, duration_s: float) -> Verdict:
+    """Return the verdict for a false comparison.
+
+    Args:
+        symbol: Its operator, after "~" if the left side is the expected one; "within" for a tolerance.
+        left: Text of the left side.
+        right: Text of the right side.
+        tolerance: Text of the tolerance, or "".
+        duration_s: Wall time of the test.
+
+    """
+    relation = symbol.removeprefix("~")
+    if relation != symbol:
+        left, right, relation = right, left, _MIRRORED.get(relation, relation)
+    if relation == "within":
+        relation = f"within {tolerance} of"
+    actual, expected = left[:TEXT_CHARS], right[:TEXT_CHARS]
+    message = comparison_text(actual, relation, expected)
+    return Verdict(
+        *(Status.FAILED, "AssertionError", message, expected, actual, duration_s), relation=relation
+    )
 
 
 def error_verdict(description: list, duration_s: float, in_child_reason: str | None = None) -> Verdict:
@@ -87,9 +114,9 @@ def error_verdict(description: list, duration_s: float, in_child_reason: str | N
     return Verdict(status, error_type, message, duration_s=duration_s, in_child_reason=in_child_reason)
 
 
-def _text_of_side(side: CodeType | None, atoms: _Atoms) -> str | None:
+def _text_of_side(side: CodeType, atoms: _Atoms) -> str:
     try:
-        return _text(eval(side, _NAMES, atoms))[:TEXT_CHARS] if side else None
+        return _text(eval(side, _NAMES, atoms))[:TEXT_CHARS]
     except ValueError:  # an integer with more digits than Python converts to text
         return "<too long to show>"
 

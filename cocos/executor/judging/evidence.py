@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.conditions import TEXT_CHARS, Undecided, compare, error_verdict
+from cocos.executor.judging.conditions import TEXT_CHARS, Undecided, compare, error_verdict, failed_comparison
 from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
@@ -142,6 +142,10 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
             return Verdict(Status.PASSED, duration_s=duration_s, in_child_reason=_reason(plan))
         case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
             return Verdict(Status.PASSED, duration_s=duration_s, in_child_reason=reason[:TEXT_CHARS])
+        case Judged(), ["e", "AssertionError", "", str(symbol), str(left), str(right), *tolerance]:
+            return failed_comparison(symbol, left, right, str(*tolerance), duration_s)
+        case Judged(), ["e", "AssertionError", "", str(text)]:
+            return error_verdict(["AssertionError", f"false: {text}"], duration_s)
         case Judged(), ["undecided", str(reason)]:
             raise Undecided(reason[:TEXT_CHARS])
     return error_verdict(outcome[1:], duration_s, _reason(plan))

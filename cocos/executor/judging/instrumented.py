@@ -2,6 +2,7 @@
 
     assert f(1) == 2            assert __compare__('==', f(1), 2)
     assert abs(f(1) - 2) < .1   assert __compare__('within', f(1), 2, .1)
+    assert 2 == f(1)            assert __compare__('~==', 2, f(1))     the left side is the expected one
     assert ok and done          assert __true__('ok and done', ok and done)
     type(x)   x.__class__       __type__(x)
 
@@ -40,9 +41,9 @@ class _Instrumenter(ast.NodeTransformer):
         text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
         self.generic_visit(node)
         if parts := tolerance(condition):
-            node.test = _call("__compare__", ast.Constant("within"), *parts)
+            node.test = _call("__compare__", ast.Constant(f"{_left_mark(parts[0])}within"), *parts)
         elif isinstance(condition, ast.Compare) and len(condition.ops) == 1:
-            symbol = ast.Constant(SYMBOLS[type(condition.ops[0])])
+            symbol = ast.Constant(_left_mark(condition.left) + SYMBOLS[type(condition.ops[0])])
             node.test = _call("__compare__", symbol, node.test.left, node.test.comparators[0])
         else:
             node.test = _call("__true__", text, node.test)
@@ -63,3 +64,8 @@ class _Instrumenter(ast.NodeTransformer):
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _left_mark(left: ast.expr) -> str:
+    parts = (ast.Name, ast.Call)
+    return "" if any(isinstance(node, parts) for node in ast.walk(left)) else "~"
