@@ -222,11 +222,13 @@ _MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 def _bits_and_hash(value: Any) -> tuple[int, int | None]:
     cls = type(value)
-    bits = sum(hasattr(cls, name) << number for number, name in enumerate(handles.SHOWN))
-    bits |= handles.HAS_EQ if cls.__eq__ is not object.__eq__ else 0
-    bits |= handles.HAS_BOOL if hasattr(cls, "__bool__") else 0
-    bits |= handles.HAS_CONTAINS if hasattr(cls, "__contains__") else 0
-    bits |= handles.HAS_DATA if data.data_base(cls) else 0
+
+    def defines(name: str) -> bool:  # not hasattr: a metaclass may have it too
+        return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None) is not None
+
+    has_eq = cls.__eq__ is not object.__eq__
+    found = (*map(defines, handles.SHOWN), has_eq, defines("__bool__"), defines("__contains__"), data.data_base(cls))
+    bits = sum(bool(is_so) << number for number, is_so in enumerate(found))
     try:
         return bits, hash(value)
     except Exception:

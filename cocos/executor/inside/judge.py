@@ -221,6 +221,10 @@ class Judge(End):
         return result
 
     def get_attribute(self, handle: Any, name: str) -> Any:
+        # With these an object tells C code what to do, or at which address to read. `__array__` remains, which
+        # returns an array.
+        if name in ("__buffer__", "_as_parameter_") or (name[:8] == "__array_" and name != "__array__"):
+            raise AttributeError(name)
         if not is_handle(handle):
             return self.request("getattr", handle, (name,))
         kind = handles.facts(handle).kind
