@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Any, Literal
 
-from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.executor import ExecutionResult, Status, Verdict, comparison_text
 from cocos.problems import Problem
 
 BEGIN = "[BEGIN]"
@@ -305,7 +305,8 @@ def _reason(verdict: Verdict, max_chars: int) -> str:
     if verdict.status is Status.FAILED and verdict.expected is not None and verdict.actual is not None:
         # The two values share the limit.
         expected, actual = (_cut(side, max_chars // 2) for side in (verdict.expected, verdict.actual))
-        return f"Expected {expected}, got {actual}."
+        text = comparison_text(actual, verdict.relation, expected)
+        return f"{text[0].upper()}{text[1:]}." if text.startswith("expected") else f"{text}."
     if verdict.status is Status.TIMEOUT:
         return "It takes too long."
     lines = (verdict.message or "").strip().splitlines()

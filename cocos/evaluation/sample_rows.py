@@ -31,6 +31,7 @@ class VerdictRow(TypedDict):
         expected: `repr` of the value that a false comparison expects; null for every other outcome.
         actual: `repr` of the value that the program returned instead; null for every other outcome.
         duration_s: Wall time of this test in seconds; 0 if it did not finish.
+        relation: What does not hold between `actual` and `expected`: "==", "<", ...
         in_child_reason: Reason why the status depends on the process that ran the program, which could have
             forged it; null if it does not.
 
@@ -43,6 +44,7 @@ class VerdictRow(TypedDict):
     actual: str | None
     duration_s: float
     in_child_reason: str | None
+    relation: str
 
 
 class ExtraTurnKeys(TypedDict, total=False):

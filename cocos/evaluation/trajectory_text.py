@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.executor import ExecutionResult, Verdict, comparison_text
 from cocos.generation import Generator
 from cocos.trajectories import Trajectory, Turn
 
@@ -99,9 +99,9 @@ def _changes_text(before: str, after: str) -> str:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """Return the outcome of a test: `passed`, `expected 4, got 3`, or the error with its message."""
-    if verdict.status is Status.FAILED and verdict.expected is not None:
-        return f"expected {verdict.expected}, got {verdict.actual}"
+    """Return the outcome of a test: `passed`, `expected 4, got 3`, `3 is not > 5`, or the error."""
+    if verdict.expected is not None and verdict.actual is not None:
+        return comparison_text(verdict.actual, verdict.relation, verdict.expected)
     message = f": {verdict.message}" if verdict.message else ""
     return f"{verdict.error_type or verdict.status.name.lower()}{message}"
 

@@ -10,6 +10,15 @@ Needs the standard library only, and pyseccomp for the system-call filter. Does 
 
 from cocos.executor.limits import Limits
 from cocos.executor.pool import Executor
-from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Verdict
+from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Verdict, comparison_text
 
-__all__ = ["ExecutionResult", "Executor", "ExecutorError", "Limits", "Program", "Status", "Verdict"]
+__all__ = [
+    "ExecutionResult",
+    "Executor",
+    "ExecutorError",
+    "Limits",
+    "Program",
+    "Status",
+    "Verdict",
+    "comparison_text",
+]

@@ -105,12 +105,12 @@ class Verdict:
 
 
 def comparison_text(actual: str, relation: str, expected: str) -> str:
-    """Return what a false comparison says, as in "expected 2, got 3" and "3 is not > 5"."""
+    """Return what a false comparison shows, as in "expected 2, got 3" and "3 is not > 5"."""
     match relation:
         case "==" | "is":
             return f"expected {expected}, got {actual}"
         case "!=" | "is not":
-            return f"{actual} is {expected}" if relation == "is not" else f"{actual} equals {expected}"
+            return f"expected a value other than {expected}, got {actual}"
         case "not in":
             return f"{actual} is in {expected}"
         case "contains" | "not contains":

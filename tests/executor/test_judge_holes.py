@@ -41,7 +41,7 @@ CAST = "u.__dict__['_UserList__cast'] = lambda other: [0]"
 CONVERSATION = """
 import sys
 def f(*a):
-    c = sys.modules['remote_classes']._conversation
+    c = sys.modules['handles'].end()
     if c is None: return lambda: 0
 """
 FORGE = """
@@ -64,54 +64,80 @@ LYING = {
     "J2 a class made by type": CONVERSATION + "    return c.request('__call__', type, ('X', (), {'__eq__': ascii}))()",
     "J2 a subclass of int": CONVERSATION + "    return c.request('__call__', type, ('X', (int,), {'__eq__': ascii, '__hash__': int.__hash__}), {})(0)",
 }  # fmt: skip
+ANSWERING = """
+    while True:
+        message = receive()
+        forge(["v", [message[1][-1]], [], [], [], []])
+"""
 FORGED = {
     "J3 methodcaller": CONVERSATION
     + """
     import operator
-    old = type(c).name_of
-    type(c).name_of = lambda c, v: ('_operator', v.__name__) if v in (operator.attrgetter, operator.methodcaller) else old(c, v)
+    c.encode_object = lambda v: ['n', '_operator', v.__name__] if v in (operator.attrgetter, operator.methodcaller) else None
     get = lambda *names: c.request('__call__', operator.attrgetter, names)
     call = lambda *args: c.request('__call__', operator.methodcaller, args)
     on = lambda getter, value: c.request('__call__', getter, (value,))
-    [table] = [k for k in on(call('__subclasses__'), object) if k.__name__ == 'ObjectTable']
-    posix = on(get('modules'), on(get('__init__.__globals__'), table)['sys'])['posix']
+    [heap] = [k for k in on(call('__subclasses__'), object) if k.__name__ == 'Heap']
+    posix = on(get('modules'), on(get('__init__.__globals__'), heap)['sys'])['posix']
     on(call('write', 3, b'[0, 0.0, ["passed"]]\\n'), posix)
     on(call('_exit', 0), posix)
 """,
-    "J3 from the raw name": FORGE
-    + """
+    **{
+        f"J3, J4 {node}": FORGE
+        + f"""
 def f(*a):
-    forge(["q", ["__call__", ["n", "_operator", "methodcaller"], "write", 3, ["b", b'[0, 0.0, ["passed"]]\\n'.hex()]], [], [], [], [], []])
-    return 3
-""",
-    "J4 FileIO by a dotted name": FORGE
-    + """
-def f(*a):
-    forge(["q", ["__call__", ["n", "pathlib", "io.FileIO"], 3, "w"], [], [], [], [], []])
-    os.read(4, 4000)
-    forge(["q", ["__call__", [2], ["b", (b'[0, 0.0, ["passed"]]\\n' + b'1' * 3000).hex()]], [], [], [], [], []])
-    return 3
-""",
-    "J4 FileIO of an open module": FORGE
-    + """
-def f(*a):
-    forge(["q", ["__call__", ["n", "_io", "FileIO"], 3, "w"], [], [], [], [], []])
-    return 3
-""",
-    "J5 Fraction as a base": FORGE
-    + """
-def f(*a):
-    names = ["from_float", "numerator", "denominator", "_numerator", "_denominator"]
-    forge(["v", [[3]], [], [[1, "F", [["n", "fractions", "Fraction"]], names, [], None]], [[3, "o", [1], None, []]], [], []])
-    while True:
-        message = receive()
-        forge(["v", [message[1][-1]], [], [], [], [], []])
-""",
-    "J5 operations that no class has": FORGE
-    + """
-def f(*a):
-    forge(["v", [[3]], [], [[1, "F", [["n", "builtins", "object"]], ["__array_interface__", "__class__", "__getattribute__"], [], None]], [[3, "o", [1], None, []]], [], []])
+    forge(["q", ["__call__", {node}, "write", 3, ["b", b'[0, 0.0, ["passed"]]\\n'.hex()]], [], [], [], []])
+    receive()
+    forge(["v", [50], [], [], [], []])
     while True: receive()
+"""
+        for node in (
+            ["n", "_operator", "methodcaller"],
+            ["n", "pathlib", "io.FileIO"],
+            ["n", "_io", "FileIO"],
+            ["y", "type"],
+            ["y", "memoryview"],
+            ["fn", "len"],
+        )
+    },
+    **{
+        f"J5 {facts}": FORGE
+        + f"""
+def f(*a):
+    forge(["v", [[3]], [], [[3, "o", {facts}, []]], [], []])
+"""
+        + ANSWERING
+        for facts in (
+            [128 + 31, 50, "Fraction", "F"],
+            [255, 50, "int", "int"],
+            [127, 50, "UserList", "UserList"],
+            [31, 50, "type", "F"],
+            [0, 50, "ValueError", "F"],
+        )
+    },
+    **{
+        f"J5 {form}": FORGE
+        + f"""
+def f(*a):
+    forge(["v", [[3]], [], [[3, "e", {form}, [1, ["y", "int"]]]], [], []])
+"""
+        + ANSWERING
+        for form in (
+            ["standard", "ValueError", ["with_traceback"]],
+            ["derived", ["ValueError", "KeyError"], ["__eq__"]],
+            ["derived", ["int"], []],
+            ["standard", "Fraction", []],
+        )
+    },
+    "the data of an object is an object": FORGE
+    + """
+def f(*a):
+    forge(["v", [[3]], [], [[3, "o", [128, 50, "int", "F"], []]], [], []])
+    number = 5
+    while True:
+        receive()
+        forge(["v", [[number]], [], [[number, "o", [128, 50, "int", "F"], []]], [], []])
+        number += 2
 """,
 }  # fmt: skip
 TWINS = {
@@ -182,11 +208,11 @@ def g(a): a[:] = 65
         FORGE
         + """
 def f(x):
-    forge(["v", [[3]], [], [[1, "A", [["n", "builtins", "object"]], ["__array_interface__"], [], None]], [[3, "o", [1], None, []]], [], []])
+    forge(["v", [[3]], [], [[3, "o", [31, 7, "ndarray", "ndarray"], []]], [], []])
+    forge(["v", [[3]], [], [[3, "o", [31, 7, "", "ndarray"], []]], [], []])
     while True:
         receive()
-        interface = ["d", [["shape", ["t", 5]]]]
-        forge(["v", [[5]], [], [], [[5, "d", None, None, ["shape", "typestr", "data", "version", [7], "|u1", [9], 3]], [7, "t", None, None, [5]], [9, "t", None, None, [id(f), False]]], [], []])
+        forge(["v", [[5]], [], [[5, "d", None, ["shape", "typestr", "data", "version", [7], "|u1", [9], 3]], [7, "t", None, [5]], [9, "t", None, [id(f), False]]], [], []])
 """,
         "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
     ),
@@ -216,16 +242,16 @@ def test_no_program_reads_or_writes_the_judges_memory(level):
         assert executor.run([honest])[0].all_passed
 
 
-# Prints every (module, name) that the judge takes from the candidate, of all standard modules, private ones and
-# dotted names included, and the callables among them.
+# Prints every node with a name that the judge decodes: names of all standard modules, private ones and dotted names
+# included, under every tag.
 ENUMERATE = """
-import json, pkgutil, sys, warnings
+import json, sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, "cocos/executor/inside")
-import judge
-end = judge.Judge.__new__(judge.Judge)
+import judge, handles
+end = judge.Judge()
 loaded = set(sys.modules)
-accepted, tried, imported = {}, 0, 0
+accepted, seen, tried, imported = set(), set(), 0, 0
 HEAVY = {"antigravity", "this", "idlelib", "lib2to3", "test", "turtledemo", "tkinter", "turtle", "ensurepip", "__main__"}
 def names(value, depth):
     for name in dir(value):
@@ -234,6 +260,12 @@ def names(value, depth):
             try: inner = getattr(value, name)
             except Exception: continue
             yield from (f"{name}.{rest}" for rest in names(inner, depth - 1))
+def accepts(call, *arguments):
+    global tried
+    tried += 1
+    try: call(*arguments)
+    except Exception: return False
+    return True
 for phase in ("before", "after"):
     if phase == "after":
         for module in sorted(sys.stdlib_module_names - HEAVY):
@@ -242,24 +274,26 @@ for phase in ("before", "after"):
     for module, value in sorted(sys.modules.items()):
         if value is None or module.split(".")[0] not in sys.stdlib_module_names: continue
         for name in names(value, 1):
-            tried += 1
-            try: found = end.find(module, name)
-            except Exception: continue
-            accepted[module, name] = callable(found)
+            for text in {name, f"{module}.{name}", f"{module} {name}"} - seen:
+                seen.add(text)
+                for tag in ("y", "fn", "x"):
+                    if accepts(end.decode, [tag, text]): accepted.add((tag, text))
+                if accepts(end.kind_of_name, text): accepted.add(("kind", text))
+                if accepts(end.error_class, "standard", text): accepted.add(("error", text))
+            for tag in ("n", "y", "E"):
+                if accepts(end.decode, [tag, module, name]): accepted.add((tag, module, name))
     if phase == "before": assert not set(sys.modules) - loaded, set(sys.modules) - loaded
-print(json.dumps([tried, imported, [[*key, value] for key, value in sorted(accepted.items())]]))
+print(json.dumps([tried, imported, sorted(accepted)]))
 """
-# Operations on a name, and forged classes and objects of it.
+# Requests for a name, and forged objects of it.
 USES = {
-    "call": ["q", ["__call__", "NAME"], [], [], [], [], []],
-    "call with one": ["q", ["__call__", "NAME", "x"], [], [], [], [], []],
-    "call with two": ["q", ["__call__", "NAME", "x", 3], [], [], [], [], []],
-    "read": ["q", ["getattr", "NAME", "__name__"], [], [], [], [], []],
-    "copy": ["q", ["copy", "NAME"], [], [], [], [], []],
-    "base": ["v", [[3]], [], [[1, "F", ["NAME"], ["__eq__", "__ne__"], [], None]], [[3, "o", [1], None, []]], [], []],
-    **{f"object {tag}": ["v", [[3]], [], [], [[3, tag, "NAME", None, []]], [], []] for tag in "oenv"},
-    "factory": ["v", [[3]], [], [], [[3, "f", None, "NAME", []]], [], []],
-    "itself": ["v", ["NAME"], [], [], [], [], []],
+    "call": ["q", ["__call__", "NODE"], [], [], [], []],
+    "call with two": ["q", ["__call__", "NODE", "x", 3], [], [], [], []],
+    "object": ["v", [[3]], [], [[3, "o", [255, 6, "NAME", "NAME"], []]], [], []],
+    "exception": ["v", [[3]], [], [[3, "e", ["standard", "NAME", []], [6]]], [], []],
+    "derived exception": ["v", [[3]], [], [[3, "e", ["derived", ["NAME"], []], [6]]], [], []],
+    "factory": ["v", [[3]], [], [[3, "f", "NODE", []]], [], []],
+    "itself": ["v", ["NODE"], [], [], [], []],
 }  # fmt: skip
 USER = (
     FORGE
@@ -270,9 +304,9 @@ def f(x):
     if MESSAGE[0] == "v":
         while True:
             receive()
-            forge(["v", [True], [], [], [], [], []])
+            forge(["v", [True], [], [], [], []])
     receive()
-    forge(["v", [6], [], [], [], [], []])  # the judge has answered: it did what was asked
+    forge(["v", [6], [], [], [], []])  # the judge has answered: it did what was asked
     while True: receive()
 """
 )
@@ -283,18 +317,18 @@ def test_the_judge_takes_only_listed_names_and_does_nothing_with_them():
     assert run.returncode == 0, run.stderr
     tried, imported, accepted = json.loads(run.stdout.splitlines()[-1])
     assert tried > 100_000 and imported > 200  # the search was one
-    callables = [(module, name) for module, name, is_callable in accepted if is_callable]
-    assert {("builtins", "int"), ("math", "sqrt"), ("json.decoder", "JSONDecodeError")} <= set(callables)
-    assert not any("." in name for _, name in callables)
-    for module, name in (
-        *(("builtins", "eval"), ("builtins", "open"), ("builtins", "getattr"), ("_operator", "attrgetter")),
-        *(("_operator", "methodcaller"), ("_operator", "call"), ("_io", "FileIO"), ("os", "system")),
-    ):
-        assert (module, name) not in callables
+    tags = {tag for tag, *_ in accepted}
+    assert tags == {"y", "fn", "kind", "error"}
+    names = {tuple(name) for tag, *name in accepted}
+    assert all(len(name) == 1 for name in names)  # a module is never looked up
+    assert {("int",), ("len",), ("json.decoder JSONDecodeError",)} <= names
+    refused = "eval exec open getattr setattr vars globals compile __import__ attrgetter methodcaller FileIO Popen system"
+    assert not {(name,) for name in refused.split()} & names
     codes = {
-        (module, name, use): USER.replace("{message}", repr(_with_name(message, ["n", module, name])))
-        for module, name in callables
+        (tag, name, use): USER.replace("{message}", repr(_with_name(message, tag, name)))
+        for tag, name in accepted
         for use, message in USES.items()
+        if tag in ("y", "fn") or use in ("object", "exception", "derived exception")
     }
     level = offered("namespaces", "seccomp") or "rlimits"
     test = "x = f(3)\nassert x == 6"
@@ -304,7 +338,7 @@ def test_the_judge_takes_only_listed_names_and_does_nothing_with_them():
     assert passed == []
 
 
-def _with_name(message, name):
-    if message == "NAME":
-        return name
-    return [_with_name(part, name) for part in message] if isinstance(message, list) else message
+def _with_name(message, tag, name):
+    if message in ("NODE", "NAME"):
+        return [tag, name] if message == "NODE" else name
+    return [_with_name(part, tag, name) for part in message] if isinstance(message, list) else message

@@ -19,11 +19,12 @@ __reduce__ __reduce_ex__ __getstate__ __dir__ __repr__ __str__ __getattribute__ 
 __cause__ gi_frame gi_code gi_yieldfrom f_back f_locals f_globals tb_frame tb_next co_consts cell_contents args
 keywords func _secret __secret secret expected fields _fields __slots__ __weakref__ __signature__ __text_signature__
 mro format_map join __format__ __sizeof__ __objclass__'''.split()
-OPERATIONS = '''getattr setattr delattr copy deepcopy parameters name twins perform encode __getattribute__ __reduce_ex__
+OPERATIONS = '''getattr setattr delattr __copy__ __deepcopy__ parameters start type data name twins perform encode __getattribute__ __reduce_ex__
 __repr__ __str__ __format__ __dir__ __iter__ __getitem__ __getstate__ __init__ __new__ __subclasses__ __class__
 __globals__ eval __import__ __eq__ __call__ __enter__ __len__'''.split()
 def explore(*roots):
-    conversation = sys.modules['remote_classes']._conversation
+    handles = sys.modules['handles']
+    conversation = handles.end()
     texts, queue, seen = [], list(roots), []
     def look(get):
         try: value = get()
@@ -36,7 +37,7 @@ def explore(*roots):
         seen.append(value)
         if isinstance(value, BaseException): texts.append(repr(vars(value)) + repr(value.args)); continue
         for name in NAMES: look(lambda: getattr(value, name))
-        if type(value).__module__ != 'remote_classes': continue
+        if not handles.is_handle(value): continue
         for operation in OPERATIONS:
             look(lambda: conversation.request(operation, value))
             for name in ('__globals__', '__dict__', '_secret', '__class__', '__closure__', 4, None):
@@ -78,32 +79,36 @@ def f(*args):
 """
 
 
-def message(kind="v", values=(), names=(), classes=(), objects=(), changes=(), dropped=()):
-    return [kind, list(values), list(names), list(classes), list(objects), list(changes), list(dropped)]
+def message(kind="v", values=(), names=(), objects=(), changes=(), dropped=()):
+    return [kind, list(values), list(names), list(objects), list(changes), list(dropped)]
 
 
 ONE = [[1]]
+FACTS = [31, 7, "", "A"]  # of an object: bits, hash, kind and name of its class
 MESSAGES = [
-    *([], {}, None, 5, "x", ["v"], ["v", []], [[]] * 7, [{}] * 7, message(), message("e"), message("q"), message("x")),
+    *([], {}, None, 5, "x", ["v"], ["v", []], [[]] * 6, [{}] * 6, message(), message("e"), message("q"), message("x")),
     *(message(kind, ["x"]) for kind in ("next", "ready", "passed", "undecided", "judge", "")),
     *(message("v", [node]) for node in ([99], [2], [-1], [0], [True], [[]], {}, ["zz"], ["i", "zz"], ["i", 5], ["y", "x"])),
     *(message("v", [["n", *name]]) for name in (("builtins", "eval"), ("builtins", "exec"), ("os", "system"), ("sys", "modules"))),
-    *(message("v", [["n", *name]]) for name in (("unittest.mock", "_ANY"), ("judge", "NotPlainValue"), ("x.y", "z"), ("", ""), ("builtins", "__import__"))),
+    *(message("v", [[tag, name]]) for tag in ("y", "fn", "x", "E") for name in ("eval", "open", "getattr", "type", "__import__", "json.decoder JSONDecodeError", "", 5, None, [])),
+    *(message("v", [["E", *names]]) for names in (("A", "B"), ("", ""), (5, 5))),
     *(message("e", [node]) for node in (5, None, "ValueError", ["y", "ValueError"], ["y", "SystemExit"], [2])),
-    *(message("v", ONE, objects=[[1, tag, cls, None, nodes]]) for tag, cls, nodes in itertools.product("tlvoeknB?", (None, ["y", "int"], ["y", "bool"], [1]), ([], ONE, [7, [1]]))),
-    message("v", ONE, objects=[[1, "t", None, None, [[3]]], [3, "t", None, None, [[1]]]]),
-    message("v", [[2]], objects=[[2, "l", None, None, []]]),
-    message("v", ONE, objects=[[1, "l", None, None, []], [1, "l", None, None, []]]),
+    *(message("v", ONE, objects=[[1, tag, detail, parts]]) for tag, detail, parts in itertools.product(("t", "l", "n", "o", "e", "g", "k", "p", "N", "ul", "us", "ud", "h", "f", "q", "a", "B", "?"), (None, FACTS, ["standard", "ValueError", []], True), ([], ONE, ["x", 7], [7, [1]]))),
+    *(message("v", ONE, objects=[[1, "o", facts, []]]) for facts in ([-1, 7, "", "A"], [31, "7", "", "A"], [31, 7, "eval", "A"], [31, 7, "setup:A", "A"], [31, 7, "error:ValueError", "A"], [31, 7, "", 5], [1 << 80, 7, "int", "A"], [True, 7, "int", "A"])),
+    *(message(kind, ONE, objects=[[1, "e", [form, name, names], parts]]) for kind in "ve" for form, name in (("standard", "eval"), ("standard", "int"), ("standard", "ExceptionGroup"), ("derived", ["int"]), ("derived", []), ("derived", ["=A"]), ("named", "A"), ("setup", "A"), ("test", [2]), ("test", 5)) for names, parts in (([], []), (["__class__"], [5]), (["args", "x"], [5, 5]))),
+    message("v", ONE, objects=[[1, "t", None, [[3]]], [3, "t", None, [[1]]]]),
+    message("v", [[2]], objects=[[2, "l", None, []]]),
+    message("v", ONE, objects=[[1, "l", None, []], [1, "l", None, []]]),
+    message("v", ONE, objects=[[1, "f", ["y", "type"], []]]),
+    message("v", ONE, objects=[[1, "f", ["fn", "len"], []]]),
     message("v", [0], changes=[[2, [1]]]),
     message("v", [0], changes=[[1, [1]], ["x", []], [None, None]]),
     message("v", [0], dropped=["x", {}, []]),
-    *(message("v", ONE, classes=[[1, "A", bases, names, meta, real]]) for bases in ([], [["y", "bool"]], [["y", "int"], ["y", "list"]], [5]) for names in (["__eq__", "-__hash__", "__class__"], [3]) for meta, real in (([], None), (["__instancecheck__", "__eq__"], ["builtins", "int"]), ([], ["", "f"]), ([], [5, 5]), ([5], []))),
-    *(message("q", [operation, [2], name]) for operation in ("getattr", "__getattribute__", "eval", "copy", "name", "perform", 5, None) for name in ("__globals__", "__class__", 5)),
-    *(message("q", ["__call__", target, 1]) for target in ([1], [2], [3], ["n", "builtins", "len"], 5, None)),
+    *(message("q", [operation, [2], name]) for operation in ("getattr", "__getattribute__", "eval", "__copy__", "name", "perform", "start", "type", "data", 5, None) for name in ("__globals__", "__class__", 5)),
+    *(message("q", ["__call__", target, 1]) for target in ([1], [2], [3], ["fn", "len"], ["y", "int"], 5, None)),
     message("q", ["__call__", [2], 1], names=["x", "y", "z"]),
     message("q", ["__call__", [2], 1], names=[5]),
-    message("v", ONE, objects=[[1, "e", ["y", "ExceptionGroup"], [], []]]),
-    message("e", ONE, objects=[[1, "e", ["y", "ValueError"], ["__class__", "__traceback__"], [5, 5]]]),
+    message("e", ONE, objects=[[1, "e", ["standard", "ValueError", ["__class__", "__traceback__"]], [5, 5]]]),
 ]  # fmt: skip
 BYTES = [
     b"\xff\xff\xff\xff",

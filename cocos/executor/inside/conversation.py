@@ -1,4 +1,4 @@
-"""Requests between the candidate's process and the judge during one judged test, through the socket at PEER_FD.
+"""Requests between the candidate's process and the judge during one judged test, through their socket.
 
 Each process may send a request while it answers one of the other: a test calls the candidate's function,
 which calls a function of the test. A request names an operation and an object of the other process:
@@ -7,7 +7,7 @@ which calls a function of the test. A request names an operation and an object o
     ["v", [result], [], ...]  or  ["e", [exception], [], ...]                          the answer
 
 The operation is a special method, as in "__call__", or "getattr", "setattr", ... The rest of a message is
-described in `heap.py`. A message is sent as its length (four bytes, big-endian) and its bytes, which are JSON.
+described in `heap.py`. A message is sent as its length (four bytes, big-endian) and its bytes, in JSON.
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
@@ -19,8 +19,8 @@ import types
 from contextlib import suppress
 from typing import Any
 
-import data
 import handles
+import value_codec
 from heap import CodecError, Heap
 from wire_format import PEER_FD
 
@@ -73,17 +73,17 @@ class End(Heap):
 
     def kind_of(self, value: Any) -> str:
         """Return the name of the class that `isinstance` shall find in the other process, or ""."""
-        return next(filter(None, map(data.class_name, type(value).__mro__[:-1])), "")
+        return next(filter(None, map(value_codec.class_name, type(value).__mro__[:-1])), "")
 
     def kind_of_name(self, name: str) -> Any:
-        return data.TYPES[name] if name else None
+        return value_codec.TYPES[name] if name else None
 
     def form_of_error(self, cls: type) -> list:
         """Return how the other process finds the class of an exception: a form and a name."""
         raise NotImplementedError
 
     def error_class(self, form: str, name: Any) -> Any:
-        if form != "standard" or not issubclass(cls := data.class_of_name(name), BaseException):
+        if form != "standard" or not issubclass(cls := value_codec.class_of_name(name), BaseException):
             raise CodecError("no class of exceptions")
         return cls
 
@@ -107,7 +107,9 @@ class End(Heap):
         for name, value in zip(detail[-1], parts[num_args:], strict=True):
             with suppress(AttributeError, TypeError):
                 if name in ("__cause__", "__notes__") or type(error).__module__ == "builtins":
-                    if name in ("__cause__", "__notes__") or (name[:1] != "_" and not hasattr(BaseException, name)):
+                    if name in ("__cause__", "__notes__") or (
+                        name[:1] != "_" and not hasattr(BaseException, name)
+                    ):
                         BaseException.__setattr__(error, name, value)
                 elif name[:1] != "_" and not hasattr(BaseException, name):
                     vars(error)[str(name)] = value
@@ -167,7 +169,9 @@ class End(Heap):
         operation, target, *args = values
         split = len(args) - len(names)
         try:
-            result = self.perform(operation, target, tuple(args[:split]), dict(zip(names, args[split:], strict=True)))
+            result = self.perform(
+                operation, target, tuple(args[:split]), dict(zip(names, args[split:], strict=True))
+            )
         except BaseException as error:
             self.send("e", (error,))
         else:
@@ -227,7 +231,13 @@ def _bits_and_hash(value: Any) -> tuple[int, int | None]:
         return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None) is not None
 
     has_eq = cls.__eq__ is not object.__eq__
-    found = (*map(defines, handles.SHOWN), has_eq, defines("__bool__"), defines("__contains__"), data.data_base(cls))
+    found = (
+        *map(defines, handles.SHOWN),
+        has_eq,
+        defines("__bool__"),
+        defines("__contains__"),
+        value_codec.data_base(cls),
+    )
     bits = sum(bool(is_so) << number for number, is_so in enumerate(found))
     try:
         return bits, hash(value)
@@ -246,7 +256,11 @@ def _attributes(error: BaseException, has_own: bool) -> dict[str, Any]:
                 with suppress(AttributeError, TypeError):
                     if (value := member.__get__(error)) is not None:
                         attributes[name] = value
-    attributes = {name: value for name, value in attributes.items() if has_own and name[:1] != "_" and data.is_data(value)}
+    attributes = {
+        name: value
+        for name, value in attributes.items()
+        if has_own and name[:1] != "_" and value_codec.is_data(value)
+    }
     for name in ("__cause__", "__notes__"):
         if (value := getattr(error, name, None)) is not None:
             attributes[name] = value

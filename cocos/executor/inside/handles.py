@@ -1,28 +1,33 @@
 """Handles: what stands in one process for an object that only the other process has.
 
-There are sixteen classes of handles, made here once. A handle has no content and no operation of its own: whatever
-is done with it is a request to the other process (`conversation.py`), and its end may refuse the request.
+There are sixteen classes of handles, made here once. A handle has no content and no operation of its own:
+whatever is done with it is a request to the other process, which its end may refuse (`conversation.py`).
 """
 
 from typing import Any, NamedTuple
 
-COMPARISONS = frozenset("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__".split())
+_words = str.split
+COMPARISONS = frozenset(_words("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__"))
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
 CONVERSIONS = frozenset(
-    "__bool__ __int__ __float__ __complex__ __index__ __neg__ __pos__ __abs__ __invert__ __round__ __trunc__ "
-    "__floor__ __ceil__".split()
+    _words(
+        "__bool__ __int__ __float__ __complex__ __index__ __neg__ __pos__ __abs__ __invert__ __round__ "
+        "__trunc__ __floor__ __ceil__"
+    )
 )
 DECIDING = COMPARISONS | ARITHMETIC | CONVERSIONS
 _ALWAYS = DECIDING | frozenset(
-    "__getitem__ __setitem__ __delitem__ __reversed__ __enter__ __exit__ __str__ __repr__ __format__ "
-    "__instancecheck__ __subclasscheck__ __dir__".split()
+    _words(
+        "__getitem__ __setitem__ __delitem__ __reversed__ __enter__ __exit__ __str__ __repr__ __format__ "
+        "__instancecheck__ __subclasscheck__ __dir__"
+    )
 )
 # Whether a class has one of these shows in `callable`, `iter` and the abstract classes of `collections.abc`.
 SHOWN = ("__call__", "__iter__", "__next__", "__len__")
 OPERATIONS = _ALWAYS | {*SHOWN, "__copy__", "__deepcopy__"}
-# Bits of `Facts.bits` after those of SHOWN: the class of an object defines its comparison, truth or membership,
-# or derives from a class whose values are data.
+# Bits of `Facts.bits` after those of SHOWN: the class of an object defines its comparison, truth or
+# membership, or derives from a class whose values are data.
 HAS_EQ, HAS_BOOL, HAS_CONTAINS, HAS_DATA = 16, 32, 64, 128
 
 
@@ -53,10 +58,12 @@ def connect(end: Any) -> None:
 
 
 def end() -> Any:
+    """Return this process's end of the conversation."""
     return _end
 
 
 def facts(handle: Any) -> Facts:
+    """Return what the other process says about its object."""
     return _FACTS.__get__(handle)
 
 
@@ -66,18 +73,20 @@ def origin(handle: Any) -> str:
 
 
 def is_handle(value: Any) -> bool:
+    """Return whether a value stands for an object of the other process."""
     return issubclass(type(value), _Handle)
 
 
 def new(found: Facts, cls: type | None = None) -> Any:
     """Return a handle for an object of which these facts are known."""
-    handle = object.__new__(cls or CLASSES[found.bits & 15])
+    handle: Any = object.__new__(cls or CLASSES[found.bits & 15])
     _FACTS.__set__(handle, found)
     _ORIGIN.__set__(handle, "value")
     return handle
 
 
 def set_origin(handle: Any, origin: str) -> None:
+    """Note where the test has a handle from."""
     _ORIGIN.__set__(handle, origin)
 
 
@@ -90,7 +99,7 @@ def _forwarder(operation: str):
 
 
 class _Handle:
-    __slots__ = ("_facts_of_handle", "_origin_of_handle", "__weakref__")
+    __slots__ = ("__weakref__", "_facts_of_handle", "_origin_of_handle")
 
     def __getattr__(self, name):
         return _end.get_attribute(self, name)
@@ -104,7 +113,7 @@ class _Handle:
     def __hash__(self):
         return _end.hash_of(self)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self):
         return facts(self).kind or type(self)
 

@@ -1,8 +1,9 @@
 """Objects that candidate and judge share during one test, by number, and the messages that mention them.
 
-Both processes keep such a table, with the same numbers: one gives 1, 3, 5, ..., the other 2, 4, 6, ... A list,
-for example, exists in both, with the same content, and every message carries the new content of each container
-that has changed since the last one. So a change in place, an alias, and `is` mean what they mean in one process.
+Both processes keep such a table, with the same numbers: one gives 1, 3, 5, ..., the other 2, 4, 6, ... A
+list, for example, exists in both, with the same content, and every message carries the new content of each
+container that has changed since the last one. So a change in place, an alias, and `is` mean what they mean in
+one process.
 
 Encoded values are JSON: None, bool, str, float and short int as themselves; [5] for the object with number 5;
 a list of a tag and its parts for other values without parts. A message describes the objects that it mentions
@@ -15,8 +16,8 @@ import sys
 from operator import is_
 from typing import Any
 
-import data
-from data import CodecError
+import value_codec
+from value_codec import CodecError
 
 _ALONE = 3  # references to an object that only the table holds: the table, a variable, the argument
 _SMALL_TABLE = 64
@@ -62,7 +63,7 @@ class Heap:
 
     def decode_special(self, node: list) -> Any:
         """Return the value of a node that only this end knows."""
-        return data.decode_scalar(node)
+        return value_codec.decode_scalar(node)
 
     def factory(self, value: Any) -> Any:
         """Return the factory of a defaultdict, if it is one."""
@@ -86,11 +87,13 @@ class Heap:
     def encode(self, value: Any) -> Any:
         """Return the node of a value; an object that is new to the other process is described later."""
         kind = type(value)
-        if kind in data.ATOMS or (kind is int and -data.SHORT < value < data.SHORT):
+        if kind in value_codec.ATOMS or (kind is int and -value_codec.SHORT < value < value_codec.SHORT):
             return value
         if (number := self.ids.get(id(value))) is not None:
             return [number]
-        if (node := data.encode_scalar(value)) is not None or (node := self.encode_object(value)) is not None:
+        if (node := value_codec.encode_scalar(value)) is not None or (
+            node := self.encode_object(value)
+        ) is not None:
             return node
         self._new.append(self.add(value))
         return [self._new[-1]]
@@ -105,19 +108,21 @@ class Heap:
 
     def _encode_all(self, values: tuple | list) -> list:
         kinds = set(map(type, values))
-        if kinds <= data.ATOMS or (kinds == {int} and min(values) > -data.SHORT and max(values) < data.SHORT):
+        if kinds <= value_codec.ATOMS or (
+            kinds == {int} and min(values) > -value_codec.SHORT and max(values) < value_codec.SHORT
+        ):
             return list(values)
         return [self.encode(value) for value in values]
 
     def _describe(self, number: int, value: Any) -> list:
-        if not (tag := data.tag_of(value)):
+        if not (tag := value_codec.tag_of(value)):
             self.lent.add(number)
             tag, detail, parts = self.describe(value)
             return [number, tag, detail, self._encode_all(parts)]
-        content = data.content(tag, value)
-        if tag not in data.IMMUTABLE:
+        content = value_codec.content(tag, value)
+        if tag not in value_codec.IMMUTABLE:
             self._contents[number] = content
-        detail = self.encode(value.default_factory) if tag == "f" else data.details(tag, value)
+        detail = self.encode(value.default_factory) if tag == "f" else value_codec.details(tag, value)
         return [number, tag, detail, self._encode_all(content)]
 
     def _changed(self) -> list[tuple[int, tuple]]:
@@ -125,11 +130,11 @@ class Heap:
         changes = []
         for number, known in self._contents.items():
             value = self.objects[number]
-            content = data.content(data.tag_of(value), value)
-            if len(content) != len(known) or not all(map(is_, content, known)):
-                # The bytes of an array are another object each time.
-                if type(value).__name__ != "ndarray" or content != known:
-                    changes.append((number, content))
+            content = value_codec.content(value_codec.tag_of(value), value)
+            is_same = len(content) == len(known) and all(map(is_, content, known))
+            # The bytes of an array are another object each time.
+            if not is_same and (type(value).__name__ != "ndarray" or content != known):
+                changes.append((number, content))
         self._contents.update(changes)
         return changes
 
@@ -143,10 +148,10 @@ class Heap:
         kind, nodes, names, objects, changes, dropped = message
         waiting: dict[int, tuple] = {}
         for number, tag, detail, parts in objects:
-            if tag in data.IMMUTABLE or tag == "g":
+            if tag in value_codec.IMMUTABLE or tag == "g":
                 waiting[number] = (tag, detail, parts)
             elif tag != "e":
-                self._add(number, self.represent(tag, detail) if tag == "o" else data.new(tag, detail))
+                self._add(number, self.represent(tag, detail) if tag == "o" else value_codec.new(tag, detail))
         for number, tag, detail, _ in objects:
             if tag == "e":  # after the classes of exceptions
                 self._add(number, self.represent(tag, detail))
@@ -159,7 +164,7 @@ class Heap:
                     self.objects[number].default_factory = self.factory(self.decode(detail))
                 self._fill(number, tag, parts)
         for number, parts in changes:
-            self._fill(number, data.tag_of(self.objects[number]), parts)
+            self._fill(number, value_codec.tag_of(self.objects[number]), parts)
         values = self.decode_all(nodes)
         self.forget(dropped)
         return kind, values, names
@@ -186,8 +191,8 @@ class Heap:
 
     def _fill(self, number: int, tag: str, parts: list) -> None:
         value = self.objects[number]
-        data.fill(tag, value, self.decode_all(parts))
-        self._contents[number] = data.content(tag, value)
+        value_codec.fill(tag, value, self.decode_all(parts))
+        self._contents[number] = value_codec.content(tag, value)
 
     def _add_immutables(self, waiting: dict[int, tuple]) -> None:
         """Make tuples and the like, those that others contain first."""
@@ -205,7 +210,11 @@ class Heap:
                 if not missing:
                     stack.pop()
                     items = self.decode_all(parts)
-                    value = self.represent(tag, detail, items) if tag == "g" else data.new_immutable(tag, items)
+                    value = (
+                        self.represent(tag, detail, items)
+                        if tag == "g"
+                        else value_codec.new_immutable(tag, items)
+                    )
                     self._add(number, value)
                 elif number in opened:
                     raise CodecError("a tuple that contains itself")

@@ -1,10 +1,11 @@
 """Child process that runs the judged tests of a job. The candidate cannot reach it.
 
-A test runs here with the setup. What the candidate's functions return is data, decoded from one table of exact
-types (`data.py`), or a handle (`handles.py`). Nothing that the candidate chooses is built, looked up or called
-here. It never receives an expected value, and this process decides. With one exception, which the outcome tells:
-two objects of the candidate are compared by their class. Such an object is not compared with data, because its
-class could say that it is equal, unless the test names a class of the candidate.
+A test runs here with the setup. What the candidate's functions return is data, decoded from one table of
+exact types (`value_codec.py`), or a handle (`handles.py`). Nothing that the candidate chooses is built,
+looked up or called here. It never receives an expected value, and this process decides. With one exception,
+which the outcome tells: two objects of the candidate are compared by their class. Such an object is not
+compared with data, because its class could say that it is equal, unless the test names a class of the
+candidate.
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
@@ -19,8 +20,8 @@ import types
 from contextlib import suppress
 from typing import Any, NoReturn
 
-import data
 import handles
+import value_codec
 from conversation import End
 from handles import ARITHMETIC, COMPARISONS, DECIDING, HAS_BOOL, HAS_CONTAINS, HAS_DATA, HAS_EQ, is_handle
 from permissions import MODULE, global_name, is_permitted, parameters
@@ -28,7 +29,7 @@ from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
 MAIN_THREAD = _thread.get_ident()  # the fork keeps it
 RECURSION_LIMIT = 5000  # each call from one process to the other takes several frames
-_OPERATORS = {
+_OPERATORS: dict[str, Any] = {
     **{"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt},
     **{">=": operator.ge, "is": operator.is_, "is not": operator.is_not},
     **{"in": lambda a, b: a in b, "not in": lambda a, b: a not in b},
@@ -61,16 +62,17 @@ class ErrorClass(type):
 def run_judge(job: bytes, max_bytes: int) -> None:
     """Run the judged tests in order, write evidence as each ends, and end the process.
 
-    The job is JSON: {"key": ..., "tests": [{"number", "source", "setup", "remote"}, ...]}. `setup` is source to run
-    first, and `remote` lists the names that only the candidate's process has. Evidence is one JSON line per test:
-    [key, number, seconds, outcome]. The key shows that the judge wrote the line: a test that writes the candidate's
-    text to a file could have been led to the evidence by a link. An outcome is one of
+    The job is JSON: {"key": ..., "tests": [{"number", "source", "setup", "remote"}, ...]}. `setup` is source
+    to run first, and `remote` lists the names that only the candidate's process has. Evidence is one JSON
+    line per test: [key, number, seconds, outcome]. The key shows that the judge wrote the line: a test that writes
+    the candidate's text to a file could have been led to the evidence by a link. An outcome is one of
 
         ["passed"]
-        ["passed", reason]           passed, but code of the candidate has decided; the reason says which
-        ["e", error type, message]   the test raised; after a false assert ["e", error type, "", its text] or, for
-                                     a comparison, ["e", error type, "", operator, left side, right side]
-        ["undecided", reason]        the test does what can be done in the candidate's process only
+        ["passed", reason]                                     passed, but code of the candidate has decided
+        ["e", error type, message]                             the test raised
+        ["e", "AssertionError", "", text]                      this condition is false
+        ["e", "AssertionError", "", operator, left, right]     this comparison is false; perhaps a tolerance
+        ["undecided", reason]                                  only the candidate's process can run the test
 
     Messages per test, between the candidate's process (C) and the judge (J):
 
@@ -156,7 +158,9 @@ class Judge(End):
         return ["e", name, _text(error, str)]
 
     def _start(self, namespace: dict, capitals: list[str]) -> None:
-        """Make stand-ins for the candidate's exceptions, and tell it which classes of the setup exist here."""
+        """Make stand-ins for the candidate's exceptions, and tell it which classes of the setup exist
+        here.
+        """
         for name, value in namespace.items():
             if issubclass(type(value), type) and value.__module__ == MODULE and value.__name__ == name:
                 self.twins[name] = value
@@ -167,8 +171,13 @@ class Judge(End):
 
     def _make_error(self, name: str, parents: list) -> Any:
         """Make a stand-in for a class of exceptions from classes of the table and from other stand-ins."""
-        bases = tuple(self.errors[parent[1:]] if parent[:1] == "=" else data.class_of_name(parent) for parent in parents)
-        if not all(issubclass(base, BaseException) and not issubclass(base, BaseExceptionGroup) for base in bases):
+        bases = tuple(
+            self.errors[parent[1:]] if parent[:1] == "=" else value_codec.class_of_name(parent)
+            for parent in parents
+        )
+        if not all(
+            issubclass(base, BaseException) and not issubclass(base, BaseExceptionGroup) for base in bases
+        ):
             _exit_without_candidate()
         root = () if issubclass(bases[0], handles.RemoteError) else (handles.RemoteError,)
         with suppress(TypeError):  # their layouts do not combine
@@ -215,14 +224,16 @@ class Judge(End):
             # A failed assert cannot be withdrawn.
             return bool(swallows) and not (isinstance(args[0], type) and issubclass(args[0], AssertionError))
         result = self.request(operation, handle, args, kwargs)
-        decides = handles.origin(handle) == "method" and (args or kwargs or found.name in ("builtin", "method-wrapper"))
+        decides = handles.origin(handle) == "method" and (
+            args or kwargs or found.name in ("builtin", "method-wrapper")
+        )
         if type(result) is bool and decides and not self.names_class:
             self._mark("a method of a value")
         return result
 
     def get_attribute(self, handle: Any, name: str) -> Any:
-        # With these an object tells C code what to do, or at which address to read. `__array__` remains, which
-        # returns an array.
+        # With these an object tells C code what to do, or at which address to read. `__array__` remains,
+        # which returns an array.
         if name in ("__buffer__", "_as_parameter_") or (name[:8] == "__array_" and name != "__array__"):
             raise AttributeError(name)
         if not is_handle(handle):
@@ -244,7 +255,10 @@ class Judge(End):
         if operation in ("__eq__", "__ne__") and (other is None or isinstance(other, type)):
             return NotImplemented
         if found.bits & HAS_DATA and (value := self._data(handle, operation)) is not None:
-            others = tuple(self._data(arg) if is_handle(arg) and handles.facts(arg).bits & HAS_DATA else arg for arg in args)
+            others = tuple(
+                self._data(arg) if is_handle(arg) and handles.facts(arg).bits & HAS_DATA else arg
+                for arg in args
+            )
             method = bool if operation == "__bool__" else getattr(type(value), operation, None)
             return method(value, *others) if method else NotImplemented
         if operation == "__bool__" and not found.bits & HAS_BOOL:
@@ -256,7 +270,9 @@ class Judge(End):
         with_data = is_binary and not is_handle(other)
         if (not is_binary or with_data) and not self.names_class:
             self._refuse(found.name)
-        if (operation not in ARITHMETIC or with_data) and (found.bits & HAS_EQ or operation not in ("__eq__", "__ne__")):
+        if (operation not in ARITHMETIC or with_data) and (
+            found.bits & HAS_EQ or operation not in ("__eq__", "__ne__")
+        ):
             self._mark(f"{operation} of {found.name}")
         return super().operate(operation, handle, args, {})
 
@@ -266,7 +282,7 @@ class Judge(End):
         None if the class has this operation of its own, and may have it, because the test names a class.
         """
         value = self.request("data", handle, (operation if self.names_class else "",))
-        if value is not None and not data.is_data(value):
+        if value is not None and not value_codec.is_data(value):
             _exit_without_candidate()
         return value
 
@@ -281,7 +297,9 @@ class Judge(End):
     def error_to_raise(self, operation: str, error: Any) -> BaseException:
         if not isinstance(error, BaseException):
             _exit_without_candidate()
-        ends_a_loop = isinstance(error, StopIteration) and operation != "__next__" and not self._expects_stop_iteration
+        ends_a_loop = (
+            isinstance(error, StopIteration) and operation != "__next__" and not self._expects_stop_iteration
+        )
         return CandidateError(f"StopIteration: {error}") if ends_a_loop else error
 
     # What the candidate does with an object of the test.
@@ -306,7 +324,9 @@ class Judge(End):
         if type(value) is ErrorClass:
             return ["x", value.__name__]
         cls = type(value)
-        if self.twins.get(cls.__name__) is cls and isinstance(getattr(cls, "__members__", None), types.MappingProxyType):
+        if self.twins.get(cls.__name__) is cls and isinstance(
+            getattr(cls, "__members__", None), types.MappingProxyType
+        ):
             return ["E", cls.__name__, value.name]
         name = global_name(value)
         return name and ["n", *name]
@@ -318,16 +338,16 @@ class Judge(End):
 
     def kind_of(self, value: Any) -> str:
         if isinstance(value, type) and issubclass(value, BaseException):
-            return f"error:{next(filter(None, map(data.class_name, value.__mro__)))}"
+            return f"error:{next(filter(None, map(value_codec.class_name, value.__mro__)))}"
         return f"setup:{type(value).__name__}" if type(value).__module__ == MODULE else super().kind_of(value)
 
     def factory(self, value: Any) -> Any:
-        if value is not None and not is_handle(value) and value not in data.DATA_CLASSES:
+        if value is not None and not is_handle(value) and value not in value_codec.DATA_CLASSES:
             _exit_without_candidate()
         return value
 
     def form_of_error(self, cls: type) -> list:
-        name = data.class_name(cls)
+        name = value_codec.class_name(cls)
         return ["standard", name] if name else ["test", self.encode(cls)]
 
     def decode_special(self, node: list) -> Any:
@@ -339,7 +359,11 @@ class Judge(End):
         return super().decode_special(node)
 
     def kind_of_name(self, name: str) -> Any:
-        return self.twins[name.removeprefix("setup:")] if name.startswith("setup:") else super().kind_of_name(name)
+        return (
+            self.twins[name.removeprefix("setup:")]
+            if name.startswith("setup:")
+            else super().kind_of_name(name)
+        )
 
     def error_class(self, form: str, name: Any) -> Any:
         match form:
@@ -352,7 +376,9 @@ class Judge(End):
                 return self._derived[key]
             case "setup":
                 return self.twins[name]
-            case "test" if (number := self.ids.get(id(cls := self.decode(name)))) in self.lent and number is not None:
+            case "test" if (
+                number := self.ids.get(id(cls := self.decode(name)))
+            ) in self.lent and number is not None:
                 return cls
         return super().error_class(form, name)
 

@@ -10,8 +10,8 @@ import sys
 import types
 from typing import Any
 
-import data
 import handles
+import value_codec
 from conversation import End, MessageTooLarge
 
 FRAMES_PER_REQUEST = 40  # that a request of the judge adds to the candidate's stack
@@ -84,10 +84,10 @@ class Candidate(End):
             case "type":
                 return type(target)
             case "data":
-                base = data.data_base(type(target))
+                base = value_codec.data_base(type(target))
                 classes = type(target).__mro__[: type(target).__mro__.index(base)]
                 is_own = args[0] and any(args[0] in vars(cls) for cls in classes)
-                return None if is_own else data.plain(target)
+                return None if is_own else value_codec.plain(target)
         return super().perform(operation, target, args, kwargs)
 
     def _start(self, setup_classes: list[str], names: list[str]) -> list[tuple]:
@@ -95,10 +95,14 @@ class Candidate(End):
         found = {name: self.namespace.get(name) for name in setup_classes}
         self._setup_classes = {name: value for name, value in found.items() if isinstance(value, type)}
         values = {name: self.namespace.get(name) for name in names}
-        errors = [(name, value) for name, value in values.items() if isinstance(value, type) and issubclass(value, BaseException)]
+        errors = [
+            (name, value)
+            for name, value in values.items()
+            if isinstance(value, type) and issubclass(value, BaseException)
+        ]
         rows = []
         for name, value in sorted(errors, key=lambda error: len(error[1].__mro__)):
-            if not data.class_name(value) and value not in self._named_errors:
+            if not value_codec.class_name(value) and value not in self._named_errors:
                 rows.append((name, self._known_classes(value)))
                 self._named_errors[value] = name
         return rows
@@ -107,7 +111,9 @@ class Candidate(End):
         """Return the classes that the judge knows, or has stand-ins for ("=Name"), nearest first."""
         found: dict[type, str] = {}
         for base in cls.__mro__[1:]:
-            name = f"={self._named_errors[base]}" if base in self._named_errors else data.class_name(base)
+            name = (
+                f"={self._named_errors[base]}" if base in self._named_errors else value_codec.class_name(base)
+            )
             if name and base is not object and not any(issubclass(other, base) for other in found):
                 found[base] = name
         return list(found.values())
@@ -146,7 +152,11 @@ class Candidate(End):
 
     def represent(self, tag: str, detail: Any, parts: list | None = None) -> Any:
         if tag == "o" and detail[2].startswith("error:"):  # `except` needs a class
-            return type(detail[3], (handles.RemoteError, data.class_of_name(detail[2].removeprefix("error:"))), {})
+            return type(
+                detail[3],
+                (handles.RemoteError, value_codec.class_of_name(detail[2].removeprefix("error:"))),
+                {},
+            )
         handle = super().represent(tag, detail, parts)
         if tag != "o":
             return handle
@@ -154,7 +164,7 @@ class Candidate(End):
         return handles.new(handles.facts(handle), cls)
 
     def form_of_error(self, cls: type) -> list:
-        if name := data.class_name(cls):
+        if name := value_codec.class_name(cls):
             return ["standard", name]
         if cls in self._named_errors:
             return ["named", self._named_errors[cls]]

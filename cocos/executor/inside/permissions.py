@@ -22,7 +22,7 @@ _MORE_OPERATIONS = {
     type(functools.cmp_to_key(max)): COMPARISONS,  # these call the test's function
 }
 # Modules of the standard library whose objects have no way to a test's code or data but their own content.
-_OPEN_MODULES = frozenset("_io io re random queue _queue _csv argparse _struct".split())
+_OPEN_MODULES = frozenset(["_io", "io", "re", "random", "queue", "_queue", "_csv", "argparse", "_struct"])
 # Top-level modules whose functions and classes have one name in both processes. `__main__` adds packages.
 shared_modules = set(sys.stdlib_module_names)
 _FUNCTIONS = (

@@ -31,8 +31,8 @@ class Split:
     Attributes:
         atoms: Source of the expressions that the candidate's process evaluates.
         condition: Expression that the trusted process evaluates, with the atoms' values as _0, _1, ...
-        symbol: Operator of the condition, after "~" if its left side is the expected one, or "within"; "" unless
-            it is a single comparison.
+        symbol: Operator of the condition, after "~" if its left side is the expected one, or "within"; ""
+            unless it is a single comparison.
         sides: Both sides of it, and the tolerance, if there is one.
 
     """

@@ -10,6 +10,7 @@ The calls change neither which tests pass nor what the test can observe: no mess
 """
 
 import ast
+from typing import Any
 
 SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
@@ -27,7 +28,9 @@ def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None
     """Return both sides and the tolerance of `abs(a - b) < tolerance`, or None."""
     match condition:
         case ast.Compare(
-            left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]),
+            left=ast.Call(
+                func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]
+            ),
             ops=[ast.Lt()],
             comparators=[limit],
         ):
@@ -37,14 +40,14 @@ def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None
 
 class _Instrumenter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        condition = node.test
+        condition: Any = node.test
         text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
         self.generic_visit(node)
         if parts := tolerance(condition):
             node.test = _call("__compare__", ast.Constant(f"{_left_mark(parts[0])}within"), *parts)
         elif isinstance(condition, ast.Compare) and len(condition.ops) == 1:
             symbol = ast.Constant(_left_mark(condition.left) + SYMBOLS[type(condition.ops[0])])
-            node.test = _call("__compare__", symbol, node.test.left, node.test.comparators[0])
+            node.test = _call("__compare__", symbol, condition.left, condition.comparators[0])
         else:
             node.test = _call("__true__", text, node.test)
         return node
@@ -52,7 +55,9 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         match node:
-            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(value, ast.Starred):
+            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(
+                value, ast.Starred
+            ):
                 return _call("__type__", value)
         return node
 
