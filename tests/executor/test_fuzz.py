@@ -259,7 +259,10 @@ DECIDED = (
     loads=st.booleans(),
 )
 def test_no_evidence_makes_the_trusted_process_fail(evidence, judge, end, status, loads):
-    answer = Answer(end, status, 0.1, 0.1, 0.0, 10.0, (b'"loaded"\n' if loads else b"") + evidence, judge)
+    judge = judge.replace(b"[", b'["key", ', 1)
+    answer = Answer(
+        end, status, 0.1, 0.1, 0.0, 10.0, (b'"loaded"\n' if loads else b"") + evidence, judge, "key"
+    )
     result, undecided = read_result(tuple(map(plan_test, DECIDED)), answer, Limits(), "x")
     assert len(result.verdicts) == len(DECIDED) and undecided.keys() <= {0, 1, 2}
     for verdict in result.verdicts:

@@ -64,8 +64,8 @@ def run_judge(job: bytes, max_bytes: int) -> None:
 
     The job is JSON: {"key": ..., "tests": [{"number", "source", "setup", "remote"}, ...]}. `setup` is source
     to run first, and `remote` lists the names that only the candidate's process has. Evidence is one JSON
-    line per test: [key, number, seconds, outcome]. The key shows that the judge wrote the line: a test that writes
-    the candidate's text to a file could have been led to the evidence by a link. An outcome is one of
+    line per test: [key, number, seconds, outcome]. The key shows that the judge wrote the line: a test that
+    writes the candidate's text to a file could have been led to the evidence by a link. An outcome is one of
 
         ["passed"]
         ["passed", reason]                                     passed, but code of the candidate has decided

@@ -38,7 +38,7 @@ MAX_DEPTH = 100
 MAX_INT_BITS = 1 << 16
 MAX_EQUAL_HASHES = 256
 _MAX_HEX_DIGITS = MAX_INT_BITS // 4 + len("-0x")
-_CONTAINERS = frozenset("ltszqdCOfkvm")
+_CONTAINERS = frozenset("ltszqdCOfkvmB")
 _MAPPINGS = frozenset("dCOf")
 _CHEAP_SCALARS = frozenset(("b", "c", "dt", "da", "ti", "td", "y", "..."))
 
@@ -94,7 +94,7 @@ _EXCEPTION_BASES: dict[str, str] = {
     for module, *names, base in map(str.split, re.findall("[^;\n]+", _STANDARD_EXCEPTIONS))
     for name in names
 }
-_FUNCTION = type(len)
+_FUNCTION: Any = type(len)
 _ARRAY_TYPE = re.compile(
     r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)"
 )  # numbers, strings and dates, as `dtype.str`
@@ -191,8 +191,8 @@ def encode_scalar(value: Any) -> list | None:
         return parts if parts is None else [found[0], *parts]
     if issubclass(kind, type):
         return ["y", name] if (name := class_name(value)) else None
-    if kind is _FUNCTION and FUNCTIONS.get(value.__name__) is value:
-        return ["fn", value.__name__]
+    if kind is _FUNCTION and FUNCTIONS.get(name := str(value.__name__)) == value:
+        return ["fn", name]
     if kind.__module__ == "uuid" and kind is getattr(sys.modules["uuid"], "UUID", None):
         return ["U", hex(value.int)]
     if kind.__module__ == "numpy" and (numpy := sys.modules.get("numpy")) and issubclass(kind, numpy.generic):
