@@ -25,6 +25,7 @@ A trajectory that stops early carries its last program through the remaining tur
 A given turn (`Turn.is_given`) was not sampled either, and its row is empty in the same way.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -32,7 +33,7 @@ from typing import Literal, NamedTuple
 
 from cocos.executor import ExecutionResult
 
-RewardKind = Literal["fraction", "binary", "count"]
+RewardKind = Literal["fraction", "binary", "count", "random"]
 RewardTests = Literal["all", "hidden"]
 Credit = Literal["turn", "trajectory", "last"]
 
@@ -123,9 +124,23 @@ def turn_reward(
     elif kind == "fraction":
         reward = passed / num_tests
     else:
-        raise ValueError(f"unknown reward kind {kind!r}; choose fraction, binary or count")
+        raise ValueError(f"the verdicts give no reward {kind!r}; choose fraction, binary or count")
     assert isfinite(reward) and 0 <= reward <= num_tests
     return reward
+
+
+def random_reward(result: ExecutionResult, key: str) -> float | None:
+    """Return 0 or 1 by chance, whatever the program does; None where the executor failed.
+
+    It is a control: what a policy gains from such rewards (arXiv 2506.10947), it does not owe to the tests.
+    Every rank, and a resumed run, gets the same value for a key.
+
+    Args:
+        result: Verdicts of the program.
+        key: Text that names seed, problem, sample, turn and completion.
+
+    """
+    return None if result.is_infra_failure else float(random.Random(key).random() < 0.5)
 
 
 def accumulated_weights(num_turns: int, gamma: float) -> list[float]:

@@ -24,7 +24,8 @@ class RewardOptions:
 
     reward: RewardKind = option(
         default="fraction",
-        help="Reward of a program: `fraction` or `count` of its tests that pass, or `binary`, 1 if all pass.",
+        help="Reward of a program: `fraction` or `count` of its tests that pass, or `binary`, 1 if all pass. "
+        "`random`: 0 or 1 by chance, a control.",
     )
     reward_tests: RewardTests = option(
         default="all",
@@ -87,6 +88,10 @@ class RolloutOptions:
     max_truncated_share: float = option(
         default=0.9,
         help="Stop if more completions of a batch are truncated.",
+    )
+    stop_on_collapse: bool = option(
+        default=True,
+        help="End a run whose dev accuracy has halved or whose entropy is gone; keep the best checkpoint.",
     )
     dead_batches: int = option(
         default=10,

@@ -47,6 +47,10 @@ class RunOptions:
     save_steps: float = option(
         default=0.1, help="Updates between checkpoints; below 1: a share of all updates."
     )
+    save_minutes: float = option(
+        default=30.0,
+        help="Longest time between checkpoints, in minutes, whatever --save_steps is; 0: no limit.",
+    )
     save_total_limit: int | None = option(
         default=2, help="Number of checkpoints to keep. The best one is always kept."
     )

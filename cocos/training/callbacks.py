@@ -18,6 +18,8 @@ from cocos.executor import Executor
 from cocos.training.monitor import PhaseTimer, RunWarnings
 
 NUM_FIRST_UPDATES = 5
+COLLAPSED_SHARE, COLLAPSED_EVALUATIONS = 0.5, 2  # of the best dev accuracy; evaluations in a row
+NO_ENTROPY, COLLAPSED_LOGS = 1e-3, 10  # nats a token; log entries in a row
 
 
 class FirstUpdates(TrainerCallback):
@@ -37,6 +39,101 @@ class LastStep(TrainerCallback):
             control.should_evaluate = args.eval_strategy != "no"
             control.should_save = args.save_strategy != "no"
         return control
+
+
+class Clock(TrainerCallback):
+    """Time that an update takes, evaluations and checkpoints included, and that the run still takes."""
+
+    def __init__(self) -> None:
+        self._start_s, self._first_step = time.perf_counter(), 0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._start_s, self._first_step = time.perf_counter(), state.global_step
+
+    def metrics(self, state: TrainerState) -> dict[str, float]:
+        """Return the mean seconds per update of this process so far, and the seconds left at that rate."""
+        if (done := state.global_step - self._first_step) < 1:
+            return {}
+        each_s = (time.perf_counter() - self._start_s) / done
+        return {"time/each_s": each_s, "time/left_s": each_s * (state.max_steps - state.global_step)}
+
+
+class SaveByTime(TrainerCallback):
+    """Checkpoint after the update at which the last one is older than a number of minutes.
+
+    Args:
+        minutes: Longest time between checkpoints.
+
+    """
+
+    def __init__(self, minutes: float) -> None:
+        self._seconds = 60 * minutes
+        self._saved_s = time.monotonic()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._saved_s = time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        # The clocks of the ranks differ, but all of them save or none does.
+        if any(gather_object([time.monotonic() - self._saved_s >= self._seconds])):
+            control.should_save = True
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._saved_s = time.monotonic()
+
+
+class StopOnCollapse(TrainerCallback):
+    """End of a run that has collapsed: it keeps its best checkpoint and says why it has stopped.
+
+    A run has collapsed if the dev accuracy of the last turn is below half of its best value in two
+    evaluations in a row; or if, in ten log entries in a row, the policy has hardly any entropy, or every
+    program repeats the one before it although some did not earlier in the run.
+
+    Args:
+        trainer: The trainer; its `stopped_because` is set.
+
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self.trainer = trainer
+        self._num_low = 0  # evaluations in a row
+        self._num_certain = self._num_repeating = 0  # log entries in a row
+        self._has_varied = False
+
+    def on_evaluate(
+        self, args: Any, state: Any, control: Any, metrics: dict[str, float] | None = None, **kwargs: Any
+    ) -> Any:
+        name = args.metric_for_best_model
+        value, best = (metrics or {}).get(name), state.best_metric
+        if value is None or best is None:
+            return control
+        self._num_low = self._num_low + 1 if value < COLLAPSED_SHARE * best else 0
+        if self._num_low >= COLLAPSED_EVALUATIONS:
+            short = name.removeprefix("eval_")
+            self._stop(control, f"dev {short} is {value:.3f}, below half of its best value {best:.3f}")
+        return control
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any
+    ) -> Any:
+        logs = logs or {}
+        if "loss" not in logs or "entropy" not in logs:
+            return control
+        repeats = [v for name, v in logs.items() if name.startswith("repeated_t") and v is not None]
+        is_repeating = bool(repeats) and min(repeats) == 1.0
+        self._has_varied |= bool(repeats) and not is_repeating
+        self._num_certain = self._num_certain + 1 if logs["entropy"] < NO_ENTROPY else 0
+        self._num_repeating = self._num_repeating + 1 if is_repeating and self._has_varied else 0
+        if self._num_certain >= COLLAPSED_LOGS:
+            self._stop(control, f"the policy's entropy is {logs['entropy']:.2g} nats a token")
+        elif self._num_repeating >= COLLAPSED_LOGS:
+            self._stop(control, "every program repeats the one before it")
+        return control
+
+    def _stop(self, control: Any, reason: str) -> None:
+        control.should_training_stop = True
+        self.trainer.stopped_because = f"stopped by itself, because the training has collapsed: {reason}"
 
 
 class UpdateTime(TrainerCallback):
@@ -84,12 +181,12 @@ class RunCounters(TrainerCallback, ExportableState):
         self.trainer._step = state.global_step * args.gradient_accumulation_steps
 
 
-SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 SAME_CTRL_C_S = 2.0  # torchrun forwards the Ctrl-C that its ranks have already received from the terminal
 
 
 class StopOnSignal(TrainerCallback):
-    """Handler of Ctrl-C and SIGTERM: after the current update, all ranks save a checkpoint and exit.
+    """Handler of Ctrl-C, SIGTERM and SIGHUP: after the current update, all ranks save a checkpoint and exit.
 
     The exit status is that of a shell for a process killed by the signal: 130 for Ctrl-C, 143 for SIGTERM.
     """

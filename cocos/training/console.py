@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class LineCallback(PrinterCallback):
     ) -> None:
         """Print the line on the main process."""
         if state.is_world_process_zero and (line := format_line(logs or {})):
-            self.write(f"step {state.global_step:>4} {line}")
+            self.write(f"step {state.global_step:>4} {line}{clock_text(logs or {}, state.max_steps)}")
 
     def write(self, line: str) -> None:
         """Print a line."""
@@ -65,6 +65,15 @@ class LineWithBar(LineCallback, ProgressCallback):
         """Print a line above the bar."""
         if self.training_bar is not None:
             self.training_bar.write(line)
+
+
+def clock_text(logs: Mapping[str, Any], max_steps: int) -> str:
+    """Return how long the run still takes. Example: ` (of 1500, 118 s each, 49 h left)`."""
+    if "time/left_s" not in logs:
+        return ""
+    each_s, left_s = logs["time/each_s"], logs["time/left_s"]
+    left = f"{left_s / 3600:.0f} h" if left_s >= 2 * 3600 else f"{left_s / 60:.0f} min"
+    return f" (of {max_steps}, {each_s:.3g} s each, {left} left)"
 
 
 def format_line(logs: dict[str, Any]) -> str:
@@ -163,8 +172,8 @@ def start_lines(
     )
 
 
-def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState) -> str:
-    """Return three lines about a finished run: the saved weights, their folder, how to evaluate them."""
+def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState, remarks: Sequence[str]) -> str:
+    """Return lines about a finished run: remarks, the saved weights, their folder, how to evaluate them."""
     step = saved_step(state, args.load_best_model_at_end)
     if args.load_best_model_at_end:
         metric = str(args.metric_for_best_model).removeprefix("eval_")
@@ -172,7 +181,8 @@ def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState) -> 
         weights = f"best checkpoint: update {step} of {state.max_steps}, dev {metric} {value:.3f}"
     else:
         weights = f"final weights, after update {step}"
-    return f"{weights}\nmodel saved in {args.output_dir}\nevaluate it: {_test_command(card, args)}"
+    saved = f"model saved in {args.output_dir}\nevaluate it: {_test_command(card, args)}"
+    return "\n".join([*remarks, weights, saved])
 
 
 def _test_command(card: ModelCard, args: TrainingArguments) -> str:

@@ -209,21 +209,25 @@ class RunWarnings:
 
     def __init__(self, dead_batches: int):
         self.dead_batches = dead_batches
-        self._num_dead = 0
+        self._num_dead = 0  # in a row
+        self.num_alive = 0  # of all batches
         self._first_gap: float | None = None
         self._has_warned_in_child = False  # not in the state: a resumed run warns again
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state to save in a checkpoint, as plain values."""
-        return {"num_dead": self._num_dead, "first_gap": self._first_gap}
+        return {"num_dead": self._num_dead, "num_alive": self.num_alive, "first_gap": self._first_gap}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         self._num_dead, self._first_gap = state["num_dead"], state["first_gap"]
+        self.num_alive = state["num_alive"]
 
     def check_spread(self, zero_spread_K: Sequence[float]) -> None:
         """Warn after `dead_batches` consecutive batches in which all returns of every group are equal."""
-        self._num_dead = self._num_dead + 1 if min(zero_spread_K) == 1.0 else 0
+        is_dead = min(zero_spread_K) == 1.0
+        self._num_dead = self._num_dead + 1 if is_dead else 0
+        self.num_alive += not is_dead
         if self._num_dead and self._num_dead % self.dead_batches == 0:
             logger.warning(
                 f"all returns of every group were equal in {self._num_dead} batches in a row, so the model "

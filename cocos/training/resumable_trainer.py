@@ -14,7 +14,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from cocos.config.trl_configs import HALF_WEIGHTS
 from cocos.files.durable import save_json
-from cocos.training.callbacks import FirstUpdates, StopOnSignal
+from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime, StopOnSignal
 from cocos.training.checkpoints import checkpoint_fault, follow_umask, full_disk_named, save_generation_config
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, saved_step
@@ -27,6 +27,8 @@ class ResumableTrainer(Trainer):
     Attributes:
         card: Model card of every folder that is saved; None: no card.
         last_examples: Some trajectories of the last batch as text, for the log.
+        clock: Measures the time that the run still takes.
+        stopped_because: Why the run has ended by itself before its last update; "": it has not.
         last_solved: task_id -> right programs of the last batch at each turn, and its trajectories.
 
     """
@@ -34,6 +36,18 @@ class ResumableTrainer(Trainer):
     card: ModelCard | None = None
     last_examples: Sequence[str] = ()
     last_solved: Mapping[str, Sequence[int]] = MappingProxyType({})
+    clock: Clock | None = None
+    stopped_because: str = ""
+
+    def remarks(self) -> list[str]:
+        """Return what a finished run says about itself, one line each."""
+        return [self.stopped_because] if self.stopped_because else []
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log metrics, those of an update with the time that the run still takes."""
+        if "loss" in logs and self.clock:
+            logs |= self.clock.metrics(self.state)
+        super().log(logs, start_time)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model so that plain transformers can use it, with its card and the usual permissions."""
@@ -89,7 +103,8 @@ class ResumableTrainer(Trainer):
 
         transformers would load the best checkpoint, and delete the last one with --save_total_limit 1.
         """
-        if self.control.should_training_stop and self.state.global_step < self.state.max_steps:
+        is_early = self.control.should_training_stop and self.state.global_step < self.state.max_steps
+        if is_early and not self.stopped_because:
             self.callback_handler.on_train_end(self.args, self.state, self.control)  # exits
         return super()._finalize_training(trial, num_train_samples, start_time)
 
@@ -121,6 +136,10 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint
     show_lines(trainer)
     trainer.add_callback(FirstUpdates())
+    trainer.clock = Clock()
+    trainer.add_callback(trainer.clock)
+    if trainer.args.save_minutes and trainer.args.save_strategy != "no":
+        trainer.add_callback(SaveByTime(trainer.args.save_minutes))
     trainer.add_callback(RunLog(lambda: {"examples": trainer.last_examples, "solved": trainer.last_solved}))
     trainer.add_callback(StopOnSignal())
     with full_disk_named(out):
@@ -130,5 +149,5 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         trainer.train(resume_from_checkpoint=checkpoint)
         trainer.save_model()
     if trainer.is_world_process_zero():
-        print(end_lines(card, trainer.args, trainer.state), flush=True)
+        print(end_lines(card, trainer.args, trainer.state, trainer.remarks()), flush=True)
     trainer.end()

@@ -19,7 +19,7 @@ from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rewards import RewardKind, turn_reward
+from cocos.rewards import RewardKind, random_reward, turn_reward
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, begin, check_infra_failures
@@ -34,7 +34,7 @@ class RolloutPlayer:
         executor: Runs the programs.
         protocol: Prompts of all turns.
         open_generator: Returns a context whose value samples from the current policy.
-        seed: Seed of the order in which dynamic sampling draws problems.
+        seed: Seed of the order in which dynamic sampling draws problems, and of random rewards.
         rank: This process, from 0.
         num_ranks: Number of processes.
 
@@ -59,6 +59,7 @@ class RolloutPlayer:
         self.executor = executor
         self.protocol = protocol
         self.open_generator = open_generator
+        self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
         self.rules = options.rules(temperatures=[options.temperature])
         self.draw = ProblemDraw(len(prompts), seed)
@@ -126,6 +127,11 @@ class RolloutPlayer:
 
         """
         options = self.options
+        if (kind or options.reward) == "random":
+            return [
+                random_reward(turn.result, f"{self.seed} {trajectory.key} {t} {turn.completion.token_ids}")
+                for t, turn in enumerate(trajectory.turns)
+            ]
         num_unpaid = len(trajectory.problem.test_list) if options.reward_tests == "hidden" else 0
         return [
             turn_reward(turn.result, kind or options.reward, options.reward_in_child, num_unpaid)

@@ -25,7 +25,7 @@ CHARTS = {  # title -> regular expression of the names of the metrics
     "Repeated programs, all and wrong ones": r"repeated(_wrong)?_t\d+_t\d+",
     "Entropy per turn": r"entropy_t\d+",
     "KL to the reference model": r"kl_t\d+",
-    "Seconds per phase": r"time/\w+_s",
+    "Seconds per phase": r"time/(rollout|generation|execution|logprobs|update)_s",
     "Dev accuracy per turn": r"eval_acc_t\d+",
     "Dev: repaired, spoilt, wrong ones repeated": r"eval_(i2c|c2i|repeated_wrong)_t\d+_t\d+",
     "Loss": r"(eval_)?loss",
@@ -36,7 +36,7 @@ SILENCE_S = 120.0  # a run that has not written for longer may have been killed
 class RunLog(TrainerCallback, logging.Handler):
     """Writer of log.jsonl on the main process.
 
-    Each line has `step`, `time` (seconds since 1970) and one of `metrics` with the details, or `warning`.
+    Each line has `step`, `time` (seconds since 1970), and `metrics` with `max_steps`, or `warning`.
 
     Args:
         details: Returns what else belongs to an update: `examples`, the last trajectories as text, and
@@ -74,7 +74,7 @@ class RunLog(TrainerCallback, logging.Handler):
         metrics = {name: value for name, value in numbers.items() if math.isfinite(value)}
         is_update = "loss" in metrics  # not an evaluation, whose trajectories are others
         details = {name: value for name, value in self._details().items() if value} if is_update else {}
-        self._append({"metrics": metrics, **details})
+        self._append({"metrics": metrics, "max_steps": state.max_steps, **details})
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning of this project."""
@@ -119,8 +119,20 @@ def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
     last, age_s = entries[-1], time.time() - entries[-1]["time"]
     if has_ended(entries):
         return f"ended after update {last['step']}"
-    status = "the run goes on" if age_s < SILENCE_S else "the run is slow, or it was stopped"
-    return f"update {last['step']}, last written {age_s:.0f} s ago: {status}"
+    clock = next((entry for entry in reversed(entries) if "time/left_s" in entry.get("metrics", {})), None)
+    progress = f"update {last['step']}"
+    if clock:
+        metrics = clock["metrics"]
+        progress += (
+            f" of {clock['max_steps']}, {metrics['time/each_s']:.3g} s each, "
+            f"{metrics['time/left_s'] / 3600:.1f} h left"
+        )
+        # An update may take minutes, so what counts as silence depends on it.
+        silence_s = max(SILENCE_S, 3 * metrics["time/each_s"])
+    else:
+        silence_s = SILENCE_S
+    status = "the run goes on" if age_s < silence_s else "the run is slow, or it was stopped"
+    return f"{progress}, last written {age_s:.0f} s ago: {status}"
 
 
 def charts_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:

@@ -38,7 +38,7 @@ from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Score, grouped_returns, row_advantages, trained_advantages, zero_spread
-from cocos.training.callbacks import LastStep, RunCounters, UpdateTime
+from cocos.training.callbacks import LastStep, RunCounters, StopOnCollapse, UpdateTime
 from cocos.training.checkpoints import EpochSampler
 from cocos.training.console import example_text
 from cocos.training.dynamic_sampling import Batch
@@ -152,6 +152,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
+        if args.stop_on_collapse:
+            self.add_callback(StopOnCollapse(self))
+        if args.reward == "random":
+            logger.warning("reward 'random': every program earns 0 or 1 by chance; a control, not a training")
         if args.credit == "last":
             logger.warning("credit 'last': gamma has no effect, because siblings share the earlier turns")
         if args.credit == "trajectory" and args.gamma < 1 and args.num_turns > 1:
@@ -263,6 +267,18 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         if "loss" in logs and self.is_world_process_zero():
             for example in self.shown_examples:
                 tqdm.write(example)  # not print(), which would break the progress bar
+
+    def remarks(self) -> list[str]:
+        """Say why the run has ended early, and whether no update had a gradient."""
+        remarks = super().remarks()
+        if self.run_warnings.num_alive or self.beta:
+            return remarks
+        return [
+            *remarks,
+            "no update had a gradient, because all returns of every group were equal: the model is the one "
+            "that the run started from; raise --temperature or --num_generations, or choose easier or harder "
+            "problems",
+        ]
 
     # -- the policy --
 

@@ -16,6 +16,7 @@ from cocos.rewards import (
     grouped_returns,
     kl_penalties,
     leave_one_out,
+    random_reward,
     row_advantages,
     to_go_weights,
     trained_advantages,
@@ -107,6 +108,13 @@ def test_rewards_are_finite_in_range_and_never_fall_when_one_more_test_passes(pa
     for kind, most in (("fraction", 1), ("binary", 1), ("count", len(passed))):
         low, high = turn_reward(executed(*passed), kind), turn_reward(executed(*better), kind)
         assert isfinite(low) and 0 <= low <= high <= most
+
+
+def test_a_random_reward_depends_on_its_key_alone():
+    rewards = [random_reward(executed(False), f"0 {n}") for n in range(1000)]
+    assert set(rewards) == {0.0, 1.0} and 440 < sum(rewards) < 560  # 500 within four standard deviations
+    assert rewards == [random_reward(executed(True), f"0 {n}") for n in range(1000)]
+    assert random_reward(INFRA_FAILURE, "0") is None
 
 
 # -- returns --

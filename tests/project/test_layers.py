@@ -29,6 +29,7 @@ OVERRIDES = {
     "_name",
 }
 RESUMABLE = {
+    "log",
     "save_model",
     "create_model_card",
     "_save_checkpoint",
@@ -78,6 +79,10 @@ def test_the_resumable_trainer_overrides_methods_that_transformers_has():
     assert {name for name in vars(ResumableTrainer) if not name.startswith("__")} - {
         "card",
         "last_examples",
+        "last_solved",
+        "clock",
+        "remarks",
+        "stopped_because",
     } == RESUMABLE
     assert set(vars(Trainer)) >= RESUMABLE
     for name in RESUMABLE - {"_run_epoch", "create_model_card"}:

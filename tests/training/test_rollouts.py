@@ -56,3 +56,18 @@ def test_a_batch_of_cut_off_answers_ends_the_run(make_player):
     player = make_player([WRONG] * 4, max_completion_length=10)
     with pytest.raises(ValueError, match="4 of 4 completions were truncated at 512 tokens"):
         player.sample_batch([0, 0])
+
+
+def test_random_rewards_are_the_same_wherever_they_are_computed_and_say_nothing_about_programs(make_player):
+    player = make_player([RIGHT, WRONG] * 16, reward="random", num_generations=16)
+    trajectories = player.sample([player.prompts[0]] * 16)
+    rewards = [player.rewards(trajectory) for trajectory in trajectories]
+    of_right = {
+        reward
+        for rewards_T, trajectory in zip(rewards, trajectories, strict=True)
+        for reward, turn in zip(rewards_T, trajectory.turns, strict=True)
+        if turn.result.all_passed
+    }
+    assert of_right == {0.0, 1.0}
+    assert [make_player([], reward="random").rewards(t) for t in trajectories] == rewards
+    assert player.rewards(trajectories[0], "binary") == [1.0, 1.0]  # what accuracy means stays

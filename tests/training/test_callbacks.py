@@ -1,0 +1,75 @@
+"""What ends a run early, when it saves, and what it says about itself at its end."""
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from cocos.problems import load_problems
+from cocos.training.callbacks import SaveByTime
+from cocos.training.console import clock_text
+from cocos.training.run_log import run_status
+from tests.support.paths import TOY
+
+COLLAPSING = {
+    # The first update has the learning rate 0, the others one that destroys the model.
+    **{"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 1, "learning_rate": 5.0},
+    **{"num_turns": 1, "max_truncated_share": 1.0, "max_steps": 8, "eval_steps": 1, "save_steps": 1},
+    **{"dev_data": "dev.jsonl", "save_total_limit": 1},
+}
+
+
+@pytest.mark.processes
+def test_a_run_that_is_made_to_collapse_ends_by_itself_with_its_best_checkpoint(make_trainer, tmp_path):
+    trainer = make_trainer(dev_problems=load_problems(TOY / "train.jsonl")[:24], **COLLAPSING)
+    trainer.train()
+    accuracies = [log["eval_acc_t1"] for log in trainer.state.log_history if "eval_acc_t1" in log]
+    assert accuracies[0] > 0.1 and max(accuracies[1:]) < accuracies[0] / 2
+    assert trainer.state.global_step == 3  # two low evaluations in a row
+    [remark] = trainer.remarks()
+    assert remark.startswith("stopped by itself, because the training has collapsed: dev acc_t1 is 0")
+    assert trainer.state.best_global_step == 1 and (tmp_path / "out/checkpoint-1").exists()
+    start = AutoModelForCausalLM.from_pretrained(TOY / "base", dtype=torch.float32).state_dict()
+    for name, tensor in trainer.model.state_dict().items():
+        assert torch.equal(tensor, start[name]), name
+
+
+@pytest.mark.processes
+def test_it_goes_on_without_the_option(make_trainer):
+    trainer = make_trainer(
+        dev_problems=load_problems(TOY / "train.jsonl")[:8],
+        **COLLAPSING | {"max_steps": 4},
+        stop_on_collapse=False,
+    )
+    trainer.train()
+    assert trainer.state.global_step == 4 and trainer.remarks() == []
+
+
+@pytest.mark.processes
+def test_a_run_without_any_gradient_says_so_at_its_end(make_trainer):
+    trainer = make_trainer(max_completion_length=2, max_truncated_share=1.0)  # no program can be right
+    trainer.train()
+    [remark] = trainer.remarks()
+    assert remark.startswith("no update had a gradient") and "raise --temperature" in remark
+    trainer = make_trainer()
+    trainer.train()
+    assert trainer.remarks() == []
+
+
+@pytest.mark.processes
+def test_a_checkpoint_that_is_too_old_is_replaced_after_the_update(make_trainer, tmp_path):
+    trainer = make_trainer(save_strategy="steps", save_steps=50, max_steps=2)
+    trainer.add_callback(SaveByTime(minutes=1e-6))
+    trainer.train()
+    assert sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*")) == [
+        "checkpoint-1",
+        "checkpoint-2",
+    ]
+
+
+def test_the_clock_tells_hours_and_minutes():
+    logs = {"time/each_s": 118.4, "time/left_s": 118.4 * 1488}
+    assert clock_text(logs, 1500) == " (of 1500, 118 s each, 49 h left)"
+    assert clock_text({"time/each_s": 2.5, "time/left_s": 600.0}, 240) == " (of 240, 2.5 s each, 10 min left)"
+    assert clock_text({"eval_acc_t1": 0.5}, 240) == ""
+    entry = {"step": 12, "time": 0.0, "metrics": logs | {"loss": 0.0}, "max_steps": 1500}
+    assert run_status([entry]).startswith("update 12 of 1500, 118 s each, 48.9 h left, last written")
