@@ -9,8 +9,10 @@ TRACK ?= toy
 MODEL ?= qwen2.5-coder-0.5b
 model_folder = models/$(if $(filter smollm2-135m,$1),SmolLM2-135M-Instruct,Qwen2.5-Coder-0.5B-Instruct)
 TRACK_MODEL = $(if $(filter qwen,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
+# tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help hooks fix check fast test data real-model real demo page study bench gpu clean
+.PHONY: help hooks fix check fast test test-all data real-model real demo page study bench gpu clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -35,10 +37,13 @@ check: $(VENV)/.installed  ## check style, types and imports
 	$(BIN)/lint-imports
 
 fast: $(VENV)/.installed  ## run the tests that start no other process (2 minutes on 2 cores)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not processes"
+	$(PYTEST) -m "not processes and not nightly"
 
-test: $(VENV)/.installed  ## run all tests (10 to 20 minutes on 2 cores)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(VENV)/.installed  ## run the tests of every change (about 12 minutes on 2 cores)
+	$(PYTEST) -m "not nightly"
+
+test-all: $(VENV)/.installed  ## run all tests, also the nightly ones (about 25 minutes), and record how long each file takes
+	COCOS_RECORD_DURATIONS=1 $(PYTEST)
 
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))

@@ -18,9 +18,9 @@ def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
     from pathlib import Path
 
+    from cocos.assembly import plan_trajectories, prompt_protocol
     from cocos.config.command_line import parse_options
     from cocos.config.eval_config import EvalConfig
-    from cocos.config.shared_options import prompt_protocol
     from cocos.evaluation.sample_files import finished_work
     from cocos.files.run_record import check_output_folder
 
@@ -35,7 +35,6 @@ def main() -> None:
     from cocos.evaluation.run import (
         evaluate,
         merge_and_summarize,
-        plan_trajectories,
         start_line,
         start_or_resume,
     )

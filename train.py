@@ -13,10 +13,11 @@ def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
     from pathlib import Path
 
+    from cocos.assembly import data_sha256, load_training_data, open_executor
     from cocos.config.cocos_options import CoCoSOptions
     from cocos.config.command_line import check_options, parse_options
-    from cocos.config.training_data import load_training_data
-    from cocos.distributed import connect_deepspeed, is_main_process
+    from cocos.config.launcher import is_main_process
+    from cocos.distributed import connect_deepspeed
     from cocos.files.run_record import check_output_folder
     from cocos.training.library_messages import silence_library_messages
 
@@ -32,13 +33,10 @@ def main() -> None:
 
     silence_library_messages()
     # These imports take seconds; --help and errors in options and data do not wait for them.
-    from cocos.config.shared_options import open_executor
     from cocos.config.trl_configs import CoCoSConfig
-    from cocos.dataprep.public_sets import problems_file
-    from cocos.files.run_record import checksums, run_record
+    from cocos.files.run_record import run_record
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.generation.tokenizer import load_tokenizer
-    from cocos.given_answers import PROBLEM_SOURCES
     from cocos.planning.dry_run import dry_run
     from cocos.training.checkpoints import find_checkpoint
     from cocos.training.model_card import ModelCard
@@ -68,14 +66,11 @@ def main() -> None:
             protocol=data.protocol,
             tokenizer=tokenizer,
         )
-        answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
-        files = (args.train_data, args.dev_data, args.few_shot_data, args.prompt_file, *answer_files)
-        sha256 = checksums(files, problems_file)
         card = ModelCard(
             stage="CoCoS",
             record=run_record(
                 args,
-                data_sha256=sha256,
+                data_sha256=data_sha256(args, args.train_data, args.dev_data),
                 isolation=executor.isolation,
                 packages=list(executor.packages),
                 feedback=args.feedback,

@@ -27,7 +27,7 @@ class Attempt:
         is_right: The program passes every test, visible and hidden. None: unknown, because the executor
             failed, or because the program could have forged a verdict (in_child).
         corrections: Right programs that the model wrote in turn 2 after this attempt.
-        told: Feedback on the attempt in the prompt of turn 2; "" for none.
+        feedback: Feedback on the attempt in the prompt of turn 2; "" for none.
         passes_visible: The program passes the visible tests.
 
     """
@@ -36,7 +36,7 @@ class Attempt:
     code: str
     is_right: bool | None
     corrections: tuple[str, ...] = ()
-    told: str = ""
+    feedback: str = ""
     passes_visible: bool = False
 
 
@@ -88,9 +88,7 @@ def sample_attempts(
             code=trajectory.turns[0].code,
             is_right=_is_right(trajectory.turns[0]),
             corrections=tuple(corrections.get(index, ())),
-            told=feedback_message(
-                feedback, trajectory.problem, trajectory.turns[0].result, rules.feedback_chars
-            ),
+            feedback=feedback_message(feedback, trajectory.problem, trajectory.turns[0].result),
             passes_visible=passes_visible_tests(trajectory.problem, trajectory.turns[0].result),
         )
         for index, trajectory in enumerate(first)
@@ -115,7 +113,7 @@ def reference_attempts(
             task_id=problem.task_id,
             code=problem.code,
             is_right=True,
-            told=feedback_message(feedback, problem, result, Rules().feedback_chars),
+            feedback=feedback_message(feedback, problem, result),
             passes_visible=True,
         )
         for problem, result in zip(solved, results, strict=True)
@@ -141,13 +139,12 @@ def played_attempts(folder: Path, problems: Iterable[Problem], feedback: Feedbac
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
         turn = turn_from_row(row["turns"][0])
-        told = feedback_message(feedback, problem, turn.result, Rules().feedback_chars)
         attempts.append(
             Attempt(
                 task_id=problem.task_id,
                 code=turn.code,
                 is_right=_is_right(turn),
-                told=told,
+                feedback=feedback_message(feedback, problem, turn.result),
                 passes_visible=passes_visible_tests(problem, turn.result),
             )
         )

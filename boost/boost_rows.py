@@ -28,7 +28,7 @@ class BoostRow:
 
 
 def make_rows(
-    problem: Problem, attempt: str, correction: str, protocol: PromptProtocol, told: str = ""
+    problem: Problem, attempt: str, correction: str, protocol: PromptProtocol, feedback: str = ""
 ) -> list[BoostRow]:
     """Return the rows of a problem, one per turn: a ratio of 1 : 1 (CoCoS, arXiv 2505.23060).
 
@@ -38,11 +38,11 @@ def make_rows(
             own distribution.
         correction: A program that passes the tests; equal to `attempt` if that is right.
         protocol: Prompts of both turns.
-        told: Feedback on the attempt in the second prompt; "" for none.
+        feedback: Feedback on the attempt in the second prompt; "" for none.
 
     """
     first = protocol.first_turn(problem)
-    second = first + answer(attempt) + protocol.later_turn(feedback=told)
+    second = first + answer(attempt) + protocol.later_turn(feedback=feedback)
     return [BoostRow(first, answer(attempt)), BoostRow(second, answer(correction))]
 
 

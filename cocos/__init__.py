@@ -18,6 +18,7 @@ What the method calls:
 
 What uses the method:
 
+    assembly.py       options -> executor, protocol, problems, prompts, rules, objective
     given_answers.py  answers of a file or of the problems, to be played as the first turns
     training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
     agents/           repair agents as LangGraph graphs: reflect, react, tools
@@ -32,6 +33,7 @@ What all of them share:
 
     entry_point.py    print user errors as one line, and exit with a status
     distributed.py    the number of ranks, and a rank's share of problems and processors
+    literals.py       choices that options and the method share, by name
     files/            JSON lines, durable writes, run.json, Markdown tables
     python_parser.py  thread-safe parsing of Python source
 

@@ -1,7 +1,6 @@
-"""Ranks of a distributed run: their number, and a rank's share of problems and processors.
+"""A rank's share of problems and processors, and DeepSpeed's connection.
 
-Reads the environment that launchers (torchrun, accelerate, deepspeed) set. Imports the standard library only,
-and does not know problems, prompts or rewards.
+Imports the standard library only, and does not know problems, prompts or rewards.
 """
 
 import math
@@ -9,28 +8,9 @@ import os
 from collections.abc import Sequence
 from typing import TypeVar
 
+from cocos.config.launcher import num_ranks_here
+
 Item = TypeVar("Item")
-
-
-def is_launched() -> bool:
-    """Return whether a launcher started this process."""
-    return "LOCAL_RANK" in os.environ
-
-
-def is_main_process() -> bool:
-    """Return whether this process is rank 0 of its run, or the only one."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def num_ranks() -> int:
-    """Return the number of ranks (processes) of this run over all machines."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def num_ranks_here() -> int:
-    """Return the number of ranks on this machine."""
-    # torchrun and accelerate set LOCAL_WORLD_SIZE, deepspeed sets LOCAL_SIZE.
-    return int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or "1")
 
 
 def num_processors() -> int:
@@ -76,11 +56,7 @@ def share_of_groups(
     Example: groups of 2 of the problems a, b, c on rank 0 of 2 are a, a, b, with `keep_whole` a, a, b, b.
 
     Args:
-        problems: One problem per group.
-        group_size: Trajectories per group.
         keep_whole: Never divide a group between ranks.
-        rank: The rank, from 0.
-        num_ranks: Number of ranks.
 
     """
     unit = group_size if keep_whole else 1

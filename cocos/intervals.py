@@ -108,30 +108,17 @@ def _mean_and_variance(values_P_K: Sequence[Sequence[float]]) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Comparison:
-    """Difference between a run and its baseline over the problems scored in both.
+    """Difference between a run and its baseline over the problems scored in both."""
 
-    Attributes:
-        num_problems: Number of common problems.
-        baseline: Mean over problems of the baseline's share of right samples, in [0, 1].
-        other: The same for the other run.
-        difference: other - baseline with its 95 % bootstrap interval, if it has one.
-        p_value: McNemar's exact test; None if a problem has more than one sample.
-        gained: Problems whose share of right samples rose, in the baseline's order.
-        lost: Problems whose share fell.
-        only_baseline: Problems excluded because only the baseline has them.
-        only_other: Problems excluded because only the other run has them.
-
-    """
-
-    num_problems: int
-    baseline: float
-    other: float
-    difference: Estimate
-    p_value: float | None
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
-    only_baseline: tuple[str, ...]
-    only_other: tuple[str, ...]
+    num_problems: int  # number of common problems
+    baseline: float  # mean over problems of the baseline's share of right samples, in [0, 1]
+    other: float  # the same for the other run
+    difference: Estimate  # other - baseline with its 95 % bootstrap interval, if it has one
+    p_value: float | None  # McNemar's exact test; None if a problem has more than one sample
+    gained: tuple[str, ...]  # problems whose share of right samples rose, in the baseline's order
+    lost: tuple[str, ...]  # problems whose share fell
+    only_baseline: tuple[str, ...]  # problems excluded because only the baseline has them
+    only_other: tuple[str, ...]  # problems excluded because only the other run has them
 
 
 def compare(baseline: Outcomes, other: Outcomes, seed: int = 0) -> Comparison:

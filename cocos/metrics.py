@@ -16,7 +16,7 @@ from cocos.intervals import Estimate, bounded_mean, change, share
 from cocos.prompts import passes_visible_tests
 from cocos.trajectories import Trajectory
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
@@ -35,9 +35,11 @@ def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
 
 
-def _by_problem(trajectories: Iterable[Trajectory], value: Callable[[Trajectory], T]) -> list[list[T]]:
+def _by_problem(
+    trajectories: Iterable[Trajectory], value: Callable[[Trajectory], Value]
+) -> list[list[Value]]:
     """Return one list per problem with the value of each of its trajectories."""
-    values: dict[str, list[T]] = defaultdict(list)
+    values: dict[str, list[Value]] = defaultdict(list)
     for trajectory in trajectories:
         values[trajectory.problem.task_id].append(value(trajectory))
     return list(values.values())
@@ -165,7 +167,7 @@ def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     return metrics
 
 
-def error_type(result: ExecutionResult) -> str | None:
+def first_error(result: ExecutionResult) -> str | None:
     """Return the error of the first test that did not pass, or None if all passed.
 
     It is the exception's class name, or `Timeout` or `Memory`.
@@ -177,16 +179,10 @@ def error_type(result: ExecutionResult) -> str | None:
 
 
 class FixRate(NamedTuple):
-    """Number of programs with one error type, and how many of them were fixed.
+    """Number of programs with one error type, and how many of them were fixed."""
 
-    Attributes:
-        failed: Number of programs with this error at a turn.
-        fixed: Number of those that were right one turn later.
-
-    """
-
-    failed: int
-    fixed: int
+    failed: int  # number of programs with this error at a turn
+    fixed: int  # number of those that were right one turn later
 
 
 def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate]]:
@@ -194,7 +190,7 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
     rates: dict[str, dict[str, FixRate]] = {}
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
-            kind = error_type(turn.result)
+            kind = first_error(turn.result)
             if kind is not None:
                 pair = rates.setdefault(f"t{t}_t{t + 1}", {})
                 old = pair.get(kind, FixRate(0, 0))
@@ -205,16 +201,10 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
 
 
 class BugRate(NamedTuple):
-    """Number of trajectories with one kind of bug, and how many programs were right.
+    """Number of trajectories with one kind of bug, and how many programs were right."""
 
-    Attributes:
-        num_scored: Number of scored trajectories.
-        right_T: Number of right programs after each turn.
-
-    """
-
-    num_scored: int
-    right_T: list[int]
+    num_scored: int  # number of scored trajectories
+    right_T: list[int]  # number of right programs after each turn
 
 
 def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
@@ -238,7 +228,7 @@ def error_counts(trajectories: Sequence[Trajectory]) -> list[Counter[str]]:
         for t, turn in enumerate(trajectory.turns):
             if t == len(counts):
                 counts.append(Counter())
-            kind = error_type(turn.result)
+            kind = first_error(turn.result)
             if kind is not None:
                 counts[t][kind] += 1
     return counts

@@ -1,21 +1,17 @@
 """Programming problems in MBPP format: reading, checking and writing rows.
 
-Does not know file encodings (`cocos.files.json_lines`), the executor or prompts.
+Does not know file encodings (`cocos.files.json_lines`), other formats of rows (`cocos.dataprep.row_hints`),
+the executor or prompts.
 """
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from cocos.files.json_lines import DataError, Place, read_rows
-from cocos.files.raw_rows import (
-    describe_original_format,
-    describe_other_file,
-    describe_own_row,
-    describe_raw_row,
-)
 from cocos.python_parser import parse
 
 __all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
@@ -23,44 +19,27 @@ __all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem
 
 @dataclass(frozen=True)
 class Problem:
-    """One programming task with unit tests (MBPP, arXiv 2108.07732).
+    """One programming task with unit tests (MBPP, arXiv 2108.07732)."""
 
-    Attributes:
-        task_id: Unique within its file. A row without one gets its row number, from 1.
-        text: Description of what the program should do.
-        test_list: Visible tests, at least one: the prompt may show them, feedback may tell of them. A test is
-            one or more statements and gets its own verdict.
-        code: Reference solution, or "".
-        test_setup_code: Code that runs after the candidate's code and before the tests; it may use what the
-            candidate defines.
-        test_imports: Import statements that the tests need.
-        challenge_test_list: MBPP's additional tests. They are neither shown nor scored, because published
-            results exclude them.
-        hidden_test_list: Tests that are scored but never shown to the model, so that it cannot fit its
-            program to them.
-        entry_point: Name of the function under test, or "" if it is unknown.
-        buggy_code: Program to repair (HumanEvalFix), or "".
-        bug_type: Kind of its bug, such as "operator misuse", or "".
-        failure_symptoms: What the bug causes, such as "infinite loop", or "".
-        stdin: Text on the standard input of the program.
-        files: Relative path and text of each file in the program's working folder.
-
-    """
-
-    task_id: str
-    text: str
+    task_id: str  # unique within its file; a row without one gets its row number, from 1
+    text: str  # what the program should do
+    # Visible tests, at least one: the prompt and feedback may show them. A test is one or more statements and
+    # gets its own verdict.
     test_list: tuple[str, ...]
-    code: str = ""
+    code: str = ""  # reference solution
+    # Runs after the candidate's code and before the tests; it may use what the candidate defines.
     test_setup_code: str = ""
-    test_imports: tuple[str, ...] = ()
+    test_imports: tuple[str, ...] = ()  # import statements that the tests need
+    # MBPP's additional tests. They are neither shown nor scored, because published results exclude them.
     challenge_test_list: tuple[str, ...] = ()
+    # Scored but never shown to the model, so that it cannot fit its program to them.
     hidden_test_list: tuple[str, ...] = ()
-    entry_point: str = ""
-    buggy_code: str = ""
-    bug_type: str = ""
-    failure_symptoms: str = ""
-    stdin: str = ""
-    files: tuple[tuple[str, str], ...] = ()
+    entry_point: str = ""  # name of the function under test; "" if it is unknown
+    buggy_code: str = ""  # program to repair (HumanEvalFix)
+    bug_type: str = ""  # kind of its bug, such as "operator misuse"
+    failure_symptoms: str = ""  # what the bug causes, such as "infinite loop"
+    stdin: str = ""  # text on the program's standard input
+    files: tuple[tuple[str, str], ...] = ()  # relative path and text of files in the working folder
 
     @property
     def scored_tests(self) -> tuple[str, ...]:
@@ -73,22 +52,23 @@ class Problem:
         return "\n".join(part for part in (*self.test_imports, self.test_setup_code) if part.strip())
 
 
-def load_problems(path: str | Path) -> list[Problem]:
+def load_problems(
+    path: str | Path, read_row: Callable[[object, Place], Problem] | None = None
+) -> list[Problem]:
     """Read a file of MBPP-format rows (`.json` list or JSON lines, optionally `.gz`), in file order.
 
     Sanitized MBPP calls the text `prompt`; both names are read. CRLF and CR become LF.
 
+    Args:
+        read_row: Returns the problem of a row; None: `problem_from_row`.
+
     Raises:
-        DataError: The file is missing, empty, unreadable or has another format, a row is malformed, or two
-            rows share a task_id.
+        DataError: The file is missing, empty or unreadable, a row is malformed, or two rows share a task_id.
 
     """
-    path = Path(path)
-    if other := describe_other_file(path):
-        raise DataError(f"{path}: {other}")
     problems: dict[str, Problem] = {}
-    for place, row in read_rows(path):
-        problem = problem_from_row(row, place)
+    for place, row in read_rows(Path(path)):
+        problem = (read_row or problem_from_row)(row, place)
         if problem.task_id in problems:
             raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
         problems[problem.task_id] = problem
@@ -108,31 +88,18 @@ def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
 def problem_to_row(problem: Problem) -> dict[str, object]:
     """Return the MBPP-format row of a problem, without empty optional fields."""
     row: dict[str, object] = {
-        "task_id": problem.task_id,
-        "text": problem.text,
-        "code": problem.code,
-        "test_list": list(problem.test_list),
+        name: getattr(problem, name) for name in ("task_id", "text", "code", "test_list")
     }
-    optional = {
-        "test_setup_code": problem.test_setup_code,
-        "test_imports": list(problem.test_imports),
-        "challenge_test_list": list(problem.challenge_test_list),
-        "hidden_test_list": list(problem.hidden_test_list),
-        "entry_point": problem.entry_point,
-        "buggy_code": problem.buggy_code,
-        "bug_type": problem.bug_type,
-        "failure_symptoms": problem.failure_symptoms,
-        "stdin": problem.stdin,
-        "files": dict(problem.files),
-    }
-    return row | {name: value for name, value in optional.items() if value}
+    row |= {field.name: value for field in fields(Problem) if (value := getattr(problem, field.name))}
+    if problem.files:
+        row["files"] = dict(problem.files)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
 
 def problem_from_row(row: object, place: Place) -> Problem:
     """Return the problem in a row after validating every field.
 
     Args:
-        row: The parsed JSON value.
         place: File and number of the row, for error messages. The number is the task_id of a row without one.
 
     Raises:
@@ -141,39 +108,26 @@ def problem_from_row(row: object, place: Place) -> Problem:
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
-    has_other_columns = not row.keys() <= Problem.__dataclass_fields__.keys()
-    if has_other_columns and (
-        other := describe_original_format(row)
-        or describe_raw_row(row, place.path)
-        or describe_own_row(row, place.path)
-    ):
-        raise DataError(f"{place}: {other}")
     task_id = row.get("task_id", place.number)
     if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
         raise DataError(
             f"{place}: field 'task_id' is {type(task_id).__name__}; expected a string or a whole number"
         )
-    problem = Problem(
-        task_id=_clean(str(task_id), "task_id", place),
-        text=_string(row, "text" if "text" in row else "prompt", place, required=True),
-        test_list=_strings(row, "test_list", place),
-        code=_string(row, "code", place),
-        test_setup_code=_string(row, "test_setup_code", place),
-        test_imports=_strings(row, "test_imports", place),
-        challenge_test_list=_strings(row, "challenge_test_list", place),
-        hidden_test_list=_strings(row, "hidden_test_list", place),
-        entry_point=_string(row, "entry_point", place),
-        buggy_code=_string(row, "buggy_code", place),
-        bug_type=_string(row, "bug_type", place),
-        failure_symptoms=_string(row, "failure_symptoms", place),
-        stdin=_data(row.get("stdin", ""), "field 'stdin'", place),
-        files=_files(row, place),
-    )
+    values: dict[str, Any] = {
+        "task_id": _clean(str(task_id), "task_id", place),
+        "text": _string(row, "text" if "text" in row else "prompt", place, required=True),
+    }
+    special = {"stdin": _stdin, "files": _files}
+    for field in fields(Problem):
+        if field.name not in values:
+            read = special.get(field.name) or (_string if field.type is str else _strings)
+            values[field.name] = read(row, field.name, place)
+    problem = Problem(**values)
     if not problem.test_list:
         raise DataError(f"{place}: field 'test_list' is missing or empty; a problem needs one test or more")
-    for field in ("test_list", "hidden_test_list", "challenge_test_list"):
-        for test in getattr(problem, field):
-            _check_test(test, field, place)
+    for name in ("test_list", "hidden_test_list", "challenge_test_list"):
+        for test in getattr(problem, name):
+            _check_test(test, name, place)
     if problem.entry_point and not problem.entry_point.isidentifier():
         raise DataError(
             f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name"
@@ -208,8 +162,12 @@ def _strings(row: dict, field: str, place: Place) -> tuple[str, ...]:
     return tuple(_clean(value, field, place) for value in values)
 
 
-def _files(row: dict, place: Place) -> tuple[tuple[str, str], ...]:
-    files = row.get("files") or {}
+def _stdin(row: dict, field: str, place: Place) -> str:
+    return _data(row.get(field, ""), f"field {field!r}", place)
+
+
+def _files(row: dict, field: str, place: Place) -> tuple[tuple[str, str], ...]:
+    files = row.get(field) or {}
     if not isinstance(files, dict):
         raise DataError(f"{place}: field 'files' is {type(files).__name__}; expected an object: path -> text")
     for path in files:

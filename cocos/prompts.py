@@ -7,9 +7,10 @@ golden tests compare them. Does not know tokens or how programs are run.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from string import Formatter
-from typing import Any, Literal
+from typing import Any
 
 from cocos.executor import ExecutionResult, Status, Verdict, comparison_text
+from cocos.literals import Feedback
 from cocos.problems import Problem
 
 BEGIN = "[BEGIN]"
@@ -73,44 +74,31 @@ TOOLS = (
     ),
     _tool("submit", "Submit the final program and end.", code="The whole Python program."),
 )
-Feedback = Literal["none", "verdict", "error"]
-
+FEEDBACK_CHARS = 300  # of a quoted test, and of a quoted error: a screen's line or two of a small context
 PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair", "fix")
 TEMPLATE_PLACEHOLDERS = {"first_turn": ("text", "tests"), "later_turn": ("feedback",)}  # of own wording
 
 
 @dataclass(frozen=True)
 class PromptProtocol:
-    """Wording of the messages of every turn. Its name is stored with every result.
+    """Wording of the messages of every turn. Its name is stored with every result."""
 
-    Attributes:
-        name: One of `PROTOCOLS`, or the name of the user's own wording.
-        first_ending: End of turn 1's message: the marker before the completion, or a request for a format.
-        later_ending: End of the messages of turns 2..T.
-        instruction: Request of turns 2..T.
-        prefix: Solved problems before turn 1 (few-shot examples), or "".
-        is_chat: Messages go through the model's chat template. Otherwise the transcript is one plain text.
-        first_template: The user's own message of turn 1, with `{text}` and `{tests}`; "": the words above.
-        later_template: The user's own message of turns 2..T, in which `{feedback}` is optional.
-        prompt_tests: Number of visible tests that turn 1's message shows, the first ones; None: all.
-        system: System message of a chat; "" for none.
-        tools: Functions that the model may call in a chat, in OpenAI's format.
-        has_fences: Turn 1's message shows the program to repair in a code block, and the tests after a blank
-            line.
-
-    """
-
-    name: str
+    name: str  # one of `PROTOCOLS`, or the name of the user's own wording
+    # End of turn 1's message: the marker before the completion, or a request for a format.
     first_ending: str = f"{BEGIN}\n"
-    later_ending: str = f"{CORRECT}\n"
-    instruction: str = AUXILIARY_INSTRUCTION
-    prefix: str = ""
+    later_ending: str = f"{CORRECT}\n"  # end of the messages of turns 2..T
+    instruction: str = AUXILIARY_INSTRUCTION  # request of turns 2..T
+    prefix: str = ""  # solved problems before turn 1 (few-shot examples), or ""
+    # Messages go through the model's chat template. Otherwise the transcript is one plain text.
     is_chat: bool = False
+    # The user's own message of turn 1, with `{text}` and `{tests}`; "": the words above.
     first_template: str = ""
-    later_template: str = ""
+    later_template: str = ""  # the user's own message of turns 2..T, in which `{feedback}` is optional
+    # Number of visible tests that turn 1's message shows, the first ones; None: all.
     prompt_tests: int | None = None
-    system: str = ""
-    tools: tuple[dict[str, Any], ...] = ()
+    system: str = ""  # system message of a chat; "" for none
+    tools: tuple[dict[str, Any], ...] = ()  # functions that the model may call in a chat, in OpenAI's format
+    # Turn 1's message shows the program to repair in a code block, and the tests after a blank line.
     has_fences: bool = False
 
     def first_turn(self, problem: Problem) -> str:
@@ -226,7 +214,6 @@ def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> 
         first_turn: Message of turn 1: `{text}` is the task, `{tests}` its visible tests, one per line.
         later_turn: Message of turns 2..T: `{feedback}` is the feedback and a blank line, or "". Without this
             placeholder, feedback precedes the message. Other braces are doubled, as in `{{`.
-        is_chat: See PromptProtocol.
 
     Raises:
         ValueError: A placeholder is unknown, or `{text}` is missing.
@@ -261,15 +248,12 @@ def passes_visible_tests(problem: Problem, result: ExecutionResult) -> bool:
     )
 
 
-def feedback_message(
-    mode: Feedback, problem: Problem, result: ExecutionResult, max_chars: int, max_failures: int = 1
-) -> str:
+def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, max_failures: int = 1) -> str:
     """Return the text that reports the previous program's results on the visible tests, or "" for none.
 
     Args:
         mode: `verdict` says how many visible tests pass. `error` also quotes the first ones that fail, with
             the expected and the actual value, or the exception's last line.
-        max_chars: Maximum length of a quoted test, and of a quoted error, in characters.
         max_failures: Maximum number of quoted tests.
 
     Example:
@@ -283,13 +267,13 @@ def feedback_message(
     passed = sum(verdict.passed for verdict in verdicts)
     if passed == len(verdicts):
         return "The program above passes the tests."
-    if mode == "error" and result.error_type:
-        return f"The program above ends before any test with {_reason(verdicts[0], max_chars)}"
+    if mode == "error" and result.load_error:
+        return f"The program above ends before any test with {_reason(verdicts[0])}"
     count = f"The program above passes {passed} of the {len(verdicts)} tests."
     if mode == "verdict":
         return count
     failures = [
-        f"{_cut(test, max_chars)}\n\n{_reason(verdict, max_chars)}"
+        f"{_cut(test)}\n\n{_reason(verdict)}"
         for test, verdict in zip(problem.test_list, verdicts, strict=True)
         if not verdict.passed
     ][:max_failures]
@@ -301,18 +285,18 @@ def _visible_verdicts(problem: Problem, result: ExecutionResult) -> tuple[Verdic
     return result.verdicts[: len(problem.test_list)]
 
 
-def _reason(verdict: Verdict, max_chars: int) -> str:
+def _reason(verdict: Verdict) -> str:
     if verdict.status is Status.FAILED and verdict.expected is not None and verdict.actual is not None:
         # The two values share the limit.
-        expected, actual = (_cut(side, max_chars // 2) for side in (verdict.expected, verdict.actual))
+        expected, actual = (_cut(side, FEEDBACK_CHARS // 2) for side in (verdict.expected, verdict.actual))
         text = comparison_text(actual, verdict.relation, expected)
         return f"{text[0].upper()}{text[1:]}." if text.startswith("expected") else f"{text}."
     if verdict.status is Status.TIMEOUT:
         return "It takes too long."
     lines = (verdict.message or "").strip().splitlines()
     kind = verdict.error_type or verdict.status.name.capitalize()
-    return _cut(f"{kind}: {lines[-1]}" if lines else kind, max_chars)
+    return _cut(f"{kind}: {lines[-1]}" if lines else kind)
 
 
-def _cut(text: str, max_chars: int) -> str:
+def _cut(text: str, max_chars: int = FEEDBACK_CHARS) -> str:
     return text if len(text) <= max_chars else f"{text[: max(0, max_chars - 4)]} ..."

@@ -29,13 +29,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from cocos.executor import ExecutionResult
-
-RewardKind = Literal["fraction", "binary", "count", "random"]
-RewardTests = Literal["all", "hidden"]
-Credit = Literal["turn", "trajectory", "last"]
+from cocos.literals import Credit, RewardKind
 
 
 @dataclass(frozen=True)

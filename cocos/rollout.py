@@ -39,9 +39,6 @@ def rollout(
 
     Args:
         trajectories: Trajectories from `begin`, or partly played ones; all have the same number of turns.
-        generator: Samples the completions.
-        executor: Runs the programs.
-        protocol: Wording of each turn's message.
         num_turns: T, including turns already played.
         rules: Feedback, early stopping, temperatures and seed.
 
@@ -57,7 +54,7 @@ def rollout(
     assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
     setup = Setup(generator, executor, protocol, rules)
     plays = [Play(trajectory, setup) for trajectory in trajectories]
-    # A batch plays all its turns before the next batch starts, so that the generator still has the KV cache
+    # a batch plays all its turns before the next batch starts, so that the generator still has the KV cache
     # of its transcripts. Programs of earlier batches keep running meanwhile.
     batch_size = generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
@@ -69,22 +66,14 @@ def rollout(
 
 @dataclass(frozen=True)
 class Setup:
-    """Generator, executor, protocol and rules of a batch of trajectories.
+    """Generator, executor, protocol and rules of a batch of trajectories."""
 
-    Attributes:
-        generator: Samples the completions.
-        executor: Runs the programs.
-        protocol: Wording of each turn's message.
-        rules: Feedback, early stopping, temperatures and seed.
-        submitted: Results of the programs so far. Trajectories of one problem often contain equal programs;
-            each is executed once.
-
-    """
-
-    generator: Generator
-    executor: Executor
-    protocol: PromptProtocol
-    rules: Rules
+    generator: Generator  # samples the completions
+    executor: Executor  # runs the programs
+    protocol: PromptProtocol  # wording of each turn's message
+    rules: Rules  # feedback, early stopping, temperatures and seed
+    # Results of the programs so far. Trajectories of one problem often contain equal programs; each is
+    # executed once.
     submitted: dict[Program, Future[ExecutionResult]] = field(default_factory=dict)
 
     def execute(self, problem: Problem, code: str, completion: Completion) -> Future[ExecutionResult]:
@@ -126,11 +115,11 @@ class Play:
             return True
         return self.setup.rules.early_stop and passes_visible_tests(self.problem, self.result)
 
-    def next_prompt(self, told: str = "") -> list[int]:
+    def next_prompt(self, feedback: str = "") -> list[int]:
         """Return the prompt of the next turn.
 
         Args:
-            told: Feedback on the last turn, for its prompt; "" for none.
+            feedback: Feedback on the last turn, for its prompt; "" for none.
 
         """
         setup, protocol = self.setup, self.setup.protocol
@@ -140,7 +129,7 @@ class Play:
             )
         last = self.turns[-1]
         return self.extend(
-            last.prompt_ids, last.completion, protocol.later_turn(DONE in last.completion.text, told)
+            last.prompt_ids, last.completion, protocol.later_turn(DONE in last.completion.text, feedback)
         )
 
     def extend(
@@ -153,11 +142,7 @@ class Play:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
         rules, last, parts = self.setup.rules, self.turns[-1], []
         if rules.feedback != "none":
-            parts.append(
-                feedback_message(
-                    rules.feedback, self.problem, self.result, rules.feedback_chars, rules.feedback_failures
-                )
-            )
+            parts.append(feedback_message(rules.feedback, self.problem, self.result, rules.feedback_failures))
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
             parts.append(REPEATED)
         return "\n\n".join(filter(None, parts))
@@ -184,7 +169,7 @@ class Play:
         self,
         prompt: Sequence[int],
         completion: Completion,
-        told: str = "",
+        feedback: str = "",
         *,
         code: str | None = None,
         is_resampled: bool = False,
@@ -205,7 +190,7 @@ class Play:
                 completion=completion,
                 code=code,
                 result=NOT_EXECUTED,
-                told=told,
+                feedback=feedback,
                 is_given=len(self.turns) < len(self.trajectory.given),
                 is_resampled=is_resampled,
                 step=step,
@@ -234,8 +219,8 @@ class Play:
 def _play_turn(plays: Sequence[Play], turn: int, setup: Setup) -> None:
     """Play a turn, counted from 1, of the trajectories that have not ended; there may be none."""
     generator, rules = setup.generator, setup.rules
-    told = [play.feedback() if play.turns else "" for play in plays]
-    prompts = [play.next_prompt(words) for play, words in zip(plays, told, strict=True)]
+    feedback = [play.feedback() if play.turns else "" for play in plays]
+    prompts = [play.next_prompt(words) for play, words in zip(plays, feedback, strict=True)]
     answers = {i: given for i, play in enumerate(plays) if (given := play.given_answer())}
     sampled = [i for i in range(len(plays)) if i not in answers]
 
@@ -246,7 +231,7 @@ def _play_turn(plays: Sequence[Play], turn: int, setup: Setup) -> None:
         completions = generator.generate(
             [prompts[i] for i in rows],
             rules.temperature(turn),
-            # A resampled turn has another seed; with the same one it would repeat the same completion.
+            # a resampled turn has another seed; with the same one it would repeat the same completion.
             None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
         )
         answers.update(zip(rows, completions, strict=True))
@@ -257,4 +242,4 @@ def _play_turn(plays: Sequence[Play], turn: int, setup: Setup) -> None:
         repeated = {i for i in sampled if plays[i].repeats(answers[i])}
         sample(sorted(repeated), is_resampled=True)
     for i, play in enumerate(plays):
-        play.add(prompts[i], answers[i], told[i], is_resampled=i in repeated)
+        play.add(prompts[i], answers[i], feedback[i], is_resampled=i in repeated)

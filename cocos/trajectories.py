@@ -6,57 +6,38 @@ a trajectory is played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`)
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from cocos.executor import ExecutionResult, ExecutorError, Program
 from cocos.generation import Completion
+from cocos.literals import Feedback, OnRepeat
 from cocos.problems import Problem
-from cocos.prompts import Feedback
 
-OnRepeat = Literal["keep", "resample", "tell"]
 Key = tuple[str, int]  # task_id, sample
 
 
 @dataclass(frozen=True)
 class Step:
-    """Node of an agent's graph that made a turn, and the temperature.
+    """Node of an agent's graph that made a turn, and the temperature."""
 
-    Attributes:
-        node: Node of the agent's graph that made it.
-        temperature: Sampling temperature of its completion.
-
-    """
-
-    node: str
-    temperature: float
+    node: str  # node of the agent's graph that made it
+    temperature: float  # sampling temperature of its completion
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One attempt at a problem.
+    """One attempt at a problem."""
 
-    Attributes:
-        prompt_ids: Token ids of the whole transcript before the completion.
-        completion: What the model generated.
-        code: The program extracted from the completion; "" if it contains none.
-        result: One verdict per test of the problem.
-        told: Feedback text in this turn's prompt; "" for none.
-        is_given: The completion was given (`Trajectory.given`), not sampled.
-        is_resampled: The first completion repeated the previous program, so a second one was sampled.
-        is_carried: The trajectory had already ended. This turn repeats its last completion.
-        step: How an agent made the turn; None in the turn loop.
-
-    """
-
-    prompt_ids: tuple[int, ...]
-    completion: Completion
-    code: str
-    result: ExecutionResult
-    told: str = ""
-    is_given: bool = False
+    prompt_ids: tuple[int, ...]  # token ids of the whole transcript before the completion
+    completion: Completion  # what the model generated
+    code: str  # the program extracted from the completion; "" if it contains none
+    result: ExecutionResult  # one verdict per test of the problem
+    feedback: str = ""  # feedback text in this turn's prompt; "" for none
+    is_given: bool = False  # the completion was given (`Trajectory.given`), not sampled
+    # The first completion repeated the previous program, so a second one was sampled.
     is_resampled: bool = False
+    # The trajectory had already ended. This turn repeats its last completion.
     is_carried: bool = False
-    step: Step | None = None
+    step: Step | None = None  # how an agent made the turn; None in the turn loop
 
     @property
     def is_sampled(self) -> bool:
@@ -66,20 +47,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A problem and the turns played on it so far.
+    """A problem and the turns played on it so far."""
 
-    Attributes:
-        problem: The problem to solve.
-        sample: Index among the independent trajectories of this problem, from 0.
-        turns: Turns 1, 2, ... in order.
-        given: Completions to use for the first turns instead of sampling them.
-
-    """
-
-    problem: Problem
-    sample: int = 0
+    problem: Problem  # the problem to solve
+    sample: int = 0  # index among the independent trajectories of this problem, from 0
+    # Turns 1, 2, ... in order.
     turns: tuple[Turn, ...] = ()
-    given: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()  # completions to use for the first turns instead of sampling them
 
     @property
     def key(self) -> Key:
@@ -89,29 +63,21 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules between turns. The defaults are the paper's: no feedback, and every turn is played.
+    """Rules between turns. The defaults are the paper's: no feedback, and every turn is played."""
 
-    Attributes:
-        feedback: Feedback on the previous program in the prompt: none, its verdict, or its error.
-        feedback_failures: Number of failing tests that the feedback `error` quotes, 1 or more.
-        feedback_chars: Maximum length of a quoted test, and of a quoted error, in characters.
-        early_stop: End a trajectory once its program passes the visible tests. The remaining turns repeat its
-            last completion.
-        on_repeat: Treatment of a program that equals the previous one: `keep` it, `resample` the turn once,
-            or `tell` the model in the next prompt.
-        temperatures: Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0
-            decodes greedily.
-        seed: Seed of every sampled completion, together with problem, sample and turn. None: use the random
-            state of the process.
-
-    """
-
+    # Feedback on the previous program in the prompt: none, its verdict, or its error.
     feedback: Feedback = "none"
-    feedback_failures: int = 1
-    feedback_chars: int = 300
+    feedback_failures: int = 1  # number of failing tests that the feedback `error` quotes, 1 or more
+    # End a trajectory once its program passes the visible tests. The remaining turns repeat its last
+    # completion.
     early_stop: bool = False
+    # Treatment of a program that equals the previous one: `keep` it, `resample` the turn once, or `tell` the
+    # model in the next prompt.
     on_repeat: OnRepeat = "keep"
+    # Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0 decodes greedily.
     temperatures: tuple[float, ...] = (0.0,)
+    # Seed of every sampled completion, together with problem, sample and turn. None: use the random state of
+    # the process.
     seed: int | None = None
 
     def temperature(self, turn: int) -> float:
@@ -140,7 +106,6 @@ def check_infra_failures(trajectories: Sequence[Trajectory], max_infra_share: fl
     """Raise an error if too many completions have no verdict because of an infrastructure failure.
 
     Args:
-        trajectories: Played trajectories.
         max_infra_share: Largest tolerated share of turns without a verdict, in [0, 1].
 
     Raises:

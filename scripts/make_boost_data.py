@@ -22,24 +22,24 @@ from boost.attempt_log import AttemptLog
 from boost.attempts import Attempt, played_attempts, reference_attempts, sample_attempts
 from boost.boost_rows import make_rows, save_rows, tokenize
 from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
+from cocos.assembly import open_executor, prompt_protocol, protocol_name
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
-from cocos.config.shared_options import open_executor, prompt_protocol
-from cocos.dataprep.public_sets import problems_file
+from cocos.config.option import option_names
+from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.entry_point import exit_on_ctrl_c, run_command
 from cocos.executor import Executor
 from cocos.files.run_record import sha256
-from cocos.problems import Problem, load_problems
+from cocos.problems import Problem
 from cocos.prompts import PromptProtocol, protocol
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 # Options that change the samples. A log of attempts made with other values cannot be continued.
-SAMPLING_OPTIONS = (
-    "model_name_or_path", "num_samples", "num_corrections", "temperature", "max_completion_length",
-    "batch_size", "seed", "prompt_tests", "feedback",
-)  # fmt: skip
+SAMPLING_OPTIONS = option_names(
+    BoostDataConfig, "model", "wording", "prompt", "rule", "length", "sampling", "executor"
+)
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
 
     if Path(args.output).exists() and not log_path.exists():
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
-    problems = load_problems(problems_file(args.train_data))
+    problems = load_problem_set(args.train_data)
     sampled_with = prompt_protocol(args)
     tokenizer = load_tokenizer(args.model_name_or_path)
     with open_executor(args, problems) as executor:
@@ -65,10 +65,10 @@ def main() -> None:
             ]
         else:
             made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
-            made_with |= {
-                "protocol": args.protocol_name,
-                "train_data": sha256(problems_file(args.train_data)),
-            }
+            made_with |= {"protocol": protocol_name(args)}
+            for name in ("train_data", "few_shot_data"):  # the rows, whatever the name of their file
+                if file := getattr(args, name):
+                    made_with[name] = sha256(problems_file(file))
             log = AttemptLog(log_path, made_with)
             sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
             attempts = [attempt for batch in log.batches for attempt in batch]
@@ -91,7 +91,7 @@ def main() -> None:
         row
         for pair in pairs
         for row, is_made in zip(
-            make_rows(pair.problem, pair.attempt.code, pair.correction, taught, pair.attempt.told),
+            make_rows(pair.problem, pair.attempt.code, pair.correction, taught, pair.attempt.feedback),
             (
                 args.first_turns == "all" or pair.attempt.is_right,
                 not (args.early_stop and pair.attempt.passes_visible),

@@ -21,13 +21,7 @@ from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
 
 
 def run(argv: list[str], description: str | None) -> int:
-    """Run the command that the arguments name; return the exit status.
-
-    Args:
-        argv: Arguments of the command line.
-        description: Text above the options in the help.
-
-    """
+    """Run the command that the arguments name; return the exit status."""
     commands = {"check": (check_parser, check), "public": (public_parser, prepare_public)}
     if argv[:1] and argv[0] in commands:
         make_parser, command = commands[argv[0]]

@@ -5,17 +5,14 @@ import difflib
 from pathlib import Path
 from typing import NoReturn
 
-from cocos.config.command_line import PlainParser
+from cocos.config.command_line import PlainParser, add_options
+from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions
-from cocos.dataprep.prepared_files import benchmark_files
 from cocos.dataprep.sources import PUBLIC_SOURCES
-from cocos.executor.limits import LEAST_MEMORY_MB
-from cocos.executor.sandboxes import levels
 
 FILE_SOURCES = ("jsonl", "csv", "parquet")
-SANDBOXES = ("auto", *levels.NAMES)
 USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
 EXAMPLES = """examples:
   python scripts/prepare_data.py jsonl --input mine.jsonl --splits 0 0 1 \\
@@ -38,29 +35,9 @@ class _Parser(PlainParser):
 
 def preparation_options(args: argparse.Namespace) -> PreparationOptions:
     """Return the options of a preparation; raise ValueError for values out of range and missing files."""
-    fields = PreparationOptions.__dataclass_fields__
-    values = {name: value for name, value in vars(args).items() if name in fields and value is not None}
-    options = PreparationOptions(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    )
-    for option, value, is_allowed, allowed in (
-        ("hide_tests", options.hide_tests, _is_number_or_share(options.hide_tests),
-         "a whole number of tests, or a share below 1"),
-        ("num_seeds", options.num_seeds, options.num_seeds >= 1, "1 or more"),
-        ("slow_s", options.slow_s, options.slow_s > 0, "seconds above 0"),
-        ("similarity", options.similarity, 0 < options.similarity <= 1, "a number above 0, at most 1"),
-        ("executor_workers", options.executor_workers,
-         options.executor_workers is None or options.executor_workers >= 1, "1 or more"),
-        ("program_timeout_s", options.program_timeout_s, options.program_timeout_s > 0, "seconds above 0"),
-        ("program_memory_mb", options.program_memory_mb, options.program_memory_mb >= LEAST_MEMORY_MB,
-         f"{LEAST_MEMORY_MB} or more"),
-        ("program_processes", options.program_processes, options.program_processes >= 0, "0 or more"),
-    ):  # fmt: skip
-        if not is_allowed:
-            raise ValueError(f"--{option} {value:g}: give {allowed}")
-    _check_shares(options.splits)
-    benchmark_files(options.against)
-    return options
+    names = PreparationOptions.__dataclass_fields__
+    values = {name: value for name, value in vars(args).items() if name in names and value is not None}
+    return PreparationOptions(**values)
 
 
 def convert_parser(description: str | None) -> _Parser:
@@ -130,8 +107,7 @@ def _add_own_set_options(parser: _Parser) -> None:
         "--tests",
         choices=TEST_FORMS,
         default="list",
-        help="format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file "
-        "(default: list)",
+        help="format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file",
     )
     group.add_argument("--licence", metavar="NAME", help="licence, for the card (default: not stated)")
 
@@ -180,7 +156,7 @@ def _add_check_options(parser: _Parser) -> None:
         choices=CHECKS,
         default=list(CHECKS),
         metavar="CHECK",
-        help=f"checks to run: {', '.join(CHECKS)}; without a value: none (default: both)",
+        help=f"checks to run: {', '.join(CHECKS)}; without a value: none",
     )
     group.add_argument(
         "--against",
@@ -190,38 +166,7 @@ def _add_check_options(parser: _Parser) -> None:
         help="benchmarks to compare with: MBPP-format files, or raw files of public sets such as "
         "humaneval=HumanEval.jsonl.gz",
     )
-    for flag, type_, metavar, help_ in (
-        ("num_seeds", int, "N", "runs of each reference, with different random seeds (default: 3)"),
-        ("slow_s", float, "S", "seconds above which a reference is slow (default: 1)"),
-        ("similarity", float, "X", "smallest Jaccard similarity of near duplicates (default: 0.8)"),
-        ("executor_workers", int, "N", "programs to run at the same time (default: one per processor)"),
-        ("program_timeout_s", float, "S", "time limit of one program, in seconds (default: 12)"),
-        ("program_memory_mb", int, "N", "memory limit of each process of a program, in MiB (default: 1024)"),
-        ("program_processes", int, "N", "further processes and threads of a program (default: 16)"),
-    ):
-        default = getattr(PreparationOptions, flag)
-        group.add_argument(f"--{flag}", type=type_, default=default, metavar=metavar, help=help_)
-    group.add_argument(
-        "--program_packages",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="installed packages that programs may import, such as numpy, with all that they require "
-        "(default: none)",
-    )
-    group.add_argument(
-        "--program_python", metavar="PATH", help="Python that has these packages (default: this one)"
-    )
-    group.add_argument(
-        "--sandbox",
-        choices=SANDBOXES,
-        default=PreparationOptions.sandbox,
-        metavar="LEVEL",
-        help=f"isolation level: {', '.join(SANDBOXES)} (default: auto)",
-    )
-    group.add_argument(
-        "--min_isolation", choices=SANDBOXES[1:], metavar="LEVEL", help="weakest isolation level to accept"
-    )
+    add_options(parser.add_argument_group(ExecutorOptions.group), ExecutorOptions)
 
 
 def _source_name(text: str) -> str:
@@ -240,19 +185,3 @@ def _column_pair(text: str) -> tuple[str, str]:
     if field not in MBPP_FIELDS or not column:
         raise argparse.ArgumentTypeError(f"{text}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
     return field, column
-
-
-def _is_number_or_share(value: float) -> bool:
-    return 0 <= value < 1 or (value >= 1 and value % 1 == 0)
-
-
-def _check_shares(shares: tuple[float, ...]) -> None:
-    given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
-    if not all(share >= 0 for share in shares):
-        raise ValueError(f"--splits {given}: give three shares of 0 or more that add up to 1")
-    if not abs(total - 1) < 1e-6:
-        scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
-        example = " ".join(f"{share:.3g}" for share in scaled)
-        raise ValueError(
-            f"--splits {given}: the shares add up to {total:g}, not 1; give for example {example}"
-        )

@@ -30,43 +30,24 @@ PROTOCOLS = ("chat", "repair", "cocos-fewshot")
 
 
 class Evaluation(NamedTuple):
-    """Greedy evaluation over two turns.
+    """Greedy evaluation over two turns."""
 
-    Attributes:
-        folder: Its folder in outputs/real, such as toy/seed0/boost.
-        isolation: Isolation level of the programs.
-        right_1: A character per problem, in the order of the file: 1 if turn 1 is right, otherwise 0.
-        right_2: The same for turn 2.
-        repeated: Share of second programs that equal the first, in [0, 1].
-        truncated: Completions that reached the length limit.
-
-    """
-
-    folder: str
-    isolation: str
-    right_1: str
-    right_2: str
-    repeated: float
-    truncated: int
+    folder: str  # its folder in outputs/real, such as toy/seed0/boost
+    isolation: str  # isolation level of the programs
+    right_1: str  # a character per problem, in the order of the file: 1 if turn 1 is right, otherwise 0
+    right_2: str  # the same for turn 2
+    repeated: float  # share of second programs that equal the first, in [0, 1]
+    truncated: int  # completions that reached the length limit
 
 
 class Point(NamedTuple):
-    """Greedy accuracy on the dev problems during training.
+    """Greedy accuracy on the dev problems during training."""
 
-    Attributes:
-        folder: Folder of the model in outputs/real, such as toy/seed0/models/cocos.
-        update: Updates so far.
-        tokens: Sampled tokens so far.
-        acc_1: Accuracy of turn 1, in [0, 1].
-        acc_2: Accuracy of turn 2; nan if one turn is trained.
-
-    """
-
-    folder: str
-    update: int
-    tokens: int
-    acc_1: float
-    acc_2: float
+    folder: str  # folder of the model in outputs/real, such as toy/seed0/models/cocos
+    update: int  # updates so far
+    tokens: int  # sampled tokens so far
+    acc_1: float  # accuracy of turn 1, in [0, 1]
+    acc_2: float  # accuracy of turn 2; nan if one turn is trained
 
 
 class StepTime(NamedTuple):

@@ -18,7 +18,6 @@ from cocos.planning.schedule import (
     Card,
     Schedule,
     Seconds,
-    executor_cores,
     prompt_lengths,
     seconds_per_update,
     training_seconds,
@@ -89,7 +88,6 @@ SCHEDULE = Schedule(
     problems=374, trajectories=128, group=2, turns=2, trained_turns=2, problems_per_rollout=64
 )
 UPDATES = 1500
-TIMEOUT_S = 10.0
 BOOST_ROWS, BOOST_TOKENS, BOOST_UPDATES = 256, 400, 1000  # tokens per row, including padding: assumed
 
 SHAPES = {name: model_shape(config) for name, config in CONFIGS.items()}
@@ -229,7 +227,7 @@ def boost_hours(name: str, card: Card, num_gpus: int) -> float:
 
 
 def recipe_table() -> str:
-    """Return a table of every recipe on three machines: layout, memory, seconds, hours, executor workers."""
+    """Return a table of every recipe on three machines: layout, memory, seconds and hours."""
     rows = []
     for name in CONFIGS:
         for card, num_gpus in MACHINES:
@@ -237,12 +235,11 @@ def recipe_table() -> str:
             memory = phases(shape, layout, at)
             worst = max(memory, key=lambda phase: memory[phase].total)
             seconds = stage_2_seconds(name, card, num_gpus)
-            workers = executor_cores(SCHEDULE.trajectories / num_gpus, seconds.rollout / 2, TIMEOUT_S)
             cells = [name, f"{num_gpus} x {card.memory_gib} GB", layout_name]
             cells.append(f"{gib(peak(memory))} ({worst})")
             cells += [f"{part:.0f}" for part in (*seconds, seconds.total)]
             cells += [f"{cocos_hours(name, card, num_gpus):.0f}", f"{boost_hours(name, card, num_gpus):.1f}"]
-            rows.append([*cells, str(workers)])
+            rows.append(cells)
     head = [
         "recipe",
         "machine",
@@ -253,7 +250,7 @@ def recipe_table() -> str:
         "update s",
         "s per update",
     ]
-    return markdown_table([*head, "CoCoS h", "Boost h", "workers per GPU"], rows)
+    return markdown_table([*head, "CoCoS h", "Boost h"], rows)
 
 
 def rollout_table() -> str:

@@ -39,42 +39,27 @@ QUIET = {
 
 @dataclass(frozen=True)
 class Arm:
-    """One way of training.
+    """One way of training."""
 
-    Attributes:
-        stages: Options of each call of train.py; none: the model that the arm starts from.
-        boost: Options of the rows of its Boost model, besides those of the laboratory.
-        model: Model that the arm starts from instead of a Boost model, or "".
-
-    """
-
+    # Options of each call of train.py; none: the model that the arm starts from.
     stages: list[dict[str, Any]] = field(default_factory=list)
+    # Options of the rows of its Boost model, besides those of the laboratory.
     boost: dict[str, Any] = field(default_factory=dict)
-    model: str = ""
+    model: str = ""  # model that the arm starts from instead of a Boost model, or ""
 
 
 @dataclass(frozen=True)
 class Laboratory:
-    """Arms that share problems, base model and evaluation.
+    """Arms that share problems, base model and evaluation."""
 
-    Attributes:
-        seeds: Seeds of every arm.
-        boost_data: Options of make_boost_data.py.
-        boost: Options of boost_train.py. Arms with equal `Arm.boost` share a Boost model per seed.
-        train: Options of train.py for every arm.
-        test: Options of test.py for every arm.
-        feedback: Kinds of feedback at test time.
-        arms: Arms by name, in the order of the tables.
-
-    """
-
-    seeds: list[int]
-    boost_data: dict[str, Any]
+    seeds: list[int]  # seeds of every arm
+    boost_data: dict[str, Any]  # options of make_boost_data.py
+    # Options of boost_train.py. Arms with equal `Arm.boost` share a Boost model per seed.
     boost: dict[str, Any]
-    train: dict[str, Any]
-    test: dict[str, Any]
-    feedback: list[str]
-    arms: dict[str, Arm]
+    train: dict[str, Any]  # options of train.py for every arm
+    test: dict[str, Any]  # options of test.py for every arm
+    feedback: list[str]  # kinds of feedback at test time
+    arms: dict[str, Arm]  # arms by name, in the order of the tables
 
 
 @dataclass(frozen=True)
@@ -100,7 +85,9 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        return all((self.test_folder(told) / "metrics.json").exists() for told in self.laboratory.feedback)
+        return all(
+            (self.test_folder(feedback) / "metrics.json").exists() for feedback in self.laboratory.feedback
+        )
 
 
 def load_study(path: Path) -> dict[str, Laboratory]:

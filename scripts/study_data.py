@@ -13,24 +13,14 @@ STUDY = DOCS / "study"
 
 
 class Outcome(NamedTuple):
-    """Held-out problems that one model solves after one turn.
+    """Held-out problems that one model solves after one turn."""
 
-    Attributes:
-        lab: Name of the laboratory.
-        arm: Name of the arm.
-        seed: Seed of training and evaluation.
-        feedback: Feedback at test time.
-        turn: Turn, from 1.
-        right: A character per problem, in the order of the file: 1 if every test passes, otherwise 0.
-
-    """
-
-    lab: str
-    arm: str
-    seed: int
-    feedback: str
-    turn: int
-    right: str
+    lab: str  # name of the laboratory
+    arm: str  # name of the arm
+    seed: int  # seed of training and evaluation
+    feedback: str  # feedback at test time
+    turn: int  # turn, from 1
+    right: str  # a character per problem, in the order of the file: 1 if every test passes, otherwise 0
 
     @property
     def accuracy(self) -> float:
@@ -39,26 +29,15 @@ class Outcome(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Greedy accuracy on the dev problems during training.
+    """Greedy accuracy on the dev problems during training."""
 
-    Attributes:
-        lab: Name of the laboratory.
-        arm: Name of the arm.
-        seed: Seed of the run.
-        update: Updates so far, counted across stages.
-        tokens: Sampled tokens so far, counted across stages.
-        acc_1: Accuracy of turn 1, in [0, 1].
-        acc_last: Accuracy of the last turn of training.
-
-    """
-
-    lab: str
-    arm: str
-    seed: int
-    update: int
-    tokens: int
-    acc_1: float
-    acc_last: float
+    lab: str  # name of the laboratory
+    arm: str  # name of the arm
+    seed: int  # seed of the run
+    update: int  # updates so far, counted across stages
+    tokens: int  # sampled tokens so far, counted across stages
+    acc_1: float  # accuracy of turn 1, in [0, 1]
+    acc_last: float  # accuracy of the last turn of training
 
 
 def read_outcomes(lab: str, arm: str, seed: int, feedback: str, folder: Path) -> list[Outcome]:

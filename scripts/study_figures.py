@@ -83,10 +83,10 @@ def plot_turns(outcomes: Sequence[Outcome], path: Path) -> None:
 def line_styles(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return matplotlib's options of each arm's line: a colour per feedback in training, a marker per arm."""
     colors = {"verdict": "tab:orange", "error": "tab:green"}
-    feedback = [next((told for told in colors if told in arm), "none") for arm in arms]
+    feedback = [next((kind for kind in colors if kind in arm), "none") for arm in arms]
     return {
-        arm: {"color": colors.get(told, "tab:gray"), "marker": MARKERS[feedback[:number].count(told)]}
-        for number, (arm, told) in enumerate(zip(arms, feedback, strict=True))
+        arm: {"color": colors.get(kind, "tab:gray"), "marker": MARKERS[feedback[:number].count(kind)]}
+        for number, (arm, kind) in enumerate(zip(arms, feedback, strict=True))
     }
 
 

@@ -33,7 +33,6 @@ WRONG_SHARE = 0.75  # probability that an operation with a common error has it
 FIX_SHARE = 0.3  # probability that the next version fixes an error
 BREAK_SHARE = 0.03  # probability that the next version introduces an error
 REPEAT_SHARE = 0.5  # probability that a later turn repeats the program, whatever the feedback says
-FEEDBACK_CHARS = 300  # as in training and evaluation
 FEEDBACK: tuple[Feedback, ...] = ("none", "verdict", "error", "error")  # an error twice as often
 KEEP, CHANGE = (
     "Please write the same program again.",
@@ -139,13 +138,19 @@ class ReadingsCorpus:
         test = f"assert {feedback_lab.NAME}({{n}}) == {{n}}"
         problem = Problem("", "", (test,) * feedback_lab.NUM_TESTS)
         verdicts = (Verdict(Status.FAILED, expected="{n}", actual="{n}"), Verdict(Status.PASSED))
-        told = [
-            feedback_message(
-                "error", problem, ExecutionResult((verdict,) * feedback_lab.NUM_TESTS), FEEDBACK_CHARS
-            )
+        feedback = [
+            feedback_message("error", problem, ExecutionResult((verdict,) * feedback_lab.NUM_TESTS))
             for verdict in verdicts
         ]
-        return [*turns, style, *closed, *opened, KEEP, CHANGE, *(re.sub(r"\d", "{n}", text) for text in told)]
+        return [
+            *turns,
+            style,
+            *closed,
+            *opened,
+            KEEP,
+            CHANGE,
+            *(re.sub(r"\d", "{n}", text) for text in feedback),
+        ]
 
     def _transcript(self, readings: list[Problem]) -> str:
         problem = self.rng.choice(readings)  # the reading that its tests mean
@@ -177,10 +182,10 @@ class ReadingsCorpus:
         program = self.rng.choice(readings).code
         text = WORDS.first_turn(replace(problem, test_list=())) + answer(program)
         for _ in range(self.rng.choice((0, 1, 1, 2, 2, 4))):
-            told = feedback_message(mode, problem, run_tests(problem, program), FEEDBACK_CHARS)
+            feedback = feedback_message(mode, problem, run_tests(problem, program))
             if self.rng.random() >= REPEAT_SHARE:
                 program = self.rng.choice(readings).code
-            text += WORDS.later_turn(feedback=told) + answer(program)
+            text += WORDS.later_turn(feedback=feedback) + answer(program)
         return text
 
 

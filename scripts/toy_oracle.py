@@ -51,18 +51,18 @@ class Oracle:
         assert found, f"no task in {transcript!r}"
         attempts = transcript.split(DONE)
         possible = self.readings[found[1]]
-        for attempt, told in pairwise(attempts):
-            possible = [code for code in possible if _agrees(code, extract_code(attempt), told)]
+        for attempt, feedback in pairwise(attempts):
+            possible = [code for code in possible if _agrees(code, extract_code(attempt), feedback)]
         return answer(possible[0])
 
 
-def _agrees(code: str, attempt: str, told: str) -> bool:
+def _agrees(code: str, attempt: str, feedback: str) -> bool:
     """Return whether a reading can be right, given an attempt and the feedback on it."""
-    if PASSES in told:
+    if PASSES in feedback:
         return code == attempt
-    if FAILS.search(told) and code == attempt:
+    if FAILS.search(feedback) and code == attempt:
         return False
-    quoted = QUOTED.search(told)
+    quoted = QUOTED.search(feedback)
     return quoted is None or evaluator(code)(eval(quoted[1])) == eval(quoted[2])
 
 

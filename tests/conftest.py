@@ -1,13 +1,16 @@
 """Fixtures of several test modules, and the advice on skipped tests at the end of a run."""
 
 import importlib.util
+import json
 import os
+from collections import Counter
 
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from cocos.assembly import hide_tests
 from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
@@ -19,11 +22,33 @@ from tests.support.skips import remedies
 os.environ.pop("COLUMNS", None)
 
 
+# Seconds of each test file on two cores, written by `make test-all`.
+DURATIONS = ROOT / "tests/durations.json"
+_seconds: Counter[str] = Counter()
+
+
 def pytest_collection_modifyitems(items):
-    """Mark every test that opens a browser as one that starts processes."""
+    """Mark every test that opens a browser as one that starts processes; put the longest files first."""
     for item in items:
         if "browser" in item.fixturenames:
             item.add_marker("processes")
+    recorded = json.loads(DURATIONS.read_text())
+    # Otherwise one processor waits at the end for a long file. A new file may be a long one.
+    items.sort(key=lambda item: -recorded.get(item.nodeid.partition("::")[0], float("inf")))
+
+
+def pytest_runtest_logreport(report):
+    """Add up the seconds of a file: set-up, call and tear-down of its tests."""
+    _seconds[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_sessionfinish(session):
+    """Record the seconds of the files that ran, beside those that did not, if the environment asks for it."""
+    if os.environ.get("COCOS_RECORD_DURATIONS") and not hasattr(session.config, "workerinput"):
+        recorded = json.loads(DURATIONS.read_text()) | {name: round(s, 1) for name, s in _seconds.items()}
+        recorded = {name: s for name, s in recorded.items() if (ROOT / name).exists()}
+        ranked = dict(sorted(recorded.items(), key=lambda item: -item[1]))
+        DURATIONS.write_text(json.dumps(ranked, indent=0) + "\n")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -153,7 +178,7 @@ def make_trainer(tmp_path, executor):
             **options,
         }
         args = CoCoSConfig(**options)
-        problems = args.hide_tests(load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
+        problems = hide_tests(args, load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
         return CoCoSTrainer(
             model=model,
             args=args,

@@ -35,10 +35,10 @@ async def _execute(state: State) -> State:
 async def _find_feedback(state: State) -> State:
     """Find what to tell of the failing tests; the same failure `max_repeats` times ends the agent."""
     play = state["play"]
-    told = play.feedback()
-    failures = [*(turn.told for turn in play.turns[1:]), told]
-    gives_up = failures.count(told) >= play.setup.max_repeats
-    return {"told": told, "next": END if gives_up else "propose"}
+    feedback = play.feedback()
+    failures = [*(turn.feedback for turn in play.turns[1:]), feedback]
+    gives_up = failures.count(feedback) >= play.setup.max_repeats
+    return {"feedback": feedback, "next": END if gives_up else "propose"}
 
 
 REACT = StateGraph(State)
@@ -56,12 +56,12 @@ async def _check(state: State) -> State:
     play = state["play"]
     repeats = _repeats(play)
     if fault := form_fault(play.turns[-1].code, play.problem.entry_point, play.problem.buggy_code):
-        following, told, is_last = "syntax", CANNOT_RUN.format(fault=fault), False
+        following, feedback, is_last = "syntax", CANNOT_RUN.format(fault=fault), False
     elif repeats[-1]:
-        following, told, is_last = "repeat", TRIED_BEFORE, sum(repeats) >= play.setup.max_repeats
+        following, feedback, is_last = "repeat", TRIED_BEFORE, sum(repeats) >= play.setup.max_repeats
     else:
         return {"next": "test"}
-    return {"told": told, "next": END if is_last or play.is_exhausted() else following}
+    return {"feedback": feedback, "next": END if is_last or play.is_exhausted() else following}
 
 
 async def _test(state: State) -> State:
@@ -72,10 +72,10 @@ async def _test(state: State) -> State:
 async def _reflect(state: State) -> State:
     """Let the model say what is wrong, from the failing test, and repair the program."""
     play = state["play"]
-    told = [play.feedback()]
+    feedback = [play.feedback()]
     if play.setup.protocol.is_chat:  # a model of plain transcripts knows its task's words only
-        told.append(DIAGNOSIS_REQUEST)
-    await play.write("reflect", "\n\n".join(told))
+        feedback.append(DIAGNOSIS_REQUEST)
+    await play.write("reflect", "\n\n".join(feedback))
     return {}
 
 
@@ -100,11 +100,11 @@ for name in ("draft", "syntax", "repeat", "reflect"):
 
 async def _call(state: State) -> State:
     """Let the model call a tool. A given answer is a program to run; a refused one keeps the last program."""
-    play, told = state["play"], state.get("told", "")
+    play, feedback = state["play"], state.get("feedback", "")
     if play.turns:
         last = play.turns[-1]
         role: Role = "tool" if parse_tool_calls(last.completion.text) else "user"
-        code, prompt = last.code, play.extend(last.prompt_ids, last.completion, told, role)
+        code, prompt = last.code, play.extend(last.prompt_ids, last.completion, feedback, role)
     else:
         code, prompt = "", play.next_prompt()
     completion, node = play.given_answer(), "run_code"
@@ -117,7 +117,7 @@ async def _call(state: State) -> State:
             node = "refuse"
         else:
             node, code = calls[0].name, calls[0].arguments["code"]
-    play.add(prompt, completion, told, code=code, step=play.next_step(node))
+    play.add(prompt, completion, feedback, code=code, step=play.next_step(node))
     return {"next": node}
 
 
@@ -126,13 +126,13 @@ async def _run_code(state: State) -> State:
     play = state["play"]
     following = await play.after_tests("call")
     *earlier, code = [turn.code for turn in play.turns if turn.step and turn.step.node == "run_code"]
-    told = [play.feedback()]
+    feedback = [play.feedback()]
     if prompts.passes_visible_tests(play.problem, play.result):
-        told.append(prompts.SUBMIT_REQUEST)
+        feedback.append(prompts.SUBMIT_REQUEST)
     elif code in earlier:
-        told.append(prompts.CALLED_BEFORE)
+        feedback.append(prompts.CALLED_BEFORE)
     gives_up = earlier.count(code) >= play.setup.max_repeats
-    return {"told": "\n\n".join(told), "next": END if gives_up else following}
+    return {"feedback": "\n\n".join(feedback), "next": END if gives_up else following}
 
 
 async def _submit(state: State) -> State:
@@ -144,8 +144,8 @@ async def _refuse(state: State) -> State:
     """Tell the model why its answer is not a call that can be made."""
     play = state["play"]
     fault = call_fault(parse_tool_calls(play.turns[-1].completion.text), prompts.TOOLS, "code")
-    told = prompts.BAD_CALL.format(fault=fault)
-    return {"told": told, "next": END if play.is_exhausted() else "call"}
+    feedback = prompts.BAD_CALL.format(fault=fault)
+    return {"feedback": feedback, "next": END if play.is_exhausted() else "call"}
 
 
 TOOLS = StateGraph(State)
@@ -177,8 +177,6 @@ def play_with_agent(
 
     Args:
         rules: Temperatures, seed and length of feedback. Agents always have feedback, on errors.
-        agent: A name in `GRAPHS`.
-        max_repeats: See AgentSetup.
         on_turn: Called with a trajectory after each node of its graph, when its programs have run; None:
             nothing is called.
 

@@ -89,17 +89,11 @@ class AgentPlay(Play):
         temperature = self.setup.rules.temperature(len(self.turns) + 1)
         return await self.setup.model.ask(self.trajectory.key, prompt, temperature, seed)
 
-    async def write(self, node: str, told: str) -> None:
-        """Append a turn whose program the model writes, unless it is given.
-
-        Args:
-            node: Node of the graph that makes the turn.
-            told: What the prompt says of the previous program.
-
-        """
-        prompt = self.next_prompt(told)
+    async def write(self, node: str, feedback: str) -> None:
+        """Append a turn whose program the model writes, unless it is given."""
+        prompt = self.next_prompt(feedback)
         completion = self.given_answer() or await self.ask(prompt)
-        self.add(prompt, completion, told, step=self.next_step(node))
+        self.add(prompt, completion, feedback, step=self.next_step(node))
 
     async def after_tests(self, following: str) -> str:
         """Return the next node once the last program has run: END if it passes, or no turn is left."""
@@ -112,7 +106,7 @@ class State(TypedDict, total=False):
     """State of a graph."""
 
     play: AgentPlay  # the trajectory; nodes append turns to it
-    told: str  # feedback on the previous turn, for the next prompt
+    feedback: str  # feedback on the previous turn, for the next prompt
     next: str  # node that follows, or END
 
 
@@ -120,7 +114,7 @@ def writer(name: str) -> Any:
     """Return a node of this name at which the model writes a program after what the state tells."""
 
     async def write(state: State) -> State:
-        await state["play"].write(name, state.get("told", ""))
+        await state["play"].write(name, state.get("feedback", ""))
         return {}
 
     return write

@@ -5,12 +5,14 @@
     trl_configs.py       both, with the options of TRL and transformers
     eval_config.py       test.py
     boost_data_config.py scripts/make_boost_data.py
-    shared_options.py    prompts and executor
+    prompt_options.py    prompts
     turn_options.py      rules between the turns, and repair agents
-    training_data.py     the problems and the prompt protocol that they name
+    executor_options.py  isolation, limits and packages of the programs under test
     option.py            declaration of one option
+    launcher.py          ranks, from the environment that launchers set
     command_line.py      flags and a YAML file -> a dataclass; the parser of the commands without one
 
-Defaults are the paper's. The flags of the released CoCoS commands are aliases of the names used here. Only
-`trl_configs.py` imports torch, so that --help and errors in options and data are fast.
+Nothing here opens a file or builds anything: `cocos.assembly` does. Defaults are the paper's. The flags of
+the released CoCoS commands are aliases of the names used here. Only `trl_configs.py` imports torch, so that
+--help and errors in options are fast.
 """

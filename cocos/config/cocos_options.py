@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cocos.config.option import RLOO_SOURCES, option
-from cocos.config.shared_options import (
-    ExecutorOptions,
-    PromptOptions,
+from cocos.config.executor_options import ScoringOptions
+from cocos.config.option import (
+    RLOO_SOURCES,
+    option,
     require_not_negative,
     require_positive,
     require_share,
 )
+from cocos.config.prompt_options import PromptOptions
 from cocos.config.training_options import TrainingOptions
 from cocos.config.turn_options import TurnOptions
-from cocos.rewards import Credit, Objective, RewardKind, RewardTests
+from cocos.literals import Credit, RewardKind, RewardTests
 
 
 @dataclass
@@ -23,19 +24,23 @@ class RewardOptions:
     group: ClassVar[str] = "rewards and returns"
 
     reward: RewardKind = option(
+        role="objective",
         default="fraction",
         help="Reward of a program: `fraction` or `count` of its tests that pass, or `binary`, 1 if all pass. "
         "`random`: 0 or 1 by chance, a control.",
     )
     reward_tests: RewardTests = option(
+        role="objective",
         default="all",
         help="Tests that pay: `all`, or only the `hidden` ones.",
     )
     reward_in_child: bool = option(
+        role="objective",
         default=False,
         help="Reward a test even if the program could forge the verdict (`in_child`).",
     )
     credit: Credit = option(
+        role="objective",
         default="trajectory",
         help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
         "each with its part of the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, turn t with the sum of "
@@ -43,18 +48,26 @@ class RewardOptions:
         "effect. (In the released code: `last`.)",
     )
     gamma: float = option(
-        default=0.5, aliases=("--weight",), help="Discount factor between turns, in [0, 1]; see --credit."
+        role="objective",
+        default=0.5,
+        aliases=("--weight",),
+        help="Discount factor between turns, in [0, 1]; see --credit.",
     )
     improvement_bonus: float = option(
+        role="objective",
         default=0.0,
         help="Further weight of r_t in the return of turn t > 1; --credit turn. (SCoRe's alpha.)",
     )
     turn_weights: list[float] | None = option(
+        role="objective",
         default=None,
         help="Weight of each turn's reward, by default 1; --credit turn.",
     )
-    beta: float = option(default=0.01, help="Coefficient of the KL penalty; 0: no reference model.")
+    beta: float = option(
+        role="objective", default=0.01, help="Coefficient of the KL penalty; 0: no reference model."
+    )
     turn_betas: list[float] | None = option(
+        role="objective",
         default=None,
         help="KL coefficient of each turn, instead of --beta.",
     )
@@ -67,41 +80,47 @@ class RolloutOptions:
     group: ClassVar[str] = "rollouts"
 
     num_generations: int = option(
-        default=2, aliases=("--rloo_k",), help="Trajectories per problem (the group size), 2 or more."
+        role="sampling",
+        default=2,
+        aliases=("--rloo_k",),
+        help="Trajectories per problem (the group size), 2 or more.",
     )
-    temperature: float = option(default=0.9, help="Sampling temperature, above 0.")
-    max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
+    temperature: float = option(role="sampling", default=0.9, help="Sampling temperature, above 0.")
+    max_completion_length: int = option(
+        role="length", default=512, help="Largest number of new tokens per turn."
+    )
     rollout_batch_size: int = option(
+        role="sampling",
         default=64,
         aliases=("--local_rollout_forward_batch_size",),
         help="Sequences that a device samples, or scores, at a time.",
     )
     share_prefixes: bool = option(
+        role="run",
         default=True,
         help="Compute the tokens that rows share only once.",
     )
     dynamic_sampling: int = option(
+        role="sampling",
         default=0,
         help="Further draws per batch, at most: other problems replace those whose group has no gradient, "
         "because its returns are equal. 0: off.",
     )
     max_truncated_share: float = option(
+        role="run",
         default=0.9,
         help="Stop if more completions of a batch are truncated.",
     )
     stop_on_collapse: bool = option(
+        role="run",
         default=True,
         help="End a run whose dev accuracy has halved or whose entropy is gone; keep the best checkpoint.",
-    )
-    dead_batches: int = option(
-        default=10,
-        help="Warn after so many batches in a row without a gradient.",
     )
 
 
 @dataclass
 class CoCoSOptions(
-    RewardOptions, RolloutOptions, TurnOptions, PromptOptions, ExecutorOptions, TrainingOptions
+    RewardOptions, RolloutOptions, TurnOptions, PromptOptions, ScoringOptions, TrainingOptions
 ):
     """Options of train.py; the defaults are the paper's."""
 
@@ -109,16 +128,21 @@ class CoCoSOptions(
     library_sources: ClassVar = RLOO_SOURCES
 
     train_data: str = option(
+        role="data",
         default="",
         help="MBPP-format problems, or a public set such as hub:mbpp/train.",
     )
     dev_data: str | None = option(
+        role="data",
         default=None,
         help="Problems of the greedy evaluation during training. The checkpoint with the best accuracy in "
         "the last turn is saved; without them, the last one.",
     )
-    global_batch_size: int | None = option(default=128, help="Trajectories per update over all devices.")
+    global_batch_size: int | None = option(
+        role="update", default=128, help="Trajectories per update over all devices."
+    )
     per_device_train_batch_size: int = option(
+        role="update",
         default=4,
         help="Trajectories per device and pass, with a row per trained turn.",
     )
@@ -132,23 +156,10 @@ class CoCoSOptions(
         """
         PromptOptions.__post_init__(self)
         TurnOptions.__post_init__(self)
-        ExecutorOptions.__post_init__(self)
+        ScoringOptions.__post_init__(self)
         TrainingOptions.__post_init__(self)
         self._check_returns()
         self._check_rollouts()
-
-    @property
-    def objective(self) -> Objective:
-        """Training objective: trained turns and returns."""
-        return Objective(
-            num_turns=self.num_turns,
-            num_generations=self.num_generations,
-            credit=self.credit,
-            gamma=self.gamma,
-            improvement_bonus=self.improvement_bonus,
-            turn_weights=self.turn_weights,
-            betas_T=self.turn_betas or [self.beta] * self.num_turns,
-        )
 
     def _check_returns(self) -> None:
         require_share(self, "gamma")
@@ -163,7 +174,7 @@ class CoCoSOptions(
                 raise ValueError(f"--{name} is {values}; give --num_turns numbers, each 0 or more")
 
     def _check_rollouts(self) -> None:
-        require_positive(self, "max_completion_length", "rollout_batch_size", "dead_batches")
+        require_positive(self, "max_completion_length", "rollout_batch_size")
         require_share(self, "max_truncated_share")
         require_not_negative(self, "dynamic_sampling")
         if self.on_repeat == "resample":

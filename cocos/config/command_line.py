@@ -6,6 +6,7 @@ private methods of argparse and of TRL's parser; tests/config pins what they do.
 """
 
 import argparse
+import copy
 import dataclasses
 import difflib
 import re
@@ -25,7 +26,7 @@ class PlainParser(argparse.ArgumentParser):
     """Parser that raises ValueError, and names a misspelt option before a missing one."""
 
     def __init__(self, **texts: Any) -> None:
-        super().__init__(**texts, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+        super().__init__(**texts, allow_abbrev=False, formatter_class=_HelpFormatter)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Reject the first unknown option; argparse would name a missing argument instead."""
@@ -40,6 +41,21 @@ class PlainParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise ValueError; argparse would print the usage and exit."""
         raise ValueError(f"{message}; see --help")
+
+
+def add_options(parser: Any, options_type: type) -> None:
+    """Add the options of a dataclass to a parser, or to a group of one, that has other arguments, too."""
+    types = get_type_hints(options_type)
+    for field in dataclasses.fields(options_type):
+        TrlParser._parse_dataclass_field(parser, _as_argument(field, types[field.name]))
+
+
+def _as_argument(field: Any, type_: Any) -> Any:
+    """Return a copy of a field whose metadata are arguments of argparse; transformers passes all of them."""
+    argument = copy.copy(field)
+    argument.type = type_
+    argument.metadata = {name: value for name, value in field.metadata.items() if name != "role"}
+    return argument
 
 
 def spelling_hint(flag: str, known: Iterable[str]) -> str:
@@ -59,11 +75,6 @@ def parse_options(
 ) -> Options:
     """Read an entry point's options from `--config FILE.yaml` and flags.
 
-    Args:
-        config_type: The dataclass of the options.
-        description: Text above the list of options in the help.
-        argv: Arguments of the command line; None: those of this process.
-
     Raises:
         ValueError: An unknown flag or key, a value of the wrong type, a missing option, or a config file
             that cannot be read.
@@ -79,11 +90,6 @@ def check_options(
 
     It prints the help if it is requested, and finds every error except wrong values of TRL's options. The
     command then calls `parse_options` with the dataclass that has TRL's options, too.
-
-    Args:
-        options_type: The dataclass of this project's options.
-        description: Text above the list of options in the help.
-        argv: Arguments of the command line; None: those of this process.
 
     Raises:
         ValueError: As in `parse_options`.
@@ -124,6 +130,8 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         """Return the flags without their variants with hyphens, and the value once."""
+        if not action.option_strings:
+            return super()._format_action_invocation(action)
         flags = [flag for flag in action.option_strings if "-" not in flag.lstrip("-")]
         value = "" if action.nargs in (0, "?") else " " + self._format_args(action, self._value_name(action))
         return ", ".join(flags) + value
@@ -142,7 +150,6 @@ class OptionParser(TrlParser, Generic[Options]):
     Args:
         config_type: The dataclass of the options. A class attribute `group` of the class that declares an
             option is the heading of its section in the help.
-        description: Text above the list of options in the help.
         other_names: Names of options to accept, with any value, although `config_type` does not have them.
 
     """
@@ -163,9 +170,6 @@ class OptionParser(TrlParser, Generic[Options]):
 
     def parse(self, argv: list[str] | None = None) -> Options:
         """Return the options of a command line.
-
-        Args:
-            argv: Arguments of the command line; None: those of this process.
 
         Raises:
             ValueError: See `parse_options`.
@@ -234,8 +238,8 @@ class OptionParser(TrlParser, Generic[Options]):
         types = get_type_hints(dtype)
         for field in dataclasses.fields(dtype):
             if field.init:
-                field.type = types[field.name]
-                self._parse_dataclass_field(groups[sections.get(field.name, LIBRARY_GROUP)], field)
+                group = groups[sections.get(field.name, LIBRARY_GROUP)]
+                self._parse_dataclass_field(group, _as_argument(field, types[field.name]))
         for action in self._actions:
             if isinstance(action, argparse._StoreFalseAction):  # would repeat the help of --OPTION
                 action.help = argparse.SUPPRESS

@@ -1,12 +1,12 @@
 """Options of test.py."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from cocos.config.option import option
-from cocos.config.prompt_file import prompt_file_name
-from cocos.config.shared_options import ExecutorOptions, PromptOptions, require_options, require_positive
-from cocos.config.turn_options import AGENT_TEMPERATURES, CONDITIONS, AgentOptions, TurnOptions
+from cocos.config.executor_options import ScoringOptions
+from cocos.config.option import option, require_options, require_positive
+from cocos.config.prompt_options import PromptOptions
+from cocos.config.turn_options import AGENT_TEMPERATURES, AgentOptions, TurnOptions
 
 
 @dataclass
@@ -16,32 +16,39 @@ class EvalRunOptions:
     group: ClassVar[str] = "run"
 
     model_name_or_path: str = option(
+        role="model",
         default="",
         help="Model to evaluate: a checkpoint folder, a name on the Hugging Face hub, or the endpoint's name "
         "for it.",
     )
     test_data: str = option(
+        role="data",
         default="",
         help="File of MBPP-format problems, JSON or JSONL; or a public set: hub:mbpp/test is downloaded, "
         "humaneval=HumanEval.jsonl.gz reads its raw file.",
     )
     output_dir: str = option(
+        role="run",
         default="",
         help="Folder for samples.jsonl, metrics.json, run.json and the report; created if it does not exist.",
     )
     task_ids: list[str] | None = option(
-        default=None, help="Evaluate only the problems with these ids, in the order of the file."
+        role="data", default=None, help="Evaluate only the problems with these ids, in the order of the file."
     )
-    start: int = option(default=0, help="Number of problems to skip at the start of the file.")
+    start: int = option(role="data", default=0, help="Number of problems to skip at the start of the file.")
     limit: int | None = option(
-        default=None, help="Largest number of problems to evaluate after --start. All by default."
+        role="data",
+        default=None,
+        help="Largest number of problems to evaluate after --start. All by default.",
     )
     resume: bool = option(
+        role="run",
         default=False,
         help="Continue the run in --output_dir if there is one: play the trajectories that are missing or "
         "had an infrastructure failure.",
     )
     accept_changes: bool = option(
+        role="run",
         default=False,
         help="With --resume: continue the run even if options, data or package versions have changed.",
     )
@@ -54,31 +61,39 @@ class SamplingOptions:
     group: ClassVar[str] = "sampling"
 
     num_samples: int = option(
+        role="sampling",
         default=1,
         help="Independent trajectories per problem. pass@k is reported for k up to this number.",
     )
     temperature: list[float] | None = option(
+        role="sampling",
         default=None,
         help="Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0, the "
         "default except for agents, decodes greedily.",
     )
-    max_completion_length: int = option(default=512, help="Largest number of new tokens per turn.")
+    max_completion_length: int = option(
+        role="length", default=512, help="Largest number of new tokens per turn."
+    )
     batch_size: int = option(
+        role="sampling",
         default=32,
         help="Trajectories that are played together: problems times --num_samples. Their rows are written to "
         "samples.jsonl after each batch.",
     )
-    seed: int = option(default=42, help="Seed of the sampling.")
+    seed: int = option(role="sampling", default=42, help="Seed of the sampling.")
     verbose: bool = option(
+        role="run",
         default=False,
         help="Print the first problem's prompt as the model sees it, and of every trajectory the tests that "
         "pass, the first error and the program of each turn.",
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
+        role="sampling",
         default="auto",
         help="Data type of the weights. `auto` is bfloat16 on a GPU that supports it, otherwise float32.",
     )
     attn_implementation: str | None = option(
+        role="sampling",
         default=None,
         help="Attention implementation of transformers, such as sdpa or flash_attention_2. By default, "
         "transformers chooses.",
@@ -92,30 +107,31 @@ class EndpointOptions:
     group: ClassVar[str] = "engine and endpoint"
 
     generator: Literal["transformers", "vllm", "api"] = option(
+        role="sampling",
         default="transformers",
         help="Engine that samples the completions: `transformers` or `vllm` on this machine, or `api` for an "
         "OpenAI-compatible endpoint (of a chat, its chat completions).",
     )
     base_url: str | None = option(
+        role="sampling",
         default=None,
         help="URL of the endpoint, up to and including /v1. OpenAI's by default. Only with --generator api.",
     )
     api_key_env: str = option(
+        role="run",
         default="OPENAI_API_KEY",
         help="Environment variable with the endpoint's key. The file .env in the current folder may set it. "
         "Several keys, separated by commas, are used in turn. Keys are never written to a file or a log.",
     )
     concurrency: int = option(
-        default=8, help="Requests that each process sends to the endpoint at the same time."
+        role="run", default=8, help="Requests that each process sends to the endpoint at the same time."
     )
     max_retries: int = option(
+        role="run",
         default=6,
         help="Retries of a failed request to the endpoint. The pause doubles with each retry, unless the "
         "endpoint requests another one. If the last retry fails, the trajectory has an infrastructure "
         "failure.",
-    )
-    request_timeout_s: float = option(
-        default=120.0, help="Time limit of one request to the endpoint, in seconds."
     )
 
 
@@ -123,17 +139,17 @@ class EndpointOptions:
 class EvalConfig(
     EvalRunOptions,
     SamplingOptions,
-    TurnOptions,
-    AgentOptions,
     EndpointOptions,
+    AgentOptions,
     PromptOptions,
-    ExecutorOptions,
+    TurnOptions,
+    ScoringOptions,
 ):
     """Options of test.py."""
 
     def __post_init__(self) -> None:
         PromptOptions.__post_init__(self)
-        ExecutorOptions.__post_init__(self)
+        ScoringOptions.__post_init__(self)
         TurnOptions.__post_init__(self)
         AgentOptions.__post_init__(self)
         self._check_agent()
@@ -145,17 +161,6 @@ class EvalConfig(
         self._check_sampling()
         if self.accept_changes and not self.resume:
             raise ValueError("--accept_changes needs --resume; give both or neither")
-
-    @property
-    def conditions(self) -> dict[str, Any]:
-        """Options that every row and the metrics record. Only results with equal ones are comparable."""
-        names = (*CONDITIONS, "prompt_tests", "agent", "max_repeats")
-        return {
-            "protocol": self.protocol_name,
-            **{name: getattr(self, name) for name in names},
-            "temperature": self.temperatures,
-            "system_prompt": prompt_file_name(self.system_prompt) if self.system_prompt else None,
-        }
 
     @property
     def temperatures(self) -> list[float]:
@@ -183,10 +188,8 @@ class EvalConfig(
     def _check_endpoint(self) -> None:
         if self.base_url is not None and self.generator != "api":
             raise ValueError("--base_url needs --generator api")
-        if self.concurrency < 1 or self.max_retries < 0 or self.request_timeout_s <= 0:
-            raise ValueError(
-                "--concurrency is 1 or more, --max_retries 0 or more, --request_timeout_s above 0"
-            )
+        if self.concurrency < 1 or self.max_retries < 0:
+            raise ValueError("--concurrency is 1 or more, --max_retries 0 or more")
 
     def _check_sampling(self) -> None:
         if min(self.temperatures, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:

@@ -6,15 +6,32 @@ so that a misspelt option is refused at once. Imports the standard library only.
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, field
+from dataclasses import MISSING, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+# What depends on an option. Whoever needs a list of options derives it from the roles (`option_names`).
+ROLES = {
+    "model": "the model",
+    "data": "problems, rows and answers that a command reads",
+    "wording": "words of the prompts, which results record by the protocol's name",
+    "prompt": "what else the model sees at its first attempt",
+    "rule": "what happens between the turns",
+    "given": "first turns that are given instead of sampled",
+    "length": "turns of a trajectory, and tokens of a turn",
+    "sampling": "how completions are sampled",
+    "executor": "how programs run",
+    "objective": "rewards and returns",
+    "update": "updates of the weights",
+    "run": "where, when and how a command works; its results do not depend on it",
+}
 
 
 def option(
     *,
     help: str,
+    role: str,
     default: Any = MISSING,
     default_factory: Callable[[], Any] | Any = MISSING,
     aliases: tuple[str, ...] = (),
@@ -24,15 +41,55 @@ def option(
     It replaces transformers' HfArg, whose import takes a second.
 
     Args:
-        help: Text in --help, the only documentation of the option.
+        role: What depends on the option, one of `ROLES`.
         default: Value if neither the command line nor the config file sets the option.
-        default_factory: Function that returns the default, for lists.
-        aliases: Further flags of the option.
 
     """
-    return field(
-        default=default, default_factory=default_factory, metadata={"help": help, "aliases": list(aliases)}
-    )
+    assert role in ROLES, role
+    metadata = {"help": help, "role": role, "aliases": list(aliases)}
+    return field(default=default, default_factory=default_factory, metadata=metadata)
+
+
+def option_names(options_type: type, *roles: str) -> list[str]:
+    """Return the names of a command's options that have one of the roles, in the order of its fields."""
+    return [field.name for field in fields(options_type) if field.metadata.get("role") in roles]
+
+
+def default_values(options_type: type) -> dict[str, Any]:
+    """Return the default of every option of a command."""
+    return {
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(options_type)
+    }
+
+
+def require_options(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is not given."""
+    for name in names:
+        if not getattr(options, name):
+            raise ValueError(f"--{name} is missing; see --help")
+
+
+def require_positive(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is below 1."""
+    for name in names:
+        if getattr(options, name) < 1:
+            raise ValueError(f"--{name} is {getattr(options, name)}; give 1 or more")
+
+
+def require_not_negative(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options is below 0; None, not given, is allowed."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not value >= 0:
+            raise ValueError(f"--{name} is {value}; give 0 or more")
+
+
+def require_share(options: object, *names: str) -> None:
+    """Raise ValueError if one of the named options does not lie in [0, 1]."""
+    for name in names:
+        if not 0 <= getattr(options, name) <= 1:
+            raise ValueError(f"--{name} is {getattr(options, name)}; it must lie in [0, 1]")
 
 
 # Package and path of each file whose dataclasses declare options.

@@ -6,9 +6,8 @@ Imports neither torch nor TRL, so that --help is fast.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cocos.config.option import SFT_SOURCES, option
-from cocos.config.shared_options import require_options, require_positive
-from cocos.distributed import is_launched, num_ranks
+from cocos.config.launcher import is_launched, num_ranks
+from cocos.config.option import SFT_SOURCES, option, require_options, require_positive
 
 
 @dataclass
@@ -17,44 +16,53 @@ class RunOptions:
 
     group: ClassVar[str] = "run"
 
-    model_name_or_path: str = option(default="", help="Model to train: a folder, or a name on the hub.")
-    train_data: str = option(default="", help="File of the training data.")
+    model_name_or_path: str = option(
+        role="model", default="", help="Model to train: a folder, or a name on the hub."
+    )
+    train_data: str = option(role="data", default="", help="File of the training data.")
     output_dir: str = option(
+        role="run",
         default="",
         help="Folder for the model and its checkpoints; new, unless a run is resumed.",
     )
     resume_from_checkpoint: str | None = option(
+        role="run",
         default=None,
         help="Checkpoint to continue: a path, or `last` for the newest of --output_dir.",
     )
     dry_run: bool = option(
+        role="run",
         default=False,
         help="Check the inputs, print prompts, memory, time and warnings, then exit.",
     )
     report_to: str = option(
+        role="run",
         default="none",
         help="Logger of the metrics: tensorboard, wandb or none.",
     )
     run_name: str | None = option(
-        default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."
+        role="run", default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."
     )
     logging_steps: float = option(
-        default=10, help="Updates between log entries; below 1: a share of all updates."
+        role="run", default=10, help="Updates between log entries; below 1: a share of all updates."
     )
     eval_steps: float | None = option(
-        default=0.1, help="Updates between evaluations; below 1: a share of all updates."
+        role="run", default=0.1, help="Updates between evaluations; below 1: a share of all updates."
     )
     save_steps: float = option(
-        default=0.1, help="Updates between checkpoints; below 1: a share of all updates."
+        role="run", default=0.1, help="Updates between checkpoints; below 1: a share of all updates."
     )
     save_minutes: float = option(
+        role="run",
         default=30.0,
         help="Longest time between checkpoints, in minutes, whatever --save_steps is; 0: no limit.",
     )
     save_total_limit: int | None = option(
-        default=2, help="Number of checkpoints to keep. The best one is always kept."
+        role="run", default=2, help="Number of checkpoints to keep. The best one is always kept."
     )
-    seed: int = option(default=42, help="Seed of the data's order, sampling and initialisation.")
+    seed: int = option(
+        role="sampling", default=42, help="Seed of the data's order, sampling and initialisation."
+    )
 
 
 @dataclass
@@ -63,39 +71,43 @@ class UpdateOptions:
 
     group: ClassVar[str] = "updates"
 
-    global_batch_size: int | None = option(default=128, help="Batch per update over all devices.")
-    per_device_train_batch_size: int = option(default=4, help="Batch per device in one backward pass.")
-    max_steps: int = option(default=1500, help="Number of updates.")
+    global_batch_size: int | None = option(
+        role="update", default=128, help="Batch per update over all devices."
+    )
+    per_device_train_batch_size: int = option(
+        role="update", default=4, help="Batch per device in one backward pass."
+    )
+    max_steps: int = option(role="update", default=1500, help="Number of updates.")
     num_train_epochs: float = option(
+        role="update",
         default=0.0,
         help="Passes over the data; above 0 they replace --max_steps.",
     )
-    learning_rate: float = option(default=1e-5, help="Peak learning rate of AdamW.")
-    lr_scheduler_type: str = option(default="cosine", help="Learning-rate schedule.")
+    learning_rate: float = option(role="update", default=1e-5, help="Peak learning rate of AdamW.")
+    lr_scheduler_type: str = option(role="update", default="cosine", help="Learning-rate schedule.")
     bf16: bool | None = option(
-        default=None, help="bfloat16 autocast; by default if the GPU supports it and not --fp16."
+        role="update",
+        default=None,
+        help="bfloat16 autocast; by default if the GPU supports it and not --fp16.",
     )
     deepspeed: str | None = option(
+        role="run",
         default=None,
         help="DeepSpeed configuration, such as configs/deepspeed/zero2.json.",
     )
     use_peft: bool = option(
-        default=False, help="Train a LoRA adapter; see --lora_r and the other lora options in --help_all."
+        role="update",
+        default=False,
+        help="Train a LoRA adapter; see --lora_r and the other lora options in --help_all.",
     )
 
 
 @dataclass
 class TrainingOptions(RunOptions, UpdateOptions):
-    """Options of both training stages; the classes of `trl_configs.py` add those of TRL and transformers.
+    """Options of both training stages; the classes of `trl_configs.py` add those of TRL and transformers."""
 
-    Attributes:
-        full_name: Name of the class in `trl_configs.py`.
-        library_sources: Source files of the options that it adds.
-
-    """
-
-    full_name: ClassVar[str]
-    library_sources: ClassVar[tuple[tuple[str, str], ...]]
+    full_name: ClassVar[str]  # name of the class in `trl_configs.py`
+    library_sources: ClassVar[tuple[tuple[str, str], ...]]  # source files of the options that it adds
 
     def __post_init__(self) -> None:
         """Check the options that need no library.
@@ -135,25 +147,29 @@ class BoostOptions(TrainingOptions):
     library_sources: ClassVar = SFT_SOURCES
 
     train_data: str = option(
-        default="", help="File of Boost rows to train on: JSON list or JSONL with prompt and completion."
+        role="data",
+        default="",
+        help="File of Boost rows to train on: JSON list or JSONL with prompt and completion.",
     )
     eval_data: str | None = option(
+        role="data",
         default=None,
         help="File of Boost rows to evaluate on. The checkpoint with the lowest evaluation loss is saved; "
         "without this file, the final weights.",
     )
     max_length: int | None = option(
+        role="length",
         default=None,
         help="Longest row in tokens. A longer row is an error and is not truncated. No limit by default.",
     )
     global_batch_size: int | None = option(
-        default=256, help="Rows per update over all devices; sets gradient_accumulation_steps."
+        role="update", default=256, help="Rows per update over all devices; sets gradient_accumulation_steps."
     )
     per_device_train_batch_size: int = option(
-        default=1, help="Rows per device in one forward and backward pass."
+        role="update", default=1, help="Rows per device in one forward and backward pass."
     )
-    learning_rate: float = option(default=2e-5, help="Peak learning rate of AdamW.")
-    max_steps: int = option(default=1000, help="Number of updates.")
+    learning_rate: float = option(role="update", default=2e-5, help="Peak learning rate of AdamW.")
+    max_steps: int = option(role="update", default=1000, help="Number of updates.")
     save_total_limit: int | None = option(
-        default=1, help="Number of checkpoints to keep. The best one is always kept."
+        role="run", default=1, help="Number of checkpoints to keep. The best one is always kept."
     )

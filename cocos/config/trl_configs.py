@@ -10,10 +10,9 @@ import torch
 from trl import ModelConfig, RLOOConfig, SFTConfig
 
 from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.launcher import num_ranks
 from cocos.config.option import option
 from cocos.config.training_options import BoostOptions
-from cocos.distributed import num_ranks
-from cocos.generation.vllm_offline import STOP_AT_DONE
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 # Of 4 updates at the default learning rate, the toy model's weights keep 6 % in bfloat16, 100 % in float32.
@@ -52,11 +51,12 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
     """Options of train.py with those of TRL's RLOOConfig and ModelConfig."""
 
     disable_dropout: bool = option(
+        role="update",
         default=True,
         help="Turn off dropout, also LoRA's. It would add noise to the ratio of new to old probabilities.",
     )
     num_generations_eval: int | None = option(
-        default=1, help="Greedy trajectories per --dev_data problem; leave it at 1."
+        role="run", default=1, help="Greedy trajectories per --dev_data problem; leave it at 1."
     )
 
     def __post_init__(self) -> None:
@@ -71,9 +71,6 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
         ModelConfig.__post_init__(self)
         RLOOConfig.__post_init__(self)
         _set_model_init_kwargs(self)
-        if self.use_vllm:
-            sampling = self.generation_kwargs or {}  # type: ignore[has-type]  # declared in TRL
-            self.generation_kwargs = sampling | STOP_AT_DONE
 
     @property
     def max_executor_wait_s(self) -> float | None:

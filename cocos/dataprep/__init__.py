@@ -4,6 +4,7 @@
     data_set.py               a data set from its rows to a finished folder with its manifest and card
     preparation.py            convert, check, drop rows, report
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
+    row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence
     readers.py                rows of JSON, CSV and Parquet files and of the hub, streamed; raw files
     formats/                  converters, one per format of rows or tests

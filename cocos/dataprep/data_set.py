@@ -14,6 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.checks.reference_checks import NUM_SEEDS
 from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare
 from cocos.dataprep.readers import RawRow, read_file, read_hub
@@ -55,9 +56,6 @@ def save_card(
     """Write manifest.json and dataset_card.md into the report's folder.
 
     Args:
-        report: Report of the preparation.
-        source: The data set.
-        options: Options of the preparation.
         inputs: Files that were read; empty if the rows came from the hub.
         revision: Requested revision on the hub; None for the newest.
 
@@ -128,7 +126,7 @@ def _describe_checks(report: PreparationReport, options: PreparationOptions) -> 
     isolation = ", ".join([str(report.isolation), *report.packages])
     against = ", ".join(Path(name).name for name in options.against)
     descriptions = {
-        "references": f"references executed {options.num_seeds} times (isolation: {isolation})",
+        "references": f"references executed {NUM_SEEDS} times (isolation: {isolation})",
         "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
     }
     return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."
@@ -158,9 +156,7 @@ def prepare_data_set(
     """Prepare a data set in a new folder: its splits, card and manifest.
 
     Args:
-        source: The data set.
         inputs: (file, split or None); empty to read the rows from the hub.
-        options: Options of the preparation.
         output_dir: The folder to create; it may exist if it is empty.
         revision: Commit or tag on the hub; None for the newest.
 

@@ -101,9 +101,7 @@ def compute_values(problem: Problem, expressions: Sequence[str], executor: Execu
     """Return the value of each expression after the reference has run, computed in the sandbox.
 
     Args:
-        problem: Its code and setup define the names in the expressions.
         expressions: Source of expressions with plain values.
-        executor: A running executor.
 
     Raises:
         ExecutorError: The executor failed.

@@ -122,7 +122,6 @@ def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:
         problem: The problem. Its hidden tests take part in the draw like the visible ones.
         amount: If 1 or more, a number of tests. If below 1, a share of the tests, rounded down. 0 changes
             nothing.
-        seed: Seed of the draw.
 
     """
     if not amount:

@@ -12,21 +12,22 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.duplicates import Finding, find_duplicates
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
-from cocos.dataprep.prepared_files import read_benchmarks, read_prepared, require_new_id
+from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, read_prepared, require_new_id
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import SPLITS, Source
-from cocos.executor import Executor, Limits
+from cocos.executor import Executor
 from cocos.problems import DataError, Problem
 
 CHECKS = ("references", "overlap")
 
 
-@dataclass(frozen=True)
-class PreparationOptions:
+@dataclass
+class PreparationOptions(ExecutorOptions):
     """Options of a preparation; `scripts/prepare_data.py --help` explains each."""
 
     splits: tuple[float, float, float] = (0.8, 0.1, 0.1)
@@ -35,50 +36,30 @@ class PreparationOptions:
     checks: tuple[str, ...] = CHECKS
     against: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
-    num_seeds: int = 3
-    slow_s: float = 1.0
-    similarity: float = 0.8
-    sandbox: str = "auto"
-    min_isolation: str | None = None
-    program_timeout_s: float = Limits.wall_s
-    program_memory_mb: int = Limits.memory_mb
-    program_processes: int = Limits.processes
-    program_packages: tuple[str, ...] = ()
-    program_python: str | None = None
-    executor_workers: int | None = None
 
-    @property
-    def program_limits(self) -> Limits:
-        """Limits of one program with all its tests."""
-        return Limits.with_timeout(
-            self.program_timeout_s, memory_mb=self.program_memory_mb, processes=self.program_processes
-        )
+    def __post_init__(self) -> None:
+        """Raise ValueError if an option is out of range, or a benchmark is missing."""
+        ExecutorOptions.__post_init__(self)
+        if not (0 <= self.hide_tests < 1 or (self.hide_tests >= 1 and self.hide_tests % 1 == 0)):
+            raise ValueError(
+                f"--hide_tests {self.hide_tests:g}: give a whole number of tests, or a share below 1"
+            )
+        _check_shares(self.splits)
+        benchmark_files(self.against)
 
 
 @dataclass
 class PreparationReport:
-    """Result of a preparation. `rows_in` is the sum of `counts` and `dropped`.
+    """Result of a preparation. `rows_in` is the sum of `counts` and `dropped`."""
 
-    Attributes:
-        folder: Folder of dropped.jsonl and findings.jsonl.
-        rows_in: Rows read.
-        counts: Split -> problems.
-        dropped: Kind -> dropped rows.
-        findings: Kind -> findings.
-        isolation: Isolation level at which references were executed; None if they were not.
-        packages: Third-party packages that references could import, with their versions.
-        first_error: What was wrong with the first malformed row, or "".
-
-    """
-
-    folder: Path
-    rows_in: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    findings: Counter[str] = field(default_factory=Counter)
-    isolation: str | None = None
-    packages: tuple[str, ...] = ()
-    first_error: str = ""
+    folder: Path  # folder of dropped.jsonl and findings.jsonl
+    rows_in: int = 0  # rows read
+    counts: Counter[str] = field(default_factory=Counter)  # split -> problems
+    dropped: Counter[str] = field(default_factory=Counter)  # kind -> dropped rows
+    findings: Counter[str] = field(default_factory=Counter)  # kind -> findings
+    isolation: str | None = None  # isolation level at which references were executed; None if they were not
+    packages: tuple[str, ...] = ()  # third-party packages that references could import, with their versions
+    first_error: str = ""  # what was wrong with the first malformed row, or ""
 
     def add_dropped(self, kind: str, **row: str) -> None:
         """Count a dropped row and append it to dropped.jsonl."""
@@ -133,16 +114,15 @@ def run_check(
     Args:
         check: One of `CHECKS`.
         problems: (split, problem), streamed.
-        options: Options of the checks.
         report: Gives the total for the progress bar; receives the isolation level.
 
     """
     with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
         if check == "overlap":
-            yield from find_duplicates(bar, read_benchmarks(options.against), options.similarity)
+            yield from find_duplicates(bar, read_benchmarks(options.against))
             return
         with _open_executor(options, report) as executor:
-            yield from check_references(bar, executor, options.num_seeds, options.slow_s)
+            yield from check_references(bar, executor)
 
 
 def _open_executor(options: PreparationOptions, report: PreparationReport) -> Executor:
@@ -152,7 +132,7 @@ def _open_executor(options: PreparationOptions, report: PreparationReport) -> Ex
         options.program_limits,
         options.sandbox,
         options.min_isolation,
-        packages=options.program_packages,
+        packages=tuple(options.program_packages),
         python=options.program_python,
     )
     report.isolation, report.packages = executor.isolation, executor.packages
@@ -232,3 +212,15 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
         if not report.counts[split]:
             path.unlink()
             del report.counts[split]
+
+
+def _check_shares(shares: tuple[float, ...]) -> None:
+    given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
+    if not all(share >= 0 for share in shares):
+        raise ValueError(f"--splits {given}: give three shares of 0 or more that add up to 1")
+    if not abs(total - 1) < 1e-6:
+        scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
+        example = " ".join(f"{share:.3g}" for share in scaled)
+        raise ValueError(
+            f"--splits {given}: the shares add up to {total:g}, not 1; give for example {example}"
+        )

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cocos.dataprep.readers import input_files, read_file
+from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.files.json_lines import Place, read_rows
-from cocos.files.raw_rows import describe_other_file
-from cocos.problems import DataError, Problem, problem_from_row
+from cocos.problems import DataError, Problem
 
 
 def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
@@ -22,12 +22,11 @@ def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
     """
     for path in paths:
         for file, split in input_files(path):
-            if other := describe_other_file(file):
-                raise DataError(f"{file}: {other}")
+            refuse_other_file(file)
             seen: set[bytes] = set()
             stem = file.name.split(".")[0]
             for place, row in read_rows(file):
-                problem = problem_from_row(row, place)
+                problem = read_problem(row, place)
                 require_new_id(problem, place, seen)
                 yield split or stem, problem
 

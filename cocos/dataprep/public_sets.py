@@ -18,28 +18,22 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from cocos.config.launcher import is_main_process
 from cocos.dataprep import formats, sources
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions
 from cocos.dataprep.readers import fetch_raw_file
+from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source
-from cocos.distributed import is_main_process
-from cocos.problems import DataError
+from cocos.problems import DataError, Problem, load_problems
 
 
 class PublicSplit(NamedTuple):
-    """One split of a public set.
+    """One split of a public set."""
 
-    Attributes:
-        source: The set.
-        split: One of its standard splits.
-        raw_file: Its raw file on this machine; None to download it.
-
-    """
-
-    source: Source
-    split: str
-    raw_file: Path | None
+    source: Source  # the set
+    split: str  # one of its standard splits
+    raw_file: Path | None  # its raw file on this machine; None to download it
 
 
 @cache  # each option is read more than once, and only the first call prints the line
@@ -75,6 +69,19 @@ def problems_file(reference: str) -> Path:
             flush=True,
         )
     return path
+
+
+def load_problem_set(reference: str) -> list[Problem]:
+    """Load the problems of a file, or of a public set by its name; see `problems_file`.
+
+    Raises:
+        DataError: As `problems_file` and `load_problems`; for a file or row of another format, the message
+            has the command that converts it.
+
+    """
+    path = problems_file(reference)
+    refuse_other_file(path)
+    return load_problems(path, read_problem)
 
 
 def parse_reference(reference: str) -> PublicSplit | None:

@@ -32,18 +32,11 @@ SUFFIXES = ("jsonl", "json", "csv", "parquet")
 
 
 class RawRow(NamedTuple):
-    """Row of a source before conversion.
+    """Row of a source before conversion."""
 
-    Attributes:
-        place: Position of the row, for messages.
-        split: Split in which the source has the row; None if the source does not say.
-        row: Column -> value, or a DataError if the row cannot be read.
-
-    """
-
-    place: Place
-    split: str | None
-    row: dict | DataError
+    place: Place  # position of the row, for messages
+    split: str | None  # split in which the source has the row; None if the source does not say
+    row: dict | DataError  # column -> value, or a DataError if the row cannot be read
 
 
 def input_files(path: Path) -> list[tuple[Path, str | None]]:
@@ -76,7 +69,6 @@ def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
 
     Args:
         path: A file, optionally gzipped. A suffix other than .csv and .parquet means JSON or JSON lines.
-        split: Split of the rows.
 
     Raises:
         DataError: The file as a whole cannot be read.
@@ -206,7 +198,6 @@ def fetch_raw_file(source: Source, raw_folder: Path, input_folder: Path | None) 
     """Put the raw file of a public set into a folder, unless it is already there.
 
     Args:
-        source: A set with a `raw_file`.
         raw_folder: Folder for raw files; it is created.
         input_folder: Folder that contains the file; None to download it.
 

@@ -21,34 +21,21 @@ SPLITS = ("train", "validation", "test", "prompt")
 
 @dataclass(frozen=True)
 class Source:
-    """Set of problems before conversion.
+    """Set of problems before conversion."""
 
-    Attributes:
-        name: Name on the command line.
-        convert: (row, place) -> converted row.
-        title: Name in the data card.
-        licence: Licence of the data, as far as it is known.
-        url: Home page, or "".
-        hub: Repository and configuration on the hub, or None.
-        split_of: (problem, place) -> its standard split; None if the set has no standard splits.
-        splits: The standard splits; empty if there are none.
-        raw_file: Name of the raw file as it is published, or "" for the user's own sets.
-        raw_urls: URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
-        executes_references: The tests' expected values come from executing the references.
-
-    """
-
-    name: str
-    convert: Callable[[dict, Place], Converted]
-    title: str
-    licence: str
-    url: str
-    hub: tuple[str, str | None] | None = None
+    name: str  # name on the command line
+    convert: Callable[[dict, Place], Converted]  # (row, place) -> converted row
+    title: str  # name in the data card
+    licence: str  # licence of the data, as far as it is known
+    url: str  # home page, or ""
+    hub: tuple[str, str | None] | None = None  # repository and configuration on the hub, or None
+    # (problem, place) -> its standard split; None if the set has no standard splits.
     split_of: Callable[[Problem, Place], str] | None = None
-    splits: tuple[str, ...] = ()
-    raw_file: str = ""
+    splits: tuple[str, ...] = ()  # the standard splits; empty if there are none
+    raw_file: str = ""  # name of the raw file as it is published, or "" for the user's own sets
+    # URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
     raw_urls: tuple[str, ...] = ()
-    executes_references: bool = False
+    executes_references: bool = False  # the tests' expected values come from executing the references
 
 
 def _mbpp_split(problem: Problem, place: Place) -> str:
@@ -133,7 +120,6 @@ def custom_source(name: str, columns: dict[str, str], form: str, licence: str) -
         name: "jsonl", "csv", "parquet", or "owner/name" on the hub.
         columns: MBPP field -> column, where they differ.
         form: Format of the tests, one of `TEST_FORMS`.
-        licence: Licence of the data, for the card.
 
     """
     convert = partial(from_columns, columns=columns, form=form)

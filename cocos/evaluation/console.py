@@ -69,10 +69,7 @@ class ProgressBar:
     """Progress bar of one rank; ranks other than 0 print nothing.
 
     Args:
-        total: Number of trajectories to play.
-        num_turns: Turns per trajectory.
         generator: Knows the model's context, and shows prompts.
-        is_main: True on rank 0.
         is_verbose: Print the first prompt, and every trajectory.
 
     """

@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
+from cocos.assembly import make_rules
 from cocos.config.eval_config import EvalConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
@@ -21,7 +22,6 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
     """Load the model or connect to the endpoint that the options name, and print what is used.
 
     Args:
-        args: The options of test.py.
         say: Prints a line; on ranks other than 0 it does nothing.
 
     Raises:
@@ -51,7 +51,6 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
     """Return a generator for the endpoint that the options name.
 
     Args:
-        args: The options of test.py.
         say: Prints a line with the endpoint and the number of keys.
         key: API key; "": those in the environment variable `--api_key_env`.
 
@@ -79,8 +78,7 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
         keys or ["none"],  # the client needs a key even if a local server ignores it
         args.max_completion_length,
         args.concurrency,
-        args.request_timeout_s,
-        RetryPolicy(args.max_retries),
+        retries=RetryPolicy(args.max_retries),
     )
 
 
@@ -106,10 +104,6 @@ def open_player(
     """Return the function that plays trajectories as the options say.
 
     Args:
-        args: The options of test.py.
-        generator: Samples the completions.
-        executor: Runs the programs.
-        protocol: Wording of each turn's message.
         on_turn: Called with a trajectory whenever the program of another of its turns has run, for somebody
             who watches; None: nothing is called.
 
@@ -122,7 +116,7 @@ def open_player(
         "executor": executor,
         "protocol": protocol,
         "num_turns": args.num_turns,
-        "rules": args.rules(args.temperatures, args.seed),
+        "rules": make_rules(args, args.temperatures, args.seed),
     }
     if args.agent == "none":
         return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)

@@ -5,23 +5,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cocos.assembly import conditions, data_sha256, open_executor
 from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import open_executor
-from cocos.dataprep.public_sets import problems_file
-from cocos.distributed import is_main_process
+from cocos.config.launcher import is_main_process
+from cocos.config.option import option_names
 from cocos.evaluation.sample_files import sample_paths
 from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose
 from cocos.files.json_lines import DataError
 from cocos.files.run_record import checksums, run_record
-from cocos.given_answers import PROBLEM_SOURCES
 from cocos.trajectories import Trajectory
 
 # Results do not depend on these options, so a resumed run may change them.
-OPTIONS_WITHOUT_EFFECT_ON_RESULTS = (
-    *("output_dir", "resume", "verbose", "accept_changes", "executor_workers", "max_infra_share"),
-    *("api_key_env", "concurrency", "max_retries", "request_timeout_s"),
-)
+OPTIONS_WITHOUT_EFFECT_ON_RESULTS = option_names(EvalConfig, "run")
 
 
 def open_run_executor(args: EvalConfig, trajectories: Iterable[Trajectory]) -> Executor:
@@ -53,21 +49,19 @@ def open_run_executor(args: EvalConfig, trajectories: Iterable[Trajectory]) -> E
 
 def files_sha256(args: EvalConfig) -> dict[str, str]:
     """Return the checksums of the files that the options name, those of the weights included."""
-    answer_files = [source for source in args.answers if source not in PROBLEM_SOURCES]
-    words = (args.few_shot_data, args.prompt_file, args.system_prompt)
     weights = Path(args.model_name_or_path).glob("*.safetensors") if args.model_name_or_path else ()
-    return checksums((args.test_data, *words, *answer_files, *sorted(map(str, weights))), problems_file)
+    return data_sha256(args, args.test_data) | checksums(sorted(map(str, weights)))
 
 
-def evaluation_record(args: EvalConfig, executor: Executor, data_sha256: Mapping[str, str]) -> dict[str, Any]:
+def evaluation_record(args: EvalConfig, executor: Executor, checksums: Mapping[str, str]) -> dict[str, Any]:
     """Return the contents of run.json: everything on which the results depend."""
     return run_record(
         args,
-        data_sha256=data_sha256,
+        data_sha256=checksums,
         isolation=executor.isolation,
         packages=list(executor.packages),
         changes=[],
-        **args.conditions,
+        **conditions(args),
     )
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 
+from cocos.assembly import conditions, system_text
 from cocos.config.eval_config import EvalConfig
-from cocos.dataprep.public_sets import problems_file
 from cocos.evaluation.console import ProgressBar, context_warning
 from cocos.evaluation.generator import open_player
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
@@ -28,77 +28,28 @@ from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row,
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
 from cocos.generation import Generator
-from cocos.given_answers import given_answers
 from cocos.metrics import summary
-from cocos.problems import Problem, load_problems
 from cocos.prompts import PromptProtocol, agent_protocol
-from cocos.trajectories import InfraFailures, Key, Trajectory, begin, check_infra_failures
+from cocos.trajectories import InfraFailures, Key, Trajectory, check_infra_failures
 
 
 def join_ranks() -> PartialState:
     """Join the processes that accelerate or torchrun started; without a launcher, be the only rank."""
-    # A rank that has finished waits for the others in `gather_object`, possibly for hours: no timeout.
+    # a rank that has finished waits for the others in `gather_object`, possibly for hours: no timeout.
     return PartialState(cpu=not torch.accelerator.is_available(), timeout=timedelta(days=30))
-
-
-def plan_trajectories(args: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
-    """Return the trajectories of a run without turns, `--num_samples` consecutive ones per problem.
-
-    Their field `given` has the completions that `--answers` supplies.
-
-    Raises:
-        ValueError: No problem is selected, an answer is missing, or a turn has neither an answer nor a model.
-
-    """
-    trajectories = begin(_select_problems(args), args.num_samples)
-    given = given_answers(args.answers, trajectories, protocol)
-    if not args.model_name_or_path and min(map(len, given)) < args.num_turns:
-        raise ValueError(
-            f"--answers supplies {min(map(len, given))} of --num_turns {args.num_turns} turns; give "
-            "--model_name_or_path for the others"
-        )
-    return [
-        replace(trajectory, given=answers[: args.num_turns])
-        for trajectory, answers in zip(trajectories, given, strict=True)
-    ]
-
-
-def _select_problems(args: EvalConfig) -> list[Problem]:
-    """Load the problems that `--task_ids`, `--start` and `--limit` select; apply `--visible_tests`."""
-    problems = load_problems(problems_file(args.test_data))
-    if args.task_ids is not None:
-        selected, existing = set(args.task_ids), {problem.task_id for problem in problems}
-        if absent := [task_id for task_id in args.task_ids if task_id not in existing]:
-            raise ValueError(f"--task_ids: {args.test_data} has no problem {absent[0]!r}")
-        problems = [problem for problem in problems if problem.task_id in selected]
-    problems = problems[args.start :][: args.limit]
-    if not problems:
-        raise ValueError(f"--start {args.start} --limit {args.limit} leaves no problem of {args.test_data}")
-    return args.hide_tests(problems)
 
 
 @dataclass(frozen=True)
 class EvaluationRun:
-    """State of a run on one of its ranks.
+    """State of a run on one of its ranks."""
 
-    Attributes:
-        args: Options of the run.
-        trajectories: All trajectories of the run, without turns.
-        missing: Keys of the trajectories that have no scored row yet.
-        executor: Executes the programs.
-        state: This rank and the number of ranks.
-        path: File to which this rank appends its rows.
-        started_s: Time at which this command began the run, on the clock of `time.monotonic`.
-
-    """
-
-    args: EvalConfig
-    trajectories: Sequence[Trajectory]
-    missing: set[Key]
-    executor: Executor
-    state: PartialState
-    path: Path
-    started_s: float
+    args: EvalConfig  # options of the run
+    trajectories: Sequence[Trajectory]  # all trajectories of the run, without turns
+    missing: set[Key]  # keys of the trajectories that have no scored row yet
+    executor: Executor  # executes the programs
+    state: PartialState  # this rank and the number of ranks
+    path: Path  # file to which this rank appends its rows
+    started_s: float  # time at which this command began the run, on the clock of `time.monotonic`
 
     @property
     def keys(self) -> list[Key]:
@@ -168,7 +119,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
 
     """
     args, size = run.args, run.args.batch_size
-    protocol = agent_protocol(protocol, args.agent, args.system_text)
+    protocol = agent_protocol(protocol, args.agent, system_text(args))
     play = open_player(args, generator, run.executor, protocol)
     warning = context_warning(
         run.trajectories, generator, protocol, args.num_turns, args.max_completion_length
@@ -179,7 +130,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
     batches = batches[run.state.process_index :: run.state.num_processes]
     failures = InfraFailures(args.max_infra_share)
-    conditions = args.conditions
+    recorded = conditions(args)
     is_main, total = run.state.is_main_process, sum(map(len, batches))
     with ProgressBar(total, args.num_turns, generator, is_main, args.verbose) as progress:
         for batch in batches:
@@ -193,7 +144,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
                     "--max_completion_length, then continue with --resume --accept_changes"
                 ) from None
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]
-            append_rows(run.path, [trajectory_to_row(trajectory, **conditions) for trajectory in new])
+            append_rows(run.path, [trajectory_to_row(trajectory, **recorded) for trajectory in new])
             progress.add(batch)
             failures.add(batch)
 
@@ -222,7 +173,7 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
 
 def run_metrics(args: EvalConfig, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
-    return summary(trajectories) | args.conditions | {"speed": speed(trajectories)}
+    return summary(trajectories) | conditions(args) | {"speed": speed(trajectories)}
 
 
 def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:

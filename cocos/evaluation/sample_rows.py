@@ -7,17 +7,17 @@ tables; a test compares the two. This module does not know where rows are stored
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypedDict, Unpack, cast
+from typing import Any, TypedDict, cast
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
-from cocos.metrics import error_type
+from cocos.metrics import first_error
 from cocos.problems import Problem
 from cocos.rewards import turn_reward
 from cocos.trajectories import Key, Step, Trajectory, Turn
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class VerdictRow(TypedDict):
@@ -66,7 +66,7 @@ class TurnRow(ExtraTurnKeys):
     """One turn.
 
     Attributes:
-        told: Feedback in this turn's prompt; "" if there is none.
+        feedback: Feedback in this turn's prompt; "" if there is none.
         completion: Text of the completion.
         code: The program extracted from the completion; "" if it contains none.
         reward: Share of tests passed, in [0, 1]; null after an infrastructure failure.
@@ -87,7 +87,7 @@ class TurnRow(ExtraTurnKeys):
 
     """
 
-    told: str
+    feedback: str
     completion: str
     code: str
     reward: float | None
@@ -106,51 +106,16 @@ class TurnRow(ExtraTurnKeys):
     execution_s: float
 
 
-class Conditions(TypedDict, total=False):
-    """Options that change what is measured. Only rows with equal conditions can be compared.
+class SampleRow(TypedDict):
+    """One trajectory. It also has the conditions of the run (`cocos.assembly.conditions`) as keys.
 
     Attributes:
-        protocol: `--protocol`: the wording of the prompts.
-        feedback: `--feedback`: what the prompts say about the previous program.
-        feedback_failures: `--feedback_failures`: largest number of failing tests that the prompts quote.
-        early_stop: `--early_stop`: a trajectory ends once its program passes the visible tests.
-        on_repeat: `--on_repeat`: what happens to a program that repeats the previous one.
-        temperature: `--temperature`: sampling temperature of turns 1, 2, ...; the last value also applies
-            to later turns.
-        visible_tests: `--visible_tests`: number of tests of each problem that the model may be shown or told
-            of; null for all that the data set does not hide.
-        prompt_tests: `--prompt_tests`: number of visible tests that the prompt shows; null for all.
-        answers: `--answers`: sources of the completions that were supplied for the first turns.
-        agent: `--agent`: the repair agent that played the trajectory, or `none`.
-        max_repeats: `--max_repeats`: repetitions after which an agent gives up.
-        system_prompt: `--system_prompt`: name and checksum of the file; null for an agent's own, or none.
-
-    """
-
-    protocol: str
-    feedback: str
-    feedback_failures: int
-    early_stop: bool
-    on_repeat: str
-    temperature: list[float]
-    visible_tests: int | None
-    prompt_tests: int | None
-    answers: list[str]
-    agent: str
-    max_repeats: int
-    system_prompt: str | None
-
-
-class SampleRow(Conditions):
-    """One trajectory.
-
-    Attributes:
-        schema_version: Version of this schema: 2.
+        schema_version: Version of this schema: 3.
         task_id: Identifier of the problem.
         sample: Index among the independent trajectories of the problem, from 0.
         text: Task description of the problem.
         tests: Source of every scored test, the visible ones first.
-        num_visible_tests: Number of tests that the model may be shown or told of, the first ones of `tests`.
+        num_visible_tests: Number of tests that prompts and feedback may quote, the first ones of `tests`.
         turns: Turns 1, 2, ... in order.
 
     """
@@ -164,15 +129,16 @@ class SampleRow(Conditions):
     turns: list[TurnRow]
 
 
-def trajectory_to_row(trajectory: Trajectory, **conditions: Unpack[Conditions]) -> SampleRow:
+def trajectory_to_row(trajectory: Trajectory, **conditions: Any) -> SampleRow:
     """Return a trajectory as a row of JSON values.
 
     Args:
         trajectory: A trajectory with all its turns.
-        conditions: Options to record, from `EvalConfig.conditions`.
+        conditions: Options that change what is measured, from `cocos.assembly.conditions`. Only rows with
+            equal ones can be compared.
 
     """
-    return {
+    row = {
         "schema_version": SCHEMA_VERSION,
         "task_id": trajectory.problem.task_id,
         "sample": trajectory.sample,
@@ -182,6 +148,7 @@ def trajectory_to_row(trajectory: Trajectory, **conditions: Unpack[Conditions]) 
         "num_visible_tests": len(trajectory.problem.test_list),
         "turns": [_turn_to_row(turn) for turn in trajectory.turns],
     }
+    return cast(SampleRow, row)
 
 
 def trajectory_from_row(row: SampleRow, problem: Problem) -> Trajectory:
@@ -270,7 +237,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
     if num_completion_tokens is None:
         num_completion_tokens = len(completion.token_ids)
     row: TurnRow = {
-        "told": turn.told,
+        "feedback": turn.feedback,
         "completion": completion.text,
         "code": turn.code,
         "reward": turn_reward(result, reward_in_child=True),
@@ -278,7 +245,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "is_given": turn.is_given,
         "is_carried": turn.is_carried,
         "is_resampled": turn.is_resampled,
-        "error_type": error_type(result),
+        "error_type": first_error(result),
         "verdicts": [cast(VerdictRow, asdict(verdict)) for verdict in result.verdicts],
         "infra_error": result.infra_error,
         "isolation": result.isolation,
@@ -316,7 +283,7 @@ def turn_from_row(row: TurnRow) -> Turn:
             isolation=row["isolation"],
             duration_s=row["execution_s"],
         ),
-        told=row["told"],
+        feedback=row["feedback"],
         is_given=row["is_given"],
         is_resampled=row["is_resampled"],
         is_carried=row["is_carried"],

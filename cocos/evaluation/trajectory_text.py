@@ -44,27 +44,19 @@ def outcome_text(result: ExecutionResult) -> str:
 
 
 class Part(NamedTuple):
-    """A part of a turn to show.
+    """A part of a turn to show."""
 
-    Attributes:
-        title: Name of the part.
-        text: Its text.
-        language: `python` or `diff`; None for other text.
-        is_detail: Most readers can do without it.
-
-    """
-
-    title: str
-    text: str
-    language: str | None = None
-    is_detail: bool = False
+    title: str  # name of the part
+    text: str  # its text
+    language: str | None = None  # `python` or `diff`; None for other text
+    is_detail: bool = False  # most readers can do without it
 
 
 def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Part]:
     """Return what can be shown of a turn, in reading order; `before` is the previous turn, if any."""
     is_repeated = before is not None and turn.code == before.code
     parts = [
-        Part("Feedback before this attempt", turn.told, is_detail=True),
+        Part("Feedback before this attempt", turn.feedback, is_detail=True),
         Part("The same program" if is_repeated else "Program", turn.code or "(no program)", "python"),
         Part("Tests", _verdicts_text(tests, turn.result)),
         Part(

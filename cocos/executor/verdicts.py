@@ -128,7 +128,7 @@ class ExecutionResult:
             program: do not score it.
         isolation: Name of the isolation level in force.
         duration_s: Wall time inside the worker; 0 if the executor failed.
-        error_type: Class name of the exception that code or setup raised before any test ran, or None.
+        load_error: Class name of the exception that code or setup raised before any test ran, or None.
         message: Text of that exception, or None.
         cpu_s: Processor time of the program; 0 if the executor failed.
         packages: Third-party packages that the program could import, with their versions ("numpy 2.3.1").
@@ -139,7 +139,7 @@ class ExecutionResult:
     infra_error: str | None = None
     isolation: str = ""
     duration_s: float = 0.0
-    error_type: str | None = None
+    load_error: str | None = None
     message: str | None = None
     cpu_s: float = 0.0
     packages: tuple[str, ...] = ()

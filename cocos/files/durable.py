@@ -36,7 +36,6 @@ def append_durably(file: BinaryIO, data: bytes) -> None:
 
     Args:
         file: A binary file, opened for writing or appending, buffered or not.
-        data: The bytes to add.
 
     Raises:
         OSError: The disk is full or fails; the message names the file. A part may have been written.

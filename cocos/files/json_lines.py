@@ -22,17 +22,11 @@ class DataError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """Position of a row in a file, for error messages.
+    """Position of a row in a file, for error messages."""
 
-    Attributes:
-        path: The file, or the name of a data set.
-        number: Number of the line or row, from 1.
-        is_line: `number` counts lines, as in "FILE:3". If False, it counts rows, as in "FILE: row 3".
-
-    """
-
-    path: str | Path
-    number: int
+    path: str | Path  # the file, or the name of a data set
+    number: int  # number of the line or row, from 1
+    # `number` counts lines, as in "FILE:3". If False, it counts rows, as in "FILE: row 3".
     is_line: bool = True
 
     def __str__(self) -> str:

@@ -64,7 +64,6 @@ def check_output_folder(folder: Path, remedy: str = "", is_resumed: bool = False
     A training run that was stopped before its first checkpoint has nothing to lose, so it may be replaced.
 
     Args:
-        folder: Output folder of the run; it need not exist.
         remedy: What else than another folder helps if the folder contains checkpoints; "" for nothing.
         is_resumed: Whether the run continues from a checkpoint, so that the folder may contain a model.
 

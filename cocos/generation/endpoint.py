@@ -9,14 +9,14 @@ starts the message of a role; the tools of a chat stand before its messages, as 
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
 import openai
 
-from cocos.generation.interface import Completion, Role
+from cocos.generation.interface import Completion, Role, TextTranscripts
 from cocos.generation.retry import KeyRing, RetryPolicy, is_retryable
 from cocos.generation.tool_calls import OPENING, format_tool_call, parse_tool_calls
 from cocos.prompts import DONE
@@ -39,25 +39,16 @@ class InvalidResponse(Exception):
     """A response with status 200 that contains no usable completion."""
 
 
-class EndpointGenerator:
+class EndpointGenerator(TextTranscripts):
     """Generator that sends concurrent requests to an endpoint.
 
     Args:
-        model: Name of the model at the endpoint.
         base_url: URL up to and including `/v1`; None selects OpenAI.
         keys: API keys, used in rotation.
-        max_completion_length: Maximum number of tokens per completion.
         concurrency: Maximum number of requests in flight.
         timeout_s: Timeout of one request in seconds.
-        retries: Retry policy of every request.
 
     """
-
-    batch_size: int | None = None
-    is_collective: bool = False
-    context_length: int | None = None  # endpoints do not state it
-    on_tokens: Callable[[int], None] | None = None
-    on_text: Callable[[str], None] | None = None
 
     def __init__(
         self,
@@ -104,9 +95,6 @@ class EndpointGenerator:
         if role == "tool":
             return [*answered, TOOL, *map(ord, message), ASSISTANT]
         return [*answered, *self.start(message, is_chat)]
-
-    def quote(self, text: str) -> Completion:
-        return Completion(tuple(map(ord, text)), text)
 
     def show(self, prompt: Sequence[int]) -> str:
         return "".join(f"\n[{ROLES[i]}]\n" if i in ROLES else chr(i) for i in prompt).removeprefix("\n")

@@ -1,42 +1,33 @@
 """Interface between the turn loop and the generators. Standard library only."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 Role = Literal["user", "tool"]
 
 
 @dataclass(frozen=True)
 class Completion:
-    """The text generated for one prompt.
+    """The text generated for one prompt."""
 
-    Attributes:
-        token_ids: Sampled ids, up to and including the end-of-sequence id or the token that completes [DONE].
-        text: The decoded ids without special tokens.
-        is_truncated: The length limit was reached before an end-of-sequence id or [DONE].
-        is_eos: The last id is an end-of-sequence id.
-        duration_s: Wall time of the request, or of the batch divided by its number of prompts.
-        error: Error message of an endpoint that kept failing, else None. Such a completion makes its turn an
-            infrastructure failure, which is never scored.
-        num_prompt_tokens: Prompt tokens as counted by an endpoint; None for other generators.
-        num_completion_tokens: Completion tokens as counted by an endpoint; None for other generators.
-        engine_logps: Log-probabilities of `token_ids` under the engine that samples for a training policy;
-            NaN for an id without one. None for other generators.
-        key: Number of the API key that served the request, from 1; None for other generators.
-
-    """
-
+    # Sampled ids, up to and including the end-of-sequence id or the token that completes [DONE].
     token_ids: tuple[int, ...]
-    text: str
-    is_truncated: bool = False
-    is_eos: bool = False
-    duration_s: float = 0.0
+    text: str  # the decoded ids without special tokens
+    is_truncated: bool = False  # the length limit was reached before an end-of-sequence id or [DONE]
+    is_eos: bool = False  # the last id is an end-of-sequence id
+    duration_s: float = 0.0  # wall time of the request, or of the batch divided by its number of prompts
+    # Error message of an endpoint that kept failing, else None. Such a completion makes its turn an
+    # infrastructure failure, which is never scored.
     error: str | None = None
-    num_prompt_tokens: int | None = None
+    num_prompt_tokens: int | None = None  # prompt tokens as counted by an endpoint; None for other generators
+    # Completion tokens as counted by an endpoint; None for other generators.
     num_completion_tokens: int | None = None
+    # Log-probabilities of `token_ids` under the engine that samples for a training policy; NaN for an id
+    # without one. None for other generators.
     engine_logps: tuple[float, ...] | None = None
-    key: int | None = None
+    key: int | None = None  # number of the API key that served the request, from 1; None for other generators
 
     @property
     def kept_ids(self) -> tuple[int, ...]:
@@ -47,37 +38,30 @@ class Completion:
         return self.token_ids[:-1] if self.is_eos else self.token_ids
 
 
-class Generator(Protocol):
+class Generator(ABC):
     """A source of completions.
 
     A transcript is a list of integers. These are usually token ids, but only the generator that made the
     transcript has to understand them.
-
-    Attributes:
-        batch_size: Number of prompts per batch; None if the generator has no preferred number.
-        is_collective: All ranks must call `generate` equally often, also without prompts.
-        context_length: Largest number of tokens of a transcript that the model was trained on; None if it is
-            not known.
-        on_tokens: Called with the number of new tokens whenever some were sampled, possibly from several
-            threads; None: nothing is called.
-        on_text: Called with the text of the completion so far whenever it grew, in batches of one prompt. An
-            exception that it raises ends `generate`. Generators that cannot stream never call it.
-
     """
 
-    batch_size: int | None
-    is_collective: bool
-    context_length: int | None
-    on_tokens: Callable[[int], None] | None
-    on_text: Callable[[str], None] | None
+    batch_size: int | None = None  # prompts per batch; None if the generator has no preferred number
+    is_collective: bool = False  # all ranks must call `generate` equally often, also without prompts
+    # Tokens of the longest transcript that the model was trained on; None if that is not known.
+    context_length: int | None = None
+    # Called with the number of new tokens whenever some were sampled, possibly from several threads.
+    on_tokens: Callable[[int], None] | None = None
+    # Called with the text of the completion so far whenever it grew, in batches of one prompt. An exception
+    # that it raises ends `generate`. Generators that cannot stream never call it.
+    on_text: Callable[[str], None] | None = None
 
+    @abstractmethod
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
     ) -> list[int]:
         """Return the prompt of turn 1.
 
         Args:
-            message: Text for the model.
             is_chat: Whether to render the message as a user message with the model's chat template. If False,
                 the message is plain text to be continued.
             system: System message of a chat; "" for none.
@@ -85,8 +69,8 @@ class Generator(Protocol):
                 to call one. Calls are part of a completion's text (`cocos.generation.tool_calls`).
 
         """
-        ...
 
+    @abstractmethod
     def extend(
         self,
         prompt: Sequence[int],
@@ -98,23 +82,19 @@ class Generator(Protocol):
         """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message.
 
         Args:
-            prompt: Transcript before the completion.
-            completion: The completion of `prompt`.
-            message: Text for the model.
-            is_chat: As in `start`.
             role: Author of the message in a chat: `tool` answers the completion's first call.
 
         """
-        ...
 
+    @abstractmethod
     def quote(self, text: str) -> Completion:
         """Return a completion with the given text, for an answer that this generator did not sample."""
-        ...
 
+    @abstractmethod
     def show(self, prompt: Sequence[int]) -> str:
         """Return a transcript as text, with the special tokens that the model sees."""
-        ...
 
+    @abstractmethod
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
@@ -130,4 +110,13 @@ class Generator(Protocol):
                 the batch. None samples from the random state of the process.
 
         """
-        ...
+
+
+class TextTranscripts(Generator):
+    """Base class of generators without a tokenizer. The ids of a transcript are Unicode code points."""
+
+    def quote(self, text: str) -> Completion:
+        return Completion(tuple(map(ord, text)), text)
+
+    def show(self, prompt: Sequence[int]) -> str:
+        return "".join(map(chr, prompt))

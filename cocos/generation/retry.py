@@ -22,19 +22,13 @@ _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Exponential backoff with jitter, replaced by the delay that the endpoint requests, if any.
+    """Exponential backoff with jitter, replaced by the delay that the endpoint requests, if any."""
 
-    Attributes:
-        max_retries: Number of retries after the first attempt.
-        base_delay_s: Delay before the first retry. It doubles with every retry and is multiplied by a random
-            factor in [0.5, 1.5], so that concurrent requests do not return all at once.
-        max_delay_s: Upper bound of every delay, including those that the endpoint requests.
-
-    """
-
-    max_retries: int = 6
+    max_retries: int = 6  # number of retries after the first attempt
+    # Delay before the first retry. It doubles with every retry and is multiplied by a random factor in [0.5,
+    # 1.5], so that concurrent requests do not return all at once.
     base_delay_s: float = 1.0
-    max_delay_s: float = 300.0
+    max_delay_s: float = 300.0  # upper bound of every delay, including those that the endpoint requests
 
     def delay_s(self, attempt: int, headers: Mapping[str, str]) -> float:
         """Return the delay before the next attempt, in seconds.
@@ -125,7 +119,6 @@ class KeyRing:
     """API keys in rotation, with a cool-down per key. Thread-safe.
 
     Args:
-        keys: One or more API keys.
         clock: Monotonic time in seconds.
 
     """

@@ -1,13 +1,14 @@
 """Generator whose completions come from a function, for runs without a model and for tests."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from cocos.generation.interface import Completion, Role
+from cocos.generation.interface import Completion, Role, TextTranscripts
 from cocos.prompts import DONE
 
 
-class ScriptedGenerator:
+class ScriptedGenerator(TextTranscripts):
     """Generator that answers each prompt with `script(prompt)`. Its token ids are Unicode code points.
 
     There is no chat template: in a chat, a blank line separates answers and messages.
@@ -17,12 +18,6 @@ class ScriptedGenerator:
         max_completion_length: Maximum length of an answer in characters; longer answers are truncated.
 
     """
-
-    batch_size: int | None = None
-    is_collective: bool = False
-    context_length: int | None = None
-    on_tokens: Callable[[int], None] | None = None
-    on_text: Callable[[str], None] | None = None
 
     def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
         self.script = script
@@ -48,23 +43,17 @@ class ScriptedGenerator:
         text = f"\n\n{message}" if is_chat else message
         return [*prompt, *completion.kept_ids, *self.encode(text, is_start=False)]
 
-    def quote(self, text: str) -> Completion:
-        return Completion(tuple(map(ord, text)), text)
-
-    def show(self, prompt: Sequence[int]) -> str:
-        return "".join(map(chr, prompt))
-
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
         temperature: float,
         seeds: Sequence[int] | None = None,
     ) -> list[Completion]:
-        return [self._complete("".join(map(chr, prompt))) for prompt in prompts]
+        return [self._complete(self.show(prompt)) for prompt in prompts]
 
     def _complete(self, prompt: str) -> Completion:
         text = self.script(prompt)
         if DONE in text:
             text = text[: text.index(DONE) + len(DONE)]
         text = text[: self.max_completion_length]
-        return Completion(tuple(map(ord, text)), text, is_truncated=not text.endswith(DONE))
+        return replace(self.quote(text), is_truncated=not text.endswith(DONE))

@@ -5,32 +5,25 @@ tokenizers, not models.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
-from cocos.generation.interface import Completion, Role
+from cocos.generation.interface import Completion, Generator, Role
 from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
 
 
-class TokenTranscripts:
+class TokenTranscripts(Generator):
     """Base class of generators with a tokenizer: encodes messages and cuts completions at their end.
 
     Args:
         tokenizer: Tokenizer with a pad token. This may be the end-of-sequence token, because padding is
             always derived from lengths, never from pad ids.
-        eos_ids: All ids that end a completion.
 
     """
-
-    batch_size: int | None = None
-    is_collective: bool = False
-    context_length: int | None = None
-    on_tokens: Callable[[int], None] | None = None
-    on_text: Callable[[str], None] | None = None
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Iterable[int]):
         self.tokenizer = tokenizer
@@ -118,8 +111,6 @@ def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> lis
     """Return the token ids of a piece of a transcript.
 
     Args:
-        tokenizer: Tokenizer of the model.
-        text: The piece.
         is_start: Whether the piece opens the transcript, so that special tokens such as a
             beginning-of-sequence id are added.
 

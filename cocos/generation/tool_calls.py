@@ -26,18 +26,11 @@ _PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?</parameter>", re.DOTA
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call.
+    """One call."""
 
-    Attributes:
-        name: The function; "" if the call is malformed.
-        arguments: Its arguments by name; empty if they are malformed.
-        problem: What is malformed; "" if nothing is.
-
-    """
-
-    name: str
-    arguments: Mapping[str, Any]
-    problem: str = ""
+    name: str  # the function; "" if the call is malformed
+    arguments: Mapping[str, Any]  # its arguments by name; empty if they are malformed
+    problem: str = ""  # what is malformed; "" if nothing is
 
 
 def parse_tool_calls(text: str) -> list[ToolCall]:
@@ -46,7 +39,7 @@ def parse_tool_calls(text: str) -> list[ToolCall]:
         return [call for block in blocks for call in _parse_block(block)]
     bare = _SPECIAL.sub("", text.strip())
     is_call = bare != text.strip() or (bare.startswith(("{", "[")) and '"name"' in bare)
-    # A prompt that ends with the opening tag leaves the closing one to the completion.
+    # a prompt that ends with the opening tag leaves the closing one to the completion.
     return list(_parse_block(bare.partition(CLOSING)[0])) if is_call or CLOSING in bare else []
 
 
@@ -54,8 +47,6 @@ def call_fault(calls: Sequence[ToolCall], tools: Sequence[Mapping[str, Any]], ar
     """Return why an answer's first call cannot be made, or "".
 
     Args:
-        calls: Calls of the answer.
-        tools: Functions in OpenAI's format.
         argument: The argument that a call needs, a text.
 
     """

@@ -20,7 +20,7 @@ from trl.generation.vllm_generation import VLLMGeneration
 
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
-from cocos.generation.vllm_offline import engine_failure_named
+from cocos.generation.vllm_offline import STOP_AT_DONE, engine_failure_named
 
 
 class VLLMRollouts(TokenTranscripts):
@@ -30,10 +30,7 @@ class VLLMRollouts(TokenTranscripts):
     prompts, because some of its trajectories have ended, samples from a token of padding in their place.
 
     Args:
-        engine: Engine of the trainer. `CoCoSConfig` sets its `generation_kwargs`, which make it stop at
-            [DONE].
-        tokenizer: Tokenizer of the policy.
-        eos_ids: All ids that end a completion.
+        engine: Engine of the trainer, which is made to stop at [DONE].
 
     """
 
@@ -41,6 +38,7 @@ class VLLMRollouts(TokenTranscripts):
         super().__init__(tokenizer, eos_ids)
         self.engine = engine
         self.engine.logprobs = 0  # of the sampled ids alone; TRL's RLOO requests none
+        self.engine.generation_kwargs = (engine.generation_kwargs or {}) | STOP_AT_DONE
         self.is_collective = PartialState().num_processes > 1
 
     def generate(
@@ -125,10 +123,7 @@ class ContinuousBatches(TokenTranscripts):
     id runs on after [DONE]; the ids after [DONE] are dropped.
 
     Args:
-        model: Policy on its device.
-        tokenizer: Tokenizer of the policy.
         config: Configuration from TRL's `--transformers_continuous_batching_config`.
-        max_completion_length: Maximum number of new tokens per completion.
 
     """
 

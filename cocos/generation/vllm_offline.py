@@ -86,10 +86,7 @@ class VLLMGenerator(TokenTranscripts):
 
     Args:
         name_or_path: Checkpoint directory or hub id.
-        tokenizer: Tokenizer of the checkpoint.
-        eos_ids: All ids that end a completion.
         dtype: Data type of the weights: bfloat16, float16 or float32.
-        max_completion_length: Maximum number of new tokens per completion.
 
     Raises:
         ValueError: vLLM is not installed, cannot load the model, or has died.

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from cocos.assembly import conditions, prompt_protocol, system_text
 from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import prompt_protocol
 from cocos.evaluation.generator import open_endpoint, open_player
 from cocos.evaluation.resumption import evaluation_record
 from cocos.evaluation.run import run_metrics
@@ -43,7 +43,6 @@ def open_model(args: EvalConfig, key: str = "") -> Generator:
     """Return a generator for one watcher. The weights of a model folder are loaded once for all of them.
 
     Args:
-        args: The options of test.py.
         key: API key of an endpoint; "": those in the environment variable `--api_key_env`.
 
     """
@@ -62,10 +61,7 @@ class LiveAttempts:
     """Attempts that begin at once, in a thread.
 
     Args:
-        args: The options of test.py.
-        trajectory: A trajectory without turns.
         open_generator: Returns the generator; called in the thread, because it may load a model.
-        executor: Executes the programs.
 
     Raises:
         ValueError: The protocol does not suit the agent, or a file of prompts cannot be read.
@@ -89,7 +85,7 @@ class LiveAttempts:
         self.text = self.end_reason = ""
         self.is_running, self._has_to_stop = True, False
         self._open_generator, self._executor = open_generator, executor
-        self._protocol = agent_protocol(prompt_protocol(args), args.agent, args.system_text)
+        self._protocol = agent_protocol(prompt_protocol(args), args.agent, system_text(args))
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:
@@ -129,12 +125,7 @@ class LiveAttempts:
 
 
 class Watchers:
-    """The attempts of each watcher. One who has been away for IDLE_S makes room for another one.
-
-    Args:
-        limit: Largest number of watchers at a time.
-
-    """
+    """The attempts of each watcher. One who has been away for IDLE_S makes room for another one."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -168,16 +159,7 @@ def live_options(problem: Problem, **options: Any) -> EvalConfig:
 def begin_attempts(
     problem: Problem, args: EvalConfig, earlier: Sequence[LiveAttempts], executor: Executor, key: str = ""
 ) -> LiveAttempts:
-    """Start attempts at a problem; those at the same problem with the same options are further samples.
-
-    Args:
-        problem: The problem.
-        args: The options of test.py.
-        earlier: All earlier attempts of the same watcher.
-        executor: Executes the programs.
-        key: See `open_model`.
-
-    """
+    """Start attempts at a problem; those at the same problem with the same options are further samples."""
     sample = sum(other.args == args and other.trajectory.problem == problem for other in earlier)
     [given] = given_answers(args.answers, [Trajectory(problem)], prompt_protocol(args))
     trajectory = Trajectory(problem, sample, given=given[: args.num_turns])
@@ -189,7 +171,6 @@ def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Execu
 
     Args:
         played: Trajectories with all their turns, each with the options that it was played with.
-        executor: Executor that ran the programs.
 
     """
     configs: list[EvalConfig] = []
@@ -200,10 +181,10 @@ def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Execu
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
         for number, args in enumerate(configs, start=1):
             trajectories = [trajectory for other, trajectory in played if other == args]
-            rows = [trajectory_to_row(trajectory, **args.conditions) for trajectory in trajectories]
+            rows = [trajectory_to_row(trajectory, **conditions(args)) for trajectory in trajectories]
             # As after a run of test.py: the metrics are those of the rows.
             stored = [trajectory_from_row(row, t.problem) for row, t in zip(rows, trajectories, strict=True)]
-            record = evaluation_record(args, executor, data_sha256={})
+            record = evaluation_record(args, executor, checksums={})
             files.writestr(f"run{number}/samples.jsonl", b"".join(map(row_to_line, rows)))
             files.writestr(f"run{number}/metrics.json", json.dumps(run_metrics(args, stored), indent=2))
             files.writestr(f"run{number}/run.json", json.dumps(record, indent=2, default=str))

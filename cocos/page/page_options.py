@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from cocos.config.option import option
-from cocos.config.shared_options import ExecutorOptions, require_positive
+from cocos.config.executor_options import ExecutorOptions
+from cocos.config.option import option, require_positive
 
 LOCAL_ADDRESSES = ("127.0.0.1", "localhost")
 
@@ -17,37 +17,40 @@ class PageOptions(ExecutorOptions):
     group: ClassVar[str] = "page"
 
     roots: list[str] = option(
+        role="run",
         default_factory=lambda: ["outputs", "models", "data/toy"],
         help="Folders with models and runs. The page reads nothing outside of them.",
     )
     examples: list[str] = option(
+        role="run",
         default_factory=lambda: ["data/toy/test.jsonl", "hub:mbpp/test", "hub:humanevalfix"],
         help="Problems to choose an example from: files, or public sets.",
     )
     base_urls: list[str] = option(
+        role="run",
         default_factory=list,
         help="Endpoints to choose from, up to and including /v1. They get the key in --api_key_env.",
     )
     api_key_env: str = option(
-        default="OPENAI_API_KEY", help="Environment variable with the key of the --base_urls."
+        role="run", default="OPENAI_API_KEY", help="Environment variable with the key of the --base_urls."
     )
-    address: str = option(default="127.0.0.1", help="Address to listen on; 0.0.0.0: every address.")
-    port: int = option(default=8501, help="Port to listen on.")
+    address: str = option(
+        role="run", default="127.0.0.1", help="Address to listen on; 0.0.0.0: every address."
+    )
+    port: int = option(role="run", default=8501, help="Port to listen on.")
     allow_remote: bool = option(
+        role="run",
         default=False,
         help="Allow another --address than 127.0.0.1. Visitors then have to type the token that is printed.",
     )
-    max_visitors: int = option(default=8, help="Largest number of visitors at a time.")
-    max_attempts: int = option(default=8, help="Largest number of attempts at a problem.")
-    max_new_tokens: int = option(default=2048, help="Largest number of tokens of an attempt.")
-    max_characters: int = option(default=20_000, help="Longest text that a visitor can send.")
+    max_visitors: int = option(role="run", default=8, help="Largest number of visitors at a time.")
     min_isolation: Literal["docker", "namespaces", "seccomp"] = option(
-        default="seccomp", help="Weakest isolation level to accept."
+        role="executor", default="seccomp", help="Weakest isolation level to accept."
     )
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)
-        require_positive(self, "port", "max_visitors", "max_attempts", "max_new_tokens", "max_characters")
+        require_positive(self, "port", "max_visitors")
         if self.address not in LOCAL_ADDRESSES and not self.allow_remote:
             raise ValueError(
                 f"--address {self.address}: other machines can reach it; give --allow_remote, too"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from cocos.config.shared_options import open_executor
+from cocos.assembly import open_executor
 from cocos.page.live_attempts import Watchers
 from cocos.page.page_options import PageOptions
 

@@ -6,18 +6,20 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from cocos.config.turn_options import Agent
-from cocos.dataprep.public_sets import problems_file
+from cocos.assembly import conditions
+from cocos.dataprep.public_sets import load_problem_set
 from cocos.evaluation.sample_rows import trajectory_to_row
+from cocos.literals import Agent, Feedback
 from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, run_archive
 from cocos.page.shared import Shared, find_folders
 from cocos.page.turns_view import show_code, show_error, show_turns
 from cocos.page.typed_problem import TYPED, as_typed, typed_problem
-from cocos.problems import load_problems
-from cocos.prompts import PROTOCOLS, Feedback
+from cocos.prompts import PROTOCOLS
 
 ENDPOINT, OTHER_ADDRESS, OF_AGENT, POLL_S = "an endpoint", "another address", "the agent's", 0.3
-load_examples = lru_cache(maxsize=8)(load_problems)
+# A visitor may ask for so much: attempts at a problem, tokens of an attempt, characters of a text.
+MAX_ATTEMPTS, MAX_NEW_TOKENS, MAX_CHARACTERS = 8, 2048, 20_000
+load_examples = lru_cache(maxsize=8)(load_problem_set)
 
 
 def show(page: Shared) -> None:
@@ -27,7 +29,7 @@ def show(page: Shared) -> None:
     if attempts is None:
         st.error("All places are taken; come back in some minutes.")
         return
-    is_playing, limit = bool(attempts) and attempts[-1].is_running, page.options.max_characters
+    is_playing, limit = bool(attempts) and attempts[-1].is_running, MAX_CHARACTERS
     if attempts and "text" not in st.session_state:  # the page was loaded again
         st.session_state.update(as_typed(attempts[-1].trajectory.problem))
     left, right = st.columns(2, gap="large")
@@ -51,7 +53,7 @@ def _choose_example(page: Shared) -> None:
     if not source:
         return
     try:
-        problems = {problem.task_id: problem for problem in load_examples(problems_file(source))}
+        problems = {problem.task_id: problem for problem in load_examples(source)}
     except (ValueError, OSError) as error:
         show_error("No examples", error)
         return
@@ -77,10 +79,10 @@ def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
     first, second, third = st.columns(3)
     options["protocol"] = first.selectbox("Protocol", [name for name in PROTOCOLS if name != "cocos-fewshot"])
     agent = second.selectbox("Agent", get_args(Agent), help="An agent sees which tests fail.")
-    options["num_turns"] = third.number_input("Attempts", 1, most.max_attempts, min(2, most.max_attempts))
+    options["num_turns"] = third.number_input("Attempts", 1, MAX_ATTEMPTS, 2)
     feedback = first.selectbox("Feedback", get_args(Feedback) if agent == "none" else [OF_AGENT])
     degree = second.number_input("Temperature", 0.0, 2.0, None, 0.1, placeholder="default")
-    tokens = third.number_input("Tokens per attempt", 1, most.max_new_tokens, min(256, most.max_new_tokens))
+    tokens = third.number_input("Tokens per attempt", 1, MAX_NEW_TOKENS, 256)
     options |= {"agent": agent, "feedback": "none" if feedback == OF_AGENT else feedback}
     options["temperature"] = None if degree is None else [degree]
     return options | {"max_completion_length": tokens, "api_key_env": most.api_key_env}, key
@@ -105,7 +107,7 @@ def _show_attempts(page: Shared, attempts: list[LiveAttempts], was_playing: bool
         return
     play = attempts[-1]
     is_running, text = play.is_running, play.text
-    show_turns(trajectory_to_row(play.trajectory, **play.args.conditions))
+    show_turns(trajectory_to_row(play.trajectory, **conditions(play.args)))
     if is_running:
         st.badge(f"attempt {len(play.trajectory.turns) + 1}", color="gray")
         show_code(text or "...")

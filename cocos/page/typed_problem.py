@@ -15,7 +15,6 @@ def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem 
     """Return the problem that a person has typed; its task_id is a digest of the three texts.
 
     Args:
-        text: Description of what the program should do.
         tests: Assert lines and imports, or pytest functions, each of which becomes one test.
         buggy_code: Program to repair; "" for none.
         example: Problem that is returned if these are its texts: it has what they lack, such as a setup.

@@ -4,7 +4,7 @@
 
 The model is created on the meta device, so a 7B model takes seconds on a laptop. The first problem is played
 through the turn loop of training, and the executor runs its programs. The reference answers every turn;
-with feedback or early stop it is a wrong program, so that the report shows what the model would be told.
+with feedback or early stop it is a wrong program, so that the report shows the feedback.
 """
 
 import math
@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from transformers import AutoConfig, PretrainedConfig, PreTrainedTokenizerBase
 from trl import get_peft_config
 
-from cocos.config.shared_options import open_executor
-from cocos.config.training_data import TrainingData
+from cocos.assembly import TrainingData, make_rules, open_executor
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
@@ -26,9 +25,7 @@ from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import (
     A10,
     A100,
-    TIMEOUT_SHARE,
     Schedule,
-    executor_cores,
     prompt_lengths,
     seconds_per_update,
 )
@@ -59,22 +56,13 @@ class FixedAnswerGenerator(TokenTranscripts):
 
 @dataclass(frozen=True)
 class TokenLengths:
-    """Lengths of the data in tokens.
+    """Lengths of the data in tokens."""
 
-    Attributes:
-        longest_prompt: Longest first prompt.
-        longest_task: Id of the problem with the longest first prompt.
-        median_prompt: Median of the first prompts.
-        instruction: The message between two turns, with the longest feedback (`longest_feedback`).
-        reference: Longest reference solution with [DONE]; 0 if no problem has one.
-
-    """
-
-    longest_prompt: int
-    longest_task: str
-    median_prompt: int
-    instruction: int
-    reference: int
+    longest_prompt: int  # longest first prompt
+    longest_task: str  # id of the problem with the longest first prompt
+    median_prompt: int  # median of the first prompts
+    instruction: int  # the message between two turns, with the longest feedback (`longest_feedback`)
+    reference: int  # longest reference solution with [DONE]; 0 if no problem has one
 
 
 def measure_lengths(
@@ -107,17 +95,16 @@ def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
         [Verdict(Status.FAILED, expected=test, actual=test) for test in problem.test_list]
         for problem in problems
     )
-    told = [
+    messages = [
         feedback_message(
             rules.feedback,
             problem,
             ExecutionResult(tuple(verdicts)),
-            rules.feedback_chars,
             rules.feedback_failures,
         )
         for problem, verdicts in zip(problems, failing, strict=True)
     ]
-    parts = [max(told, key=len), REPEATED if rules.on_repeat == "tell" else ""]
+    parts = [max(messages, key=len), REPEATED if rules.on_repeat == "tell" else ""]
     return "\n\n".join(filter(None, parts))
 
 
@@ -134,13 +121,7 @@ def run_warnings(
     """Return every warning about a run of train.py.
 
     Args:
-        args: The run's options.
-        config: The model's configuration.
-        shape: The model's sizes.
-        schedule: Sizes of one update.
-        lengths: Lengths of the data in tokens.
         prompts_T: Largest number of tokens before each turn's answer.
-        num_tokens: Size of the tokenizer's vocabulary.
         trajectory: The first problem, played with its reference as the answer of every turn.
 
     """
@@ -238,7 +219,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     )
     shape = model_shape(config, adapter_config(name, get_peft_config(args)), args.trust_remote_code)
     layout = run_layout(args, config, has_reference=args.beta > 0)
-    rules = args.rules(temperatures=[args.temperature])
+    rules = make_rules(args, [args.temperature])
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
     wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))
@@ -322,15 +303,12 @@ def _seconds_text(
     args: CoCoSConfig, shape: ModelShape, layout: Layout, schedule: Schedule, prompts_T: list[int]
 ) -> str:
     lines = ["seconds per update, estimated from the cards' data sheets (docs/scaling.md)"]
-    local_trajectories = schedule.trajectories / layout.num_gpus
     for card in (A10, A100):
         seconds = seconds_per_update(
             shape, layout, schedule, card, prompts_T, args.max_completion_length, args.rollout_batch_size
         )
-        cores = executor_cores(local_trajectories, seconds.rollout / schedule.turns, args.program_timeout_s)
         lines.append(
             f"{layout.num_gpus} x {card.name}: {seconds.total:.1f} (rollout {seconds.rollout:.1f}, "
-            f"scoring {seconds.scoring:.1f}, update {seconds.update:.1f}); {cores} executor worker(s) per "
-            f"GPU keep pace if {TIMEOUT_SHARE:.0%} of programs time out"
+            f"scoring {seconds.scoring:.1f}, update {seconds.update:.1f})"
         )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Estimate of a run's duration: updates, passes over the data, seconds, and processors for its programs.
+"""Estimate of a run's duration: updates, passes over the data, and seconds.
 
 The assumptions are the constants below. Standard library only; `memory.py` estimates the memory.
 """
@@ -12,26 +12,16 @@ from cocos.planning.shapes import Layout, ModelShape, Pass, Workload
 
 LAUNCH_S = 1e-3  # seconds to launch a decoder layer's kernels for one token of every sequence: assumed
 UTILISATION = 0.35  # share of a card's peak that large matrix products reach: assumed
-PROGRAMS_PER_CORE_S = 640  # docs/executor.md: 1,281 programs/s with two workers at level namespaces
-TIMEOUT_SHARE = 0.02  # share of programs that reach their time limit: assumed
 
 
 @dataclass(frozen=True)
 class Card:
-    """Data-sheet values of a GPU.
+    """Data-sheet values of a GPU."""
 
-    Attributes:
-        name: Name in reports.
-        memory_gib: Memory in GiB.
-        tflops: Peak rate of dense bfloat16 matrix products in TFLOP/s.
-        tb_s: Memory bandwidth in TB/s.
-
-    """
-
-    name: str
-    memory_gib: int
-    tflops: float
-    tb_s: float
+    name: str  # name in reports
+    memory_gib: int  # memory in GiB
+    tflops: float  # peak rate of dense bfloat16 matrix products in TFLOP/s
+    tb_s: float  # memory bandwidth in TB/s
 
 
 A10 = Card("A10, 24 GB", 24, 125, 0.6)
@@ -40,28 +30,16 @@ A100 = Card("A100, 80 GB", 80, 312, 2.0)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Sizes of one update, over all GPUs.
+    """Sizes of one update, over all GPUs."""
 
-    Attributes:
-        problems: Problems in the training file.
-        trajectories: Trajectories per update.
-        group: Trajectories per problem (the group size).
-        turns: Turns per trajectory, T.
-        trained_turns: Rows of the loss per trajectory, K.
-        problems_per_rollout: Problems per rollout, that is, sampled together.
-        updates_per_rollout: Updates from the trajectories of one rollout.
-        shares_prefixes: The passes of the loss compute the common prefixes of rows once.
-
-    """
-
-    problems: int
-    trajectories: int
-    group: int
-    turns: int
-    trained_turns: int
-    problems_per_rollout: int
-    updates_per_rollout: int = 1
-    shares_prefixes: bool = True
+    problems: int  # problems in the training file
+    trajectories: int  # trajectories per update
+    group: int  # trajectories per problem (the group size)
+    turns: int  # turns per trajectory, T
+    trained_turns: int  # rows of the loss per trajectory, K
+    problems_per_rollout: int  # problems per rollout, that is, sampled together
+    updates_per_rollout: int = 1  # updates from the trajectories of one rollout
+    shares_prefixes: bool = True  # the passes of the loss compute the common prefixes of rows once
 
     @property
     def rows(self) -> int:
@@ -154,12 +132,7 @@ def seconds_per_update(
     scoring, because the update computes the log-probabilities itself. The update takes `training_seconds`.
 
     Args:
-        shape: Sizes of the model.
-        layout: Precision and sharding.
-        schedule: Sizes of the update.
-        card: The GPU.
         prompts_T: Tokens before each turn's answer, including padding.
-        answer: Tokens of each answer.
         rollout_rows: Sequences that one GPU samples together.
 
     """
@@ -195,27 +168,3 @@ def training_seconds(shape: ModelShape, layout: Layout, card: Card, tokens: floa
 
 def _seconds(operations: float, card: Card) -> float:
     return operations / (card.tflops * 1e12 * UTILISATION)
-
-
-def executor_cores(
-    programs: float,
-    seconds: float,
-    timeout_s: float,
-    timeout_share: float = TIMEOUT_SHARE,
-    per_core_s: float = PROGRAMS_PER_CORE_S,
-) -> int:
-    """Return the workers (one processor each) that finish a turn's programs while another turn is sampled.
-
-    Example: 64 programs in 14 s, 2 % of them stopped at a time limit of 10 s, take 64 * (1 / 640 + 0.02 * 10)
-    = 12.9 processor seconds, so 1 worker is enough.
-
-    Args:
-        programs: Programs per turn; the result is at most this number.
-        seconds: Duration of the sampling of one turn.
-        timeout_s: Time limit of a program.
-        timeout_share: Share of the programs that reach the limit.
-        per_core_s: Programs per second and processor, not counting those that reach the limit.
-
-    """
-    work_s = programs * (1 / per_core_s + timeout_share * timeout_s)
-    return max(1, min(math.ceil(work_s / seconds), math.ceil(programs)))

@@ -11,34 +11,19 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class ModelShape:
-    """Sizes of a decoder-only model.
+    """Sizes of a decoder-only model."""
 
-    Attributes:
-        parameters: All parameters; tied ones count once.
-        layer_parameters: Parameters of one decoder layer.
-        layers: Decoder layers.
-        hidden: Width of the hidden states.
-        intermediate: Width of the MLP.
-        heads: Attention heads.
-        kv_heads: Heads of keys and values.
-        head_dim: Width of one head.
-        vocab: Rows of the embedding.
-        context: Longest sequence that the model supports, in tokens.
-        adapter_parameters: Parameters that LoRA adds; 0: every parameter is trained.
-
-    """
-
-    parameters: int
-    layer_parameters: int
-    layers: int
-    hidden: int
-    intermediate: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocab: int
-    context: int
-    adapter_parameters: int = 0
+    parameters: int  # all parameters; tied ones count once
+    layer_parameters: int  # parameters of one decoder layer
+    layers: int  # decoder layers
+    hidden: int  # width of the hidden states
+    intermediate: int  # width of the MLP
+    heads: int  # attention heads
+    kv_heads: int  # heads of keys and values
+    head_dim: int  # width of one head
+    vocab: int  # rows of the embedding
+    context: int  # longest sequence that the model supports, in tokens
+    adapter_parameters: int = 0  # parameters that LoRA adds; 0: every parameter is trained
 
     @property
     def trained(self) -> int:
@@ -48,23 +33,14 @@ class ModelShape:
 
 @dataclass(frozen=True)
 class Precision:
-    """Bytes per trained parameter.
+    """Bytes per trained parameter."""
 
-    Attributes:
-        weights: Weights in the forward pass.
-        gradients: Accumulated gradients.
-        master: float32 copy that the optimizer updates, if the weights have a lower precision.
-        moments: Both moments of AdamW.
-        step: float32 copy of the gradients that exists while the optimizer steps.
-        cast: bfloat16 copies of float32 weights that autocast keeps during a forward and backward pass.
-
-    """
-
-    weights: float
-    gradients: float
-    master: float = 0.0
-    moments: float = 8.0
-    step: float = 0.0
+    weights: float  # weights in the forward pass
+    gradients: float  # accumulated gradients
+    master: float = 0.0  # float32 copy that the optimizer updates, if the weights have a lower precision
+    moments: float = 8.0  # both moments of AdamW
+    step: float = 0.0  # float32 copy of the gradients that exists while the optimizer steps
+    # bfloat16 copies of float32 weights that autocast keeps during a forward and backward pass.
     cast: float = 0.0
 
 
@@ -79,30 +55,20 @@ NF4 = 0.5 + 4 / 64  # bytes per parameter: 4 bits, and a float32 scale per 64 of
 
 @dataclass(frozen=True)
 class Layout:
-    """Precision of a run's weights and their division among its GPUs.
+    """Precision of a run's weights and their division among its GPUs."""
 
-    Attributes:
-        precision: Precision of the trained parameters.
-        zero_stage: ZeRO stage. 0: nothing is sharded. 3 also stands for FSDP's full shard.
-        num_gpus: GPUs of all machines, N.
-        base_weights: Bytes per frozen parameter under an adapter.
-        layer_weights: Bytes per frozen parameter in quantized decoder layers (QLoRA): `NF4`, or 1 for 8
-            bits. None: the layers are not quantized.
-        has_reference: The run has a KL penalty, which needs a reference model. Under an adapter, the base
-            serves as one.
-        checkpoints_activations: Only the input of each layer is kept for the backward pass.
-        compute: Bytes per activation.
-
-    """
-
-    precision: Precision = ZERO_BF16
+    precision: Precision = ZERO_BF16  # precision of the trained parameters
+    # ZeRO stage. 0: nothing is sharded. 3 also stands for FSDP's full shard.
     zero_stage: int = 0
-    num_gpus: int = 1
-    base_weights: float = 2.0
+    num_gpus: int = 1  # GPUs of all machines, N
+    base_weights: float = 2.0  # bytes per frozen parameter under an adapter
+    # Bytes per frozen parameter in quantized decoder layers (QLoRA): `NF4`, or 1 for 8 bits. None: the layers
+    # are not quantized.
     layer_weights: float | None = None
+    # The run has a KL penalty, which needs a reference model. Under an adapter, the base serves as one.
     has_reference: bool = True
-    checkpoints_activations: bool = True
-    compute: int = 2
+    checkpoints_activations: bool = True  # only the input of each layer is kept for the backward pass
+    compute: int = 2  # bytes per activation
 
     def share(self, stage: int) -> float:
         """Return a GPU's share of the states that ZeRO divides from `stage` on: 1 / N or, below it, 1."""
@@ -118,19 +84,10 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """Sequences and tokens that one GPU processes at the same time in each phase of an update.
+    """Sequences and tokens that one GPU processes at the same time in each phase of an update."""
 
-    Attributes:
-        rollout_rows: Sequences sampled together; 0: a run without sampling.
-        prompt: Longest prompt of any turn, in tokens.
-        answer: Longest answer, in tokens.
-        scoring: A forward pass of the policy or the reference.
-        update: A forward and backward pass.
-
-    """
-
-    rollout_rows: int
-    prompt: int
-    answer: int
-    scoring: Pass
-    update: Pass
+    rollout_rows: int  # sequences sampled together; 0: a run without sampling
+    prompt: int  # longest prompt of any turn, in tokens
+    answer: int  # longest answer, in tokens
+    scoring: Pass  # a forward pass of the policy or the reference
+    update: Pass  # a forward and backward pass

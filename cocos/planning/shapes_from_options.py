@@ -10,6 +10,7 @@ from peft import PeftConfig, get_peft_model
 from transformers import AutoModelForCausalLM, PretrainedConfig
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+from cocos.assembly import make_objective
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.planning import shapes
 from cocos.planning.schedule import Schedule
@@ -89,7 +90,7 @@ def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
         trajectories=args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
         group=args.num_generations,
         turns=args.num_turns,
-        trained_turns=len(args.objective.trained_turns),
+        trained_turns=len(make_objective(args).trained_turns),
         problems_per_rollout=args.generation_batch_size // args.num_generations,
         updates_per_rollout=args.steps_per_generation
         * args.num_iterations

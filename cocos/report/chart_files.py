@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,40 +42,36 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
         (chart, name of the run) -> SVG element; for "accuracy", (chart, conditions) -> SVG element.
 
     """
-    draw_functions: dict[tuple[str, str], Callable[..., None]] = {}
+    svgs: dict[tuple[str, str], str] = {}
+
+    def save(chart: str, name: str, draw: Callable[..., None], *what: object) -> None:
+        path = folder / _file_name((chart, name), runs)
+        svgs[chart, name] = save_chart(lambda axes: draw(axes, *what), path)
+
     for conditions, group in group_by_conditions(runs).items():
-        draw_functions["accuracy", conditions] = partial(charts.draw_accuracy, runs=group)
+        save("accuracy", conditions, charts.draw_accuracy, group)
     # All runs share one list of error types, so that a colour means the same in every chart.
     error_types = charts.most_frequent_errors(runs)
     for run in runs:
         statistics = run.statistics
         if run.num_turns > 1:
-            draw_functions["flow", run.name] = partial(charts.draw_flow, run=run)
-            draw_functions["problems", run.name] = partial(charts.draw_problems, run=run)
-        draw_functions["errors", run.name] = partial(charts.draw_errors, run=run, error_types=error_types)
+            save("flow", run.name, charts.draw_flow, run)
+            save("problems", run.name, charts.draw_problems, run)
+        save("errors", run.name, charts.draw_errors, run, error_types)
         if any(name in rates for rates in run.metrics["fix_rates"].values() for name in error_types):
-            draw_functions["fix_rates", run.name] = partial(
-                charts.draw_fix_rates, run=run, error_types=error_types
-            )
+            save("fix_rates", run.name, charts.draw_fix_rates, run, error_types)
         if has_pass_at_k(run):
-            draw_functions["pass_at_k", run.name] = partial(charts.draw_pass_at_k, run=run)
+            save("pass_at_k", run.name, charts.draw_pass_at_k, run)
         for name, values_T, quantity, item in (
             ("tokens", statistics.tokens_T, "tokens", "completion"),
             ("generation", statistics.generation_s_T, "seconds of generation", "completion"),
             ("execution", statistics.execution_s_T, "seconds of execution", "program"),
         ):
-            draw_functions[name, run.name] = partial(
-                charts.draw_histogram,
-                values_T=values_T,
-                title=f"{quantity} per {item}",
-                ylabel=f"{item}s",
-                is_log=name != "tokens",
-            )
+            what = (values_T, f"{quantity} per {item}", f"{item}s", name != "tokens")
+            save(name, run.name, charts.draw_histogram, *what)
     for comparison in equal_token_comparisons(runs):
-        draw_functions["equal_tokens", comparison.run.name] = partial(
-            charts.draw_equal_tokens, comparison=comparison
-        )
-    return {key: save_chart(draw, folder / _file_name(key, runs)) for key, draw in draw_functions.items()}
+        save("equal_tokens", comparison.run.name, charts.draw_equal_tokens, comparison)
+    return svgs
 
 
 def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
@@ -100,7 +95,6 @@ def save_chart(
         draw: Function that takes the axes, from left to right, and draws into them.
         path: Path of the files without the suffixes .png and .svg.
         size: Width and height in inches.
-        num_axes: Number of axes.
 
     Returns:
         The SVG element.

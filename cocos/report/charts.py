@@ -186,8 +186,6 @@ def draw_histogram(
 
     Args:
         values_T: For each turn, one value per completion or program; whole numbers unless `is_log`.
-        title: Quantity and unit of the values.
-        ylabel: What is counted.
         is_log: Use a logarithmic axis. Times need one: a few are much longer than the others.
 
     """
@@ -226,12 +224,9 @@ def _draw_band(
     """Draw a band of constant height between two turns, curved like an S.
 
     Args:
-        axes: Axes of `draw_flow`.
         ends: x of its left and right end.
         bottoms: y of its lower edge at these ends.
         height: Height in shares of problems; a band of height 0 is not drawn.
-        colour: Colour of the area.
-        alpha: Opacity in [0, 1].
 
     """
     if height <= 0:

@@ -11,43 +11,28 @@ from math import ceil, floor
 from statistics import fmean as mean
 from typing import NamedTuple
 
+from cocos.config.eval_config import EvalConfig
+from cocos.config.option import option_names
 from cocos.intervals import Estimate, bounded_mean
 from cocos.metrics import pass_at_k
 from cocos.report.finished_runs import FinishedRun
 
 # Two runs sample first attempts of the same model from the same prompts if these options are equal.
-OPTIONS_OF_A_FIRST_ATTEMPT = (
-    "model_name_or_path",
-    "protocol",
-    "prompt_file",
-    "few_shot_data",
-    "visible_tests",
-    "prompt_tests",
-)
+OPTIONS_OF_A_FIRST_ATTEMPT = option_names(EvalConfig, "model", "wording", "prompt")
 
 
 class TurnPoint(NamedTuple):
-    """A number of turns, and first attempts with equally many tokens. Shares are means over problems.
+    """A number of turns, and first attempts with equally many tokens. Shares are means over problems."""
 
-    Attributes:
-        turns: Number of turns, t.
-        tokens: Mean tokens of the completions of turns 1 to t.
-        right_last: Share whose turn-t program is right: acc@t, chosen without tests.
-        right_any: Share with a right program among turns 1 to t, as a choice by all tests would find.
-        num_attempts: k, the mean number of first attempts that have as many tokens; at least 1.
-        pass_k: Share with a right program among k first attempts: pass@k, also chosen by all tests. A broken
-            k lies on the line between the two nearest whole ones. None if a problem has fewer samples.
-        difference: right_any - pass_k with its interval over problems.
-
-    """
-
-    turns: int
-    tokens: float
-    right_last: float
-    right_any: float
-    num_attempts: float
+    turns: int  # number of turns, t
+    tokens: float  # mean tokens of the completions of turns 1 to t
+    right_last: float  # share whose turn-t program is right: acc@t, chosen without tests
+    right_any: float  # share with a right program among turns 1 to t, as a choice by all tests would find
+    num_attempts: float  # k, the mean number of first attempts that have as many tokens; at least 1
+    # Share with a right program among k first attempts: pass@k, also chosen by all tests. A broken k lies on
+    # the line between the two nearest whole ones. None if a problem has fewer samples.
     pass_k: float | None
-    difference: Estimate | None
+    difference: Estimate | None  # right_any - pass_k with its interval over problems
 
 
 class AttemptPoint(NamedTuple):
@@ -59,19 +44,12 @@ class AttemptPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class EqualTokens:
-    """A run over several turns beside independent first attempts.
+    """A run over several turns beside independent first attempts."""
 
-    Attributes:
-        run: The run over several turns.
-        source: The run whose first turns are the independent attempts; often the same.
-        turns: One point per turn of the run.
-        attempts: One point for each k = 1, 2, ... up to the tokens of the last turn; the first is pass@1.
-
-    """
-
-    run: FinishedRun
-    source: FinishedRun
-    turns: Sequence[TurnPoint]
+    run: FinishedRun  # the run over several turns
+    source: FinishedRun  # the run whose first turns are the independent attempts; often the same
+    turns: Sequence[TurnPoint]  # one point per turn of the run
+    # One point for each k = 1, 2, ... up to the tokens of the last turn; the first is pass@1.
     attempts: Sequence[AttemptPoint]
 
 

@@ -38,27 +38,22 @@ class SampleStatistics:
     """Statistics of samples.jsonl, collected in one pass.
 
     A suffix _T marks a list with one entry per turn.
-
-    Attributes:
-        right_K_T: By task_id, whether the program of each turn of each scored sample is right.
-        sampled_tokens_K_T: By task_id, the tokens of each turn's completion in each scored sample; 0 for a
-            turn that early stop carried over.
-        has_resampled: A turn was sampled again because it repeated the previous one. The rows do not contain
-            the first completion, so the generated tokens are more than `sampled_tokens_K_T`.
-        tokens_T: Tokens of each completion. Here and below, a turn that early stop carried over has no entry.
-        generation_s_T: Seconds of generation of each completion.
-        execution_s_T: Seconds of execution of each program.
-        problem_hashes: By task_id, the hash of the problem's text and tests. Runs with other hashes were
-            made from other data.
-
     """
 
+    # By task_id, whether the program of each turn of each scored sample is right.
     right_K_T: dict[str, list[list[bool]]] = field(default_factory=dict)
+    # By task_id, the tokens of each turn's completion in each scored sample; 0 for a turn that early stop
+    # carried over.
     sampled_tokens_K_T: dict[str, list[list[int]]] = field(default_factory=dict)
+    # a turn was sampled again because it repeated the previous one. The rows do not contain the first
+    # completion, so the generated tokens are more than `sampled_tokens_K_T`.
     has_resampled: bool = False
+    # Tokens of each completion. Here and below, a turn that early stop carried over has no entry.
     tokens_T: list[list[float]] = field(default_factory=list)
+    # Seconds of generation of each completion.
     generation_s_T: list[list[float]] = field(default_factory=list)
-    execution_s_T: list[list[float]] = field(default_factory=list)
+    execution_s_T: list[list[float]] = field(default_factory=list)  # seconds of execution of each program
+    # By task_id, the hash of the problem's text and tests. Runs with other hashes were made from other data.
     problem_hashes: dict[str, int] = field(default_factory=dict)
 
     def add(self, row: SampleRow) -> None:
@@ -91,20 +86,12 @@ class SampleStatistics:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One evaluation that has finished.
+    """One evaluation that has finished."""
 
-    Attributes:
-        name: Name in tables and charts.
-        folder: Output folder of test.py.
-        metrics: Contents of metrics.json.
-        record: Contents of run.json.
-
-    """
-
-    name: str
-    folder: Path
-    metrics: Mapping[str, Any]
-    record: Mapping[str, Any]
+    name: str  # name in tables and charts
+    folder: Path  # output folder of test.py
+    metrics: Mapping[str, Any]  # contents of metrics.json
+    record: Mapping[str, Any]  # contents of run.json
 
     @property
     def label(self) -> str:
@@ -249,20 +236,12 @@ def _load_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """One run compared with its baseline.
+    """One run compared with its baseline."""
 
-    Attributes:
-        baseline: The run whose accuracy is subtracted.
-        other: The run that is compared with the baseline.
-        first_turn: Comparison after turn 1.
-        last_turn: Comparison after the last turn of each run; the numbers of turns may differ.
-
-    """
-
-    baseline: FinishedRun
-    other: FinishedRun
-    first_turn: Comparison
-    last_turn: Comparison
+    baseline: FinishedRun  # the run whose accuracy is subtracted
+    other: FinishedRun  # the run that is compared with the baseline
+    first_turn: Comparison  # comparison after turn 1
+    last_turn: Comparison  # comparison after the last turn of each run; the numbers of turns may differ
 
     @property
     def lacks_interval(self) -> bool:
@@ -277,7 +256,6 @@ def compare_runs(runs: Sequence[FinishedRun], baseline: str | None = None) -> li
     the same conditions has its own baseline.
 
     Args:
-        runs: Finished runs.
         baseline: Name of the baseline run in its group. In the other groups, and if this is None, the first
             run is the baseline.
 

@@ -47,8 +47,6 @@ def save_page(
     """Write the page, copying the rows of samples.jsonl into it one at a time.
 
     Args:
-        runs: Finished runs.
-        comparisons: Comparisons of the runs with their baselines.
         charts: SVG elements as `chart_files.save_charts` returns them.
 
     """
@@ -115,21 +113,14 @@ NUM_ERROR_ROWS = 12
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """One error type of a run. A suffix _T marks a list with one entry per turn.
+    """One error type of a run. A suffix _T marks a list with one entry per turn."""
 
-    Attributes:
-        error_type: The type as in samples.jsonl; the page filters its trajectories by it.
-        label: The type in printable characters.
-        counts_T: Number of programs with this error.
-        num_fixed_T: Number of those that the next turn repaired; None at the last turn and for a count of 0.
-        repaired: Share that the next turn repaired; None if the error occurs only at the last turn.
-
-    """
-
-    error_type: str
-    label: str
-    counts_T: Sequence[int]
+    error_type: str  # the type as in samples.jsonl; the page filters its trajectories by it
+    label: str  # the type in printable characters
+    counts_T: Sequence[int]  # number of programs with this error
+    # Number of those that the next turn repaired; None at the last turn and for a count of 0.
     num_fixed_T: Sequence[int | None]
+    # Share that the next turn repaired; None if the error occurs only at the last turn.
     repaired: Estimate | None
 
 

@@ -65,22 +65,13 @@ EQUAL_TOKENS_NOTE = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text.
+    """A table of text."""
 
-    Attributes:
-        title: What the table shows, without units.
-        unit: Unit of the numbers, for the title; "" if the header has the units.
-        header: One name per column.
-        rows: One cell per column.
-        num_names: Number of columns, the first ones, that name what a row is about.
-
-    """
-
-    title: str
-    unit: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    num_names: int = 1
+    title: str  # what the table shows, without units
+    unit: str  # unit of the numbers, for the title; "" if the header has the units
+    header: Sequence[str]  # one name per column
+    rows: Sequence[Sequence[str]]  # one cell per column
+    num_names: int = 1  # number of columns, the first ones, that name what a row is about
 
     @property
     def heading(self) -> str:

@@ -9,17 +9,17 @@ import errno
 import json
 import logging
 import os
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer import TRAINER_STATE_NAME
 from trl.trainer.utils import RepeatSampler
 
+from cocos.generation.checkpoint_files import weight_file_fault
 from cocos.generation.tokenizer import eos_token_ids
 
 logger = logging.getLogger(__name__)
@@ -70,16 +70,11 @@ def checkpoint_fault(checkpoint: Path) -> str | None:
         return f"{TRAINER_STATE_NAME} is damaged"
     if not any(path.name.startswith(("optimizer", "global_step")) for path in checkpoint.iterdir()):
         return "it contains weights without the optimizer's state (--save_only_model?)"
-    # torch.save writes a zip archive, whose index is at the end: a truncated file has none.
     for path in sorted(checkpoint.rglob("*")):
-        if path.suffix in (".pt", ".pth", ".bin") and not zipfile.is_zipfile(path):
+        if path.suffix in (".safetensors", ".pt", ".pth", ".bin") and weight_file_fault(
+            path, may_be_old=False
+        ):
             return f"{path.relative_to(checkpoint)} is damaged"
-        if path.suffix == ".safetensors":
-            try:
-                with safe_open(path, "pt"):
-                    pass
-            except (SafetensorError, OSError):
-                return f"{path.relative_to(checkpoint)} is damaged"
     return None
 
 

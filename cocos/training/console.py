@@ -9,7 +9,6 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from cocos.config.eval_config import EvalConfig
+from cocos.config.option import default_values, option_names
 from cocos.rewards import Score
 from cocos.training.model_card import ModelCard, evaluation_at, saved_step
 from cocos.training.monitor import verdicts_text
@@ -116,11 +116,7 @@ def _cut(line: str) -> str:
 
 
 # Options that a model should be evaluated with as it was trained.
-EVALUATED_AS_TRAINED = (
-    *("num_turns", "protocol", "few_shot_data", "max_completion_length"),
-    *("feedback", "feedback_failures", "feedback_chars", "early_stop"),
-    *("on_repeat", "visible_tests", "prompt_tests"),
-)
+EVALUATED_AS_TRAINED = option_names(EvalConfig, "wording", "prompt", "rule", "length", "executor")
 
 
 class StartLines(TrainerCallback):
@@ -188,16 +184,21 @@ def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState, rem
 def _test_command(card: ModelCard, args: TrainingArguments) -> str:
     """Return the command that evaluates the saved model, on the test file beside the training data if any."""
     sibling = Path(card.options["train_data"]).parent / "test.jsonl"
-    options = {
+    options: dict[str, Any] = {
         "model_name_or_path": args.output_dir,
         "test_data": str(sibling) if sibling.exists() else "test.jsonl",
         "output_dir": f"{os.path.normpath(str(args.output_dir))}_eval",
     }
-    defaults = {option.name: option.default for option in fields(EvalConfig)}
-    for name in EVALUATED_AS_TRAINED:
-        if card.options.get(name, defaults[name]) != defaults[name]:
-            options[name] = str(card.options[name])
-    return shlex.join(["python", "test.py", *(w for k, v in options.items() for w in (f"--{k}", str(v)))])
+    defaults = default_values(EvalConfig)
+    options |= {
+        name: value
+        for name in EVALUATED_AS_TRAINED
+        if (value := card.options.get(name, defaults[name])) != defaults[name]
+    }
+    words = ["python", "test.py"]
+    for name, value in options.items():
+        words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return shlex.join(words)
 
 
 def _parameters_text(model: nn.Module) -> str:

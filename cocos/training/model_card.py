@@ -13,18 +13,20 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from transformers import TrainerState
 
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.option import option_names
+from cocos.config.training_options import BoostOptions
 from cocos.files.durable import write_atomically
 from cocos.generation.adapters import base_model
 from cocos.prompts import DONE
 
-# The options that the card lists, as far as the stage has them.
+# The options that the card lists, as far as the stage has them; the last three are those of transformers.
+LISTED_ROLES = ("objective", "wording", "prompt", "rule", "given", "length", "sampling", "update")
 LISTED_OPTIONS = (
-    *("credit", "gamma", "improvement_bonus", "turn_weights", "reward", "beta", "turn_betas"),
-    *("reward_tests", "feedback", "feedback_failures", "early_stop", "on_repeat", "visible_tests"),
-    *("prompt_tests", "answers"),
-    *("num_turns", "num_generations", "temperature", "max_completion_length", "max_length"),
-    *("learning_rate", "lr_scheduler_type", "weight_decay", "per_device_train_batch_size"),
-    *("gradient_accumulation_steps", "global_batch_size", "bf16", "fp16", "seed"),
+    *dict.fromkeys(
+        n for options in (CoCoSOptions, BoostOptions) for n in option_names(options, *LISTED_ROLES)
+    ),
+    *("weight_decay", "gradient_accumulation_steps", "fp16"),
 )
 LORA_OPTIONS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 

@@ -1,6 +1,6 @@
 """Measurements of a training run: batch metrics, the completions table, seconds per phase, and warnings.
 
-Reads trajectories and returns plain numbers, whose names docs/cocos.md explains.
+Reads trajectories and returns plain numbers, whose names docs/training.md explains.
 """
 
 import builtins
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cocos.executor import ExecutionResult, Executor
-from cocos.metrics import correction_metrics, edit_metrics, error_type, scored
+from cocos.metrics import correction_metrics, edit_metrics, first_error, scored
 from cocos.rewards import Credit, Score
 from cocos.trajectories import Trajectory
 
@@ -64,7 +64,7 @@ def trajectory_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         metrics[f"completion_length_t{t + 1}"] = mean(lengths)
         metrics[f"completion_length_p95_t{t + 1}"] = percentile(lengths, 95)
         executed = [turn.result for turn in turns_t if turn.is_sampled and not turn.result.is_infra_failure]
-        errors = [error_type(result) for result in executed]
+        errors = [first_error(result) for result in executed]
         metrics[f"timeouts_t{t + 1}"] = mean([error == "Timeout" for error in errors])
         for kind in sorted({_logged_kind(error) for error in errors if error}):
             shown = [error is not None and _logged_kind(error) == kind for error in errors]
@@ -169,9 +169,9 @@ def completions_table(
 
 
 def _turn_texts(trajectory: Trajectory) -> list[str]:
-    """Return what was told and answered in each turn that was played."""
+    """Return the feedback and the answer in each turn that was played."""
     played = [turn for turn in trajectory.turns if not turn.is_carried]
-    return [text for turn in played for text in (turn.told, turn.completion.text) if text]
+    return [text for turn in played for text in (turn.feedback, turn.completion.text) if text]
 
 
 def verdicts_text(result: ExecutionResult) -> str:
@@ -179,7 +179,7 @@ def verdicts_text(result: ExecutionResult) -> str:
     if result.num_passed is None:
         return f"not executed: {result.infra_error}"
     share = f"{result.num_passed}/{len(result.verdicts)}"
-    return f"{share} {kind}" if (kind := error_type(result)) else share
+    return f"{share} {kind}" if (kind := first_error(result)) else share
 
 
 def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
@@ -199,6 +199,9 @@ def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
     return overfitted / len(with_hidden)
 
 
+DEAD_BATCHES = 10  # one in a few is usual; so many in a row mean that nothing is learned
+
+
 class RunWarnings:
     """Warnings about faults that become visible only over many batches.
 
@@ -207,7 +210,7 @@ class RunWarnings:
 
     """
 
-    def __init__(self, dead_batches: int):
+    def __init__(self, dead_batches: int = DEAD_BATCHES):
         self.dead_batches = dead_batches
         self._num_dead = 0  # in a row
         self.num_alive = 0  # of all batches

@@ -13,6 +13,7 @@ from accelerate.utils import gather_object
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
+from cocos.assembly import make_objective, make_rules
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
@@ -61,7 +62,7 @@ class RolloutPlayer:
         self.open_generator = open_generator
         self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
-        self.rules = options.rules(temperatures=[options.temperature])
+        self.rules = make_rules(options, [options.temperature])
         self.draw = ProblemDraw(len(prompts), seed)
 
     def sample_batch(self, indices: Sequence[int]) -> tuple[Batch, list[Trajectory]]:
@@ -147,7 +148,7 @@ class RolloutPlayer:
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]
         binary_G_T = [self.rewards(trajectory, "binary") for trajectory in siblings]
-        return Group(index, siblings, rewards_G_T, binary_G_T, self.options.objective)
+        return Group(index, siblings, rewards_G_T, binary_G_T, make_objective(self.options))
 
     def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
         truncated = [

@@ -30,6 +30,7 @@ from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad, split_tensor_dict, use_adapter
 
+from cocos.assembly import make_objective
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
@@ -111,9 +112,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.prompts = list(prompts)
         self.dev_problems = list(dev_problems)
         self.protocol = protocol
-        self.objective = args.objective
+        self.objective = make_objective(args)
         self.num_sampled_tokens = 0  # since step 0, of all ranks
-        self.run_warnings = RunWarnings(args.dead_batches)
+        self.run_warnings = RunWarnings()
         self.timer = PhaseTimer(executor)
         super().__init__(
             model=model,

@@ -49,7 +49,6 @@ def empty_fork_rate(num_workers: int, preload: bool) -> float:
     """Return the forks per second of `num_workers` simultaneous processes whose children exit at once.
 
     Args:
-        num_workers: Processes that fork.
         preload: Load the zygote's modules first. A larger process takes longer to fork.
 
     """

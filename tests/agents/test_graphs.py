@@ -99,12 +99,14 @@ def test_reflect_is_told_of_the_form_the_repetition_and_the_failure_each_at_its_
     form = "def double(x, y):\n    return x"
     generator = Queue(fenced(form), fenced(BUGGY), fenced(OTHER), f"Line 2 adds 1.\n{fenced(RIGHT)}")
     played = play("reflect", generator, executor)
-    told = [turn.told for turn in played.turns]
-    assert told[1] == "The program above cannot be tested: it defines double(x, y) instead of double(x)."
-    assert told[2].startswith("The program above is one that was tried before and fails.")
+    feedback = [turn.feedback for turn in played.turns]
+    assert feedback[1] == "The program above cannot be tested: it defines double(x, y) instead of double(x)."
+    assert feedback[2].startswith("The program above is one that was tried before and fails.")
     request = "Say first, in one or two sentences, what the program does wrong, and in which line."
-    assert told[3] == f"{FAILS}\n\n{request}"
-    assert generator.prompts[3].startswith(generator.prompts[2] + fenced(OTHER) + f"\n\n{told[3]}\n\nRepair")
+    assert feedback[3] == f"{FAILS}\n\n{request}"
+    assert generator.prompts[3].startswith(
+        generator.prompts[2] + fenced(OTHER) + f"\n\n{feedback[3]}\n\nRepair"
+    )
     assert played.turns[3].code == RIGHT and played.turns[3].completion.text.startswith("Line 2 adds 1.")
 
 
@@ -151,7 +153,7 @@ def test_reflect_works_without_an_entry_point_a_buggy_program_and_a_chat(executo
     generator = Queue(f"{OTHER}\n[DONE]", f"{RIGHT}\n[DONE]")
     played = play("reflect", generator, executor, problem=bare, words="cocos")
     assert path(played) == ["draft", "reflect"] and played.turns[1].result.all_passed
-    assert played.turns[1].told == FAILS and generator.prompts[1].endswith("[CORRECT]\n")
+    assert played.turns[1].feedback == FAILS and generator.prompts[1].endswith("[CORRECT]\n")
 
 
 # -- react --
@@ -162,7 +164,7 @@ def test_react_proposes_until_a_program_passes(executor):
     played = play("react", generator, executor)
     assert path(played) == ["propose"] * 3 and generator.answers == []
     assert [turn.result.num_passed for turn in played.turns] == [0, 2, 3, 3, 3]
-    assert played.turns[1].told == FAILS
+    assert played.turns[1].feedback == FAILS
     assert generator.prompts[1].startswith(generator.prompts[0] + fenced(OTHER) + f"\n\n{FAILS}\n\nRepair")
 
 
@@ -176,13 +178,13 @@ def test_react_gives_up_at_the_third_equal_failure(executor):
 def test_react_with_one_turn_is_one_answer_without_feedback(executor):
     generator = Queue(fenced(BUGGY), fenced(RIGHT))
     played = play("react", generator, executor, num_turns=1)
-    assert [turn.told for turn in played.turns] == [""] and len(generator.prompts) == 1
+    assert [turn.feedback for turn in played.turns] == [""] and len(generator.prompts) == 1
 
 
 def test_react_quotes_as_many_failures_as_the_rules_say(executor):
     rules = Rules(feedback_failures=3, seed=1)
     played = play("react", Queue(fenced(OTHER), fenced(RIGHT)), executor, rules=rules)
-    assert all(test in played.turns[1].told for test in TESTS)
+    assert all(test in played.turns[1].feedback for test in TESTS)
 
 
 # -- tools --
@@ -202,14 +204,18 @@ def test_tools_runs_refuses_warns_and_submits(executor):
     played = play("tools", generator, executor, num_turns=10)
     assert path(played) == ["refuse", "run_code", "run_code", *["refuse"] * 3, "run_code", "submit"]
     assert generator.answers == []
-    told = [turn.told for turn in played.turns]
-    assert told[1].startswith("This answer is refused: it calls no tool.")
-    assert told[2].startswith("The program above passes 2 of the 3 tests.") and "Warning" not in told[2]
-    assert told[3].startswith(told[2]) and "\n\nWarning: this call repeats an earlier one" in told[3]
-    assert told[4].startswith("This answer is refused: there is no tool 'search'.")
-    assert told[5].startswith("This answer is refused: the argument code is missing, or not a string.")
-    assert told[6].startswith("This answer is refused: it is not valid JSON")
-    assert told[7] == "The program above passes the tests.\n\nCall submit with this program."
+    feedback = [turn.feedback for turn in played.turns]
+    assert feedback[1].startswith("This answer is refused: it calls no tool.")
+    assert (
+        feedback[2].startswith("The program above passes 2 of the 3 tests.") and "Warning" not in feedback[2]
+    )
+    assert (
+        feedback[3].startswith(feedback[2]) and "\n\nWarning: this call repeats an earlier one" in feedback[3]
+    )
+    assert feedback[4].startswith("This answer is refused: there is no tool 'search'.")
+    assert feedback[5].startswith("This answer is refused: the argument code is missing, or not a string.")
+    assert feedback[6].startswith("This answer is refused: it is not valid JSON")
+    assert feedback[7] == "The program above passes the tests.\n\nCall submit with this program."
     # A refused answer keeps the last program.
     assert [turn.code for turn in played.turns[:7]] == ["", *[BUGGY] * 5, RIGHT]
 
@@ -242,7 +248,7 @@ def test_tools_tells_of_visible_tests_only(executor):
     hidden = replace(PROBLEM, test_list=TESTS[:2], hidden_test_list=TESTS[2:])
     generator = Queue(run_code(BUGGY), submit(BUGGY))
     played = play("tools", generator, executor, problem=hidden)
-    assert played.turns[1].told.startswith("The program above passes the tests.")
+    assert played.turns[1].feedback.startswith("The program above passes the tests.")
     assert played.turns[-1].result.num_passed == 2 and len(played.turns[-1].result.verdicts) == 3
     assert all(TESTS[2] not in prompt for prompt in generator.prompts)
 

@@ -19,19 +19,19 @@ def sample(problems, script, executor, **numbers):
 
 
 def test_second_turns_and_rows_quote_the_feedback_on_the_attempt(problem, executor):
-    told = (
+    feedback = (
         "The program above passes 2 of the 3 tests. This one fails:\n\n"
         "assert double(-1) == -2\n\nExpected -2, got 1."
     )
 
     def script(prompt: str) -> str:
-        return answer(RIGHT if told in prompt else WRONG)
+        return answer(RIGHT if feedback in prompt else WRONG)
 
     [made] = sample([problem], script, executor, num_samples=1, num_corrections=1, feedback="error")
-    assert made == Attempt("1", WRONG, False, (RIGHT,), told, passes_visible=False)
+    assert made == Attempt("1", WRONG, False, (RIGHT,), feedback, passes_visible=False)
     [pair] = make_pairs([problem], [made], set(), "own")
-    _, second = make_rows(problem, pair.attempt.code, pair.correction, COCOS, pair.attempt.told)
-    assert f"[DONE]\n\n{told}\n\nThere might be an error" in second.prompt
+    _, second = make_rows(problem, pair.attempt.code, pair.correction, COCOS, pair.attempt.feedback)
+    assert f"[DONE]\n\n{feedback}\n\nThere might be an error" in second.prompt
 
 
 def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(problem, executor):
@@ -52,8 +52,8 @@ def test_references_that_pass_are_right_attempts_with_the_feedback_of_a_right_pr
     failing = replace(problem, task_id="failing", code=WRONG)
     without = replace(problem, task_id="without", code="")
     made = reference_attempts([failing, problem, without], executor, feedback="verdict")
-    told = "The program above passes the tests."
-    assert made == [Attempt("1", problem.code, True, told=told, passes_visible=True)]
+    feedback = "The program above passes the tests."
+    assert made == [Attempt("1", problem.code, True, feedback=feedback, passes_visible=True)]
     [pair] = make_pairs([problem], made, set(), "reference")
     assert pair.is_kept and pair.attempt == made[0]
 

@@ -38,6 +38,18 @@ def test_a_continued_run_writes_what_an_uninterrupted_run_writes(problems_file, 
 
 
 @pytest.mark.processes
+def test_a_log_of_attempts_is_not_continued_with_other_examples_in_the_prompt(problems_file, tmp_path):
+    examples = tmp_path / "examples.jsonl"
+    rows = [json.loads(line) for line in problems_file.read_text().splitlines()]
+    examples.write_text(json.dumps(rows[0]) + "\n")
+    words = ("--protocol", "cocos-fewshot", "--few_shot_data", examples)
+    succeed(*make(problems_file, tmp_path / "rows.jsonl", *words))
+    examples.write_text(json.dumps(rows[1]) + "\n")  # the same name
+    refused = complaint(*make(problems_file, tmp_path / "rows.jsonl", *words))
+    assert "rows.jsonl.attempts.jsonl: was made with few_shot_data" in refused
+
+
+@pytest.mark.processes
 def test_references_are_further_attempts_on_request(problems_file, tmp_path):
     succeed(*make(problems_file, tmp_path / "rows.jsonl"))
     (tmp_path / "rows.jsonl").rename(tmp_path / "without.jsonl")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cocos.assembly import prompt_protocol
 from cocos.config import trl_configs
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import OptionParser, check_options, library_option_names, parse_options
 from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import prompt_protocol
 from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from tests.support.paths import ROOT
@@ -217,7 +217,6 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (EvalConfig, ["--program_timeout_s", "0"], ["--program_timeout_s is 0.0; give seconds above 0"]),
         (EvalConfig, ["--program_timeout_factor", "0"], ["--program_timeout_factor is 0.0; give a number"]),
         (EvalConfig, ["--program_memory_mb", "8"], ["--program_memory_mb is 8; give 64 or more"]),
-        (EvalConfig, ["--program_processes", "-1"], ["--program_processes is -1; give 0 or more"]),
         (EvalConfig, ["--executor_workers", "0"], ["--executor_workers is 0; give 1 or more"]),
         (CoCoSConfig, ["--output_dir", ""], ["--output_dir is missing; see --help"]),
         (
@@ -288,13 +287,6 @@ def test_a_config_file_that_is_not_text_is_refused_by_name(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_bytes(bytes(range(200, 256)))
     assert "--config: 'utf-8' codec can't decode" in error_of(CoCoSConfig, "--config", path)
-
-
-def test_vllm_stops_at_done():
-    sampling = options(
-        CoCoSConfig, "--use_vllm", "true", "--generation_kwargs", '{"seed": 7}'
-    ).generation_kwargs
-    assert sampling == {"seed": 7, "stop": ["[DONE]"], "include_stop_str_in_output": True}
 
 
 def test_a_kl_coefficient_per_turn_keeps_the_reference_model():

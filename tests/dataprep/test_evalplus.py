@@ -12,7 +12,7 @@ import pytest
 from cocos.dataprep.expected_values import compute_values, with_expected_values
 from cocos.dataprep.formats.evalplus import from_humanevalplus, from_mbppplus
 from cocos.dataprep.formats.input_tests import literal
-from cocos.dataprep.public_sets import problems_file
+from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.executor import Executor, Limits
@@ -292,7 +292,7 @@ def test_a_reference_to_a_set_that_has_to_be_executed_names_the_command(tmp_path
         with pytest.raises(DataError, match=words):
             problems_file(reference)
     with pytest.raises(DataError, match="a raw row of the public set humanevalplus; convert it: python"):
-        load_problems(raw)
+        load_problem_set(str(raw))
 
 
 @pytest.mark.parametrize("name", ["humaneval", "jsonl"])
@@ -306,7 +306,7 @@ def test_the_original_format_is_refused_in_words_that_name_the_right_source(prep
     assert "a row of EvalPlus' original format (HumanEvalPlus-OriginFmt or MbppPlus-OriginFmt)" in message
     assert "prepare_data.py humanevalplus or mbppplus" in message
     with pytest.raises(DataError, match="EvalPlus' original format"):
-        load_problems(write(tmp_path / "as-problems.jsonl.gz", mbpp | {"test": ORIGINAL_TEST}))
+        load_problem_set(str(write(tmp_path / "as-problems.jsonl.gz", mbpp | {"test": ORIGINAL_TEST})))
 
 
 # -- the published sets --

@@ -32,9 +32,7 @@ def prepared(prepare, name: str, folder: Path, *words: object) -> Path:
 def mbpp(prepare, tmp_path_factory):
     """MBPP with every check, prepared once. One seed, because its slowest reference takes seconds."""
     folder = tmp_path_factory.mktemp("sets")
-    return prepared(
-        prepare, "mbpp", folder, "--num_seeds", 1, "--against", f"mbpp-sanitized={public('mbpp-sanitized')}"
-    )
+    return prepared(prepare, "mbpp", folder, "--against", f"mbpp-sanitized={public('mbpp-sanitized')}")
 
 
 @pytest.mark.parametrize("name", SPLITS)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cocos.assembly import conditions, make_rules, system_text
 from cocos.config.eval_config import EvalConfig
 from cocos.problems import load_problems, save_problems
 from cocos.report.finished_runs import load_runs
@@ -82,7 +83,6 @@ def options(**given):
         ({"agent": "tools", "visible_tests": 0}, "--agent tools needs visible tests"),
         ({"agent": "reflect", "max_repeats": 0}, "--max_repeats is 0; give 1 or more"),
         ({"feedback_failures": 2}, "--feedback_failures needs --feedback error"),
-        ({"system_prompt": "nowhere.txt"}, "--system_prompt nowhere.txt: no such file"),
     ],
 )
 def test_options_that_contradict_an_agent_are_refused(given, message):
@@ -94,16 +94,18 @@ def test_temperatures_are_the_agents_unless_they_are_given():
     assert options().temperatures == [0.0]
     assert options(agent="reflect", num_turns=3).temperatures == [0.0, 0.45, 0.65]
     assert options(agent="tools", num_turns=10).temperatures == [0.7, 0.5, 0.3]
-    assert options(agent="tools", temperature=[0.1]).conditions["temperature"] == [0.1]
-    assert options(agent="react", feedback_failures=3).rules([0.0]).feedback_failures == 3
+    assert conditions(options(agent="tools", temperature=[0.1]))["temperature"] == [0.1]
+    assert make_rules(options(agent="react", feedback_failures=3), [0.0]).feedback_failures == 3
 
 
 def test_a_system_prompt_is_recorded_by_name_and_checksum_and_needs_a_chat(tmp_path, humanevalfix):
     file = tmp_path / "words.txt"
     file.write_text("Repair it.\n")
     given = options(system_prompt=str(file), protocol="chat")
-    assert given.system_text == "Repair it."
-    assert str(given.conditions["system_prompt"]).startswith("words.txt (")
+    assert system_text(given) == "Repair it."
+    assert str(conditions(given)["system_prompt"]).startswith("words.txt (")
+    with pytest.raises(ValueError, match="--system_prompt nowhere"):
+        system_text(options(system_prompt="nowhere.txt"))
     with pytest.raises(
         ValueError, match="--system_prompt needs a chat; choose --protocol chat, repair or fix"
     ):

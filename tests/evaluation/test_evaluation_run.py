@@ -274,7 +274,7 @@ def test_a_run_of_an_earlier_version_is_refused_and_can_be_scored_again(problems
     given = options(problems, tmp_path / "old", limit=4)
     metrics = evaluated(Drawing(), **given)
     path = tmp_path / "old/samples.jsonl"
-    path.write_text(path.read_text().replace('"schema_version": 2, ', ""))
+    path.write_text(path.read_text().replace('"schema_version": 3, ', ""))
     save_json(metrics, tmp_path / "old/metrics.json")
     message = r"old/samples\.jsonl:1: the row was written by an earlier version"
     with pytest.raises(DataError, match=message):
@@ -368,7 +368,7 @@ def test_hidden_tests_are_scored_and_never_shown(problems, tmp_path):
 
 
 def test_a_test_is_shown_or_told_of_or_only_scored(problems, tmp_path):
-    """Of three tests, none is in the prompt, two are told of, and the third, which is hidden, is only scored."""
+    """Of three tests, none is in the prompt, feedback uses two, and the third, which is hidden, is only scored."""
     prompts = []
 
     class Recording(Drawing):

@@ -37,7 +37,7 @@ def test_a_start_that_fails_leaves_nothing_and_the_next_one_works(tmp_path):
         file.truncate(100_000)
     limit = ("--limit", 1)
     line = complaint(*words(folder, *limit, model=damaged))
-    assert "damaged/model.safetensors: the file is damaged (100000 of" in line and not folder.exists()
+    assert "damaged/model.safetensors: the file is damaged (" in line and not folder.exists()
     api = (*limit, "--generator", "api", "--max_retries", 0)
     url = f"http://127.0.0.1:{free_port()}/v1"
     line = complaint(*words(folder, *api, "--base_url", url, model="m"))

@@ -54,7 +54,7 @@ def test_a_file_cut_at_any_byte_loses_its_incomplete_last_row_and_nothing_else(t
     "line",
     [
         *("{", "[]", "\x00\x00", "", '{"task_id": "1"}'),
-        '{"schema_version": 2, "task_id": "1", "sample": 0, "turns": [{}]}',
+        '{"schema_version": 3, "task_id": "1", "sample": 0, "turns": [{}]}',
     ],
 )
 def test_a_bad_line_in_the_middle_is_an_error_that_names_file_and_line(tmp_path, line):

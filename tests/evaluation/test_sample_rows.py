@@ -5,13 +5,13 @@ import json
 import re
 from dataclasses import fields, replace
 from types import UnionType
-from typing import get_args, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
+from cocos.assembly import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.sample_rows import (
-    Conditions,
     ExtraTurnKeys,
     SampleRow,
     TurnRow,
@@ -26,7 +26,7 @@ from cocos.generation import Completion
 from cocos.trajectories import Step, Trajectory, Turn
 from tests.support.paths import ROOT
 
-CONDITIONS = EvalConfig(model_name_or_path="m", test_data="t", output_dir="o").conditions
+CONDITIONS = conditions(EvalConfig(model_name_or_path="m", test_data="t", output_dir="o"))
 
 
 def trajectory(problem):
@@ -62,7 +62,7 @@ def test_a_row_has_every_turns_completion_reward_verdicts_tokens_and_times(probl
     assert [verdict["status"] for verdict in row["turns"][0]["verdicts"]] == ["passed", "failed", "failed"]
     first = {name: value for name, value in row["turns"][0].items() if name != "verdicts"}
     assert first == {
-        "told": "",
+        "feedback": "",
         "completion": "text 1",
         "code": "code 1",
         "reward": 1 / 3,
@@ -120,11 +120,13 @@ def test_tokens_are_counted_per_turn(problem):
 
 
 def test_a_row_converted_to_a_trajectory_and_back_is_the_same_row(problem):
-    told = replace(trajectory(problem).turns[0], told="It fails.", is_resampled=True)
+    feedback = replace(trajectory(problem).turns[0], feedback="It fails.", is_resampled=True)
     counted = replace(
-        told, completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3), is_carried=True
+        feedback,
+        completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3),
+        is_carried=True,
     )
-    played = replace(trajectory(problem), turns=(*trajectory(problem).turns, told, counted))
+    played = replace(trajectory(problem), turns=(*trajectory(problem).turns, feedback, counted))
     row = json.loads(json.dumps(trajectory_to_row(played, feedback="error")))
     assert row["feedback"] == "error" and row["turns"][-1]["num_completion_tokens"] == 3
     assert trajectory_to_row(trajectory_from_row(row, problem), feedback="error") == row
@@ -151,16 +153,16 @@ def test_an_agents_turn_and_the_number_of_the_api_key_survive_a_row(problem):
 
 
 def own_keys(schema):
-    """Return the keys of a schema with their types, without the conditions that a row inherits."""
-    inherited = {SampleRow: Conditions.__annotations__, TurnRow: ExtraTurnKeys.__annotations__}.get(
-        schema, ()
-    )
+    """Return the keys of a schema with their types, without those that every turn need not have."""
+    inherited = {TurnRow: ExtraTurnKeys.__annotations__}.get(schema, ())
     return {key: kind for key, kind in get_type_hints(schema).items() if key not in inherited}
 
 
 def has_type(value, kind):
     if isinstance(kind, UnionType):
         return any(has_type(value, part) for part in get_args(kind))
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
     if get_args(kind):  # a list
         return isinstance(value, list) and all(has_type(item, get_args(kind)[0]) for item in value)
     if kind in (TurnRow, VerdictRow):
@@ -174,11 +176,10 @@ def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
     objects += [(VerdictRow, verdict) for turn in row["turns"] for verdict in turn["verdicts"]]
     assert len(objects) == 1 + 3 + 6
     for schema, value in objects:
-        kinds = own_keys(schema) | (get_type_hints(Conditions) if schema is SampleRow else {})
+        kinds = own_keys(schema) | (CONDITION_TYPES if schema is SampleRow else {})
         assert value.keys() == kinds.keys()
         assert [key for key, kind in kinds.items() if not has_type(value[key], kind)] == []
-    assert row["schema_version"] == 2
-    assert CONDITIONS.keys() == Conditions.__annotations__.keys()
+    assert row["schema_version"] == 3
     assert [field.name for field in fields(Verdict)] == list(VerdictRow.__annotations__)
 
 
@@ -189,11 +190,19 @@ def meanings(schema):
     return {key: " ".join(text.split()) for key, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
+# A row records what was used: the protocol by its name, and the temperature of every turn.
+CONDITION_TYPES = {name: get_type_hints(EvalConfig)[name] for name in CONDITIONS} | {
+    "temperature": list[float]
+}
+
+
 def json_type(kind):
     names = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
     names |= {TurnRow: "turn", VerdictRow: "verdict"}
     if isinstance(kind, UnionType):
         return " or ".join(map(json_type, get_args(kind)))
+    if get_origin(kind) is Literal:
+        return "string"
     return f"list of {json_type(get_args(kind)[0])}s" if get_args(kind) else names[kind]
 
 
@@ -201,10 +210,14 @@ def test_the_tables_of_the_evaluation_page_equal_the_schema():
     page = (ROOT / "docs/evaluation.md").read_text()
     tables = page.split("| key | type | meaning |\n| --- | --- | --- |\n")[1:]
     documented = [table.split("\n\n")[0].strip().split("\n") for table in tables]
+    conditions_table = documented.pop(1)
     assert documented == [
         [f"| {key} | {json_type(kind)} | {meanings(schema)[key]} |" for key, kind in own_keys(schema).items()]
-        for schema in (SampleRow, Conditions, TurnRow, ExtraTurnKeys, VerdictRow)
+        for schema in (SampleRow, TurnRow, ExtraTurnKeys, VerdictRow)
     ]
+    assert {line.split(" `--")[0] for line in conditions_table} == {
+        f"| {name} | {json_type(kind)} |" for name, kind in CONDITION_TYPES.items()
+    }
 
 
 PLACE = Place("run/samples.jsonl", 3)
@@ -219,7 +232,7 @@ def test_a_row_of_this_version_is_accepted(problem):
     ("changes", "message"),
     [
         ({"schema_version": None}, "the row was written by an earlier version (it has no schema_version); "),
-        ({"schema_version": 1}, "the row has schema_version 1, expected 2; "),
+        ({"schema_version": 2}, "the row has schema_version 2, expected 3; "),
     ],
 )
 def test_a_row_of_another_version_is_refused_in_one_line_with_the_remedy(problem, changes, message):

@@ -8,7 +8,7 @@ import pytest
 from cocos.executor import Executor, Limits, Program
 from cocos.executor.judging.plans import InChild, plan_test
 from cocos.problems import load_problems
-from tests.support.executor import level_or_skip
+from tests.support.executor import at_night, level_or_skip
 from tests.support.paths import dataset
 
 pytestmark = pytest.mark.processes
@@ -39,7 +39,7 @@ def human_eval_fix(solution: str, limits: Limits = LIMITS) -> list[Program]:
     return [Program(row["declaration"] + row[solution], (row["test"],), limits=limits) for row in rows]
 
 
-@pytest.fixture(scope="module", params=["namespaces", "docker"])
+@pytest.fixture(scope="module", params=["namespaces", *at_night("docker")])
 def executor(request):
     with Executor(sandbox=level_or_skip(request.param), limits=LIMITS) as executor:
         yield executor

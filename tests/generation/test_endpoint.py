@@ -119,7 +119,7 @@ def test_tool_calls_are_sent_and_read_in_openais_format(endpoint, problem, execu
         {"code": WRONG, "reason": "a guess"},
     )
     assert (answered["role"], answered["tool_call_id"]) == ("tool", call["id"])
-    assert answered["content"] == trajectory.turns[1].told and "1 of the 3 tests" in answered["content"]
+    assert answered["content"] == trajectory.turns[1].feedback and "1 of the 3 tests" in answered["content"]
     assert third["messages"][-1]["role"] == "tool" and "not valid JSON" in third["messages"][-1]["content"]
     # Words without a call are answered by the user.
     assert [message["role"] for message in last["messages"][-2:]] == ["assistant", "user"]
@@ -435,7 +435,7 @@ def test_a_missing_key_is_an_error_unless_a_base_url_is_given(tmp_path, monkeypa
 
 def test_the_options_of_an_endpoint_reach_it(monkeypatch):
     monkeypatch.setenv("SOME_KEY", "a,b")
-    options = {"api_key_env": "SOME_KEY", "concurrency": 3, "max_retries": 2, "request_timeout_s": 7.0}
+    options = {"api_key_env": "SOME_KEY", "concurrency": 3, "max_retries": 2}
     generator = open_generator(
         EvalConfig(
             model_name_or_path="m",
@@ -452,13 +452,13 @@ def test_the_options_of_an_endpoint_reach_it(monkeypatch):
         ["a", "b"],
     )
     assert generator.max_completion_length == 9
-    assert [client.timeout for client in generator.clients] == [7.0, 7.0]
+    assert len(generator.clients) == 2
 
 
 def test_invalid_options_of_an_endpoint_are_rejected():
     paths = {"model_name_or_path": "m", "test_data": "x", "output_dir": "y"}
     with pytest.raises(ValueError, match="--base_url needs --generator api"):
         EvalConfig(**paths, base_url="http://127.0.0.1/v1")
-    for name, value in [("concurrency", 0), ("max_retries", -1), ("request_timeout_s", 0.0)]:
+    for name, value in [("concurrency", 0), ("max_retries", -1)]:
         with pytest.raises(ValueError, match=f"--{name}"):
             EvalConfig(**paths, generator="api", **{name: value})

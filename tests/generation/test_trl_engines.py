@@ -32,6 +32,7 @@ class Engine:
         self.sampled = sampled
         self.temperature = 0.9
         self.logprobs = None  # TRL's RLOO
+        self.generation_kwargs = {"seed": 7}
         self.calls = []
 
     def generate(self, prompts, images, num_generations, profiler=None):
@@ -72,6 +73,7 @@ def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of
     assert (list(first.token_ids), first.is_truncated) == (done, False)
     assert (list(second.token_ids), second.is_truncated) == (more, True)
     assert engine.calls == [([[5, 6], [7]], None, 1, 0.0)]
+    assert engine.generation_kwargs == {"seed": 7, "stop": ["[DONE]"], "include_stop_str_in_output": True}
     assert len(first.engine_logps) == len(done) and first.engine_logps[:2] == (0, -1)
     assert math.isnan(first.engine_logps[2]) and first.engine_logps[3:] == tuple(
         -n for n in range(3, len(done))

@@ -17,7 +17,7 @@ from cocos.metrics import (
     edit_metrics,
     edit_ratio,
     error_counts,
-    error_type,
+    first_error,
     fix_rates,
     pass_at_k,
     pass_at_k_metrics,
@@ -362,7 +362,7 @@ def test_turns_that_the_model_did_not_sample_are_no_edits():
     ],
 )
 def test_the_error_type_is_that_of_the_first_test_that_did_not_pass(verdicts, kind):
-    assert error_type(ExecutionResult(tuple(verdicts))) == kind
+    assert first_error(ExecutionResult(tuple(verdicts))) == kind
 
 
 def test_fix_rates_say_how_many_of_an_error_were_right_a_turn_later():

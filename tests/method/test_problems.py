@@ -4,12 +4,10 @@ import gzip
 import json
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.files.run_record import sha256
 from cocos.problems import DataError, Problem, load_problems, save_problems
 from tests.support.paths import dataset
@@ -218,59 +216,6 @@ def test_a_list_that_is_cut_off_names_the_line_at_which_it_breaks(tmp_path):
 def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path):
     assert "no such file; give the path of a JSON or JSONL file" in refusal(tmp_path / "absent.jsonl")
     assert "cannot be read" in refusal(tmp_path)
-
-
-RAW_COLUMNS = {
-    "humaneval": ["task_id", "prompt", "entry_point", "canonical_solution", "test"],
-    "humanevalfix": ["task_id", "prompt", "entry_point", "canonical_solution", "test", "buggy_solution"],
-    "humanevalplus": ["task_id", "prompt", "entry_point", "canonical_solution", "test", "plus_input"],
-    "mbppplus": ["task_id", "prompt", "entry_point", "canonical_solution", "plus_input", "assertion"],
-    "kodcode": ["question_id", "question", "solution", "test_code"],
-}
-
-
-@pytest.mark.parametrize("name", RAW_COLUMNS)
-def test_a_raw_row_of_a_public_set_names_the_command_that_converts_it(tmp_path, name):
-    path = tmp_path / "raw.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(dict.fromkeys(RAW_COLUMNS[name], "x")).encode()))
-    assert refusal(path) == (
-        f"{path}:1: a raw row of the public set {name}; convert it: python scripts/prepare_data.py {name} "
-        f"--input {path} --output_dir data/{name}"
-    )
-    assert name in PUBLIC_SOURCES
-    table = pyarrow.Table.from_pylist([dict.fromkeys(RAW_COLUMNS[name], "x")])
-    pyarrow.parquet.write_table(table, tmp_path / "raw.parquet")
-    assert (
-        f"is a Parquet file, not JSON; convert it: python scripts/prepare_data.py {name} --input"
-        in refusal(tmp_path / "raw.parquet")
-    )
-
-
-def test_columns_of_other_names_csv_and_parquet_name_the_command_that_converts_them(tmp_path):
-    path = written(tmp_path / "own.jsonl", {"id": 1, "question": "Double.", "tests": ["assert f(1) == 2"]})
-    assert refusal(path) == (
-        f"{path}:1: has the columns id, question, tests, but not text and test_list; convert it, for example: "
-        f"python scripts/prepare_data.py jsonl --input {path} --columns text=question test_list=tests "
-        "--output_dir data/own"
-    )
-    path = tmp_path / "own.csv"
-    path.write_text("question,tests\n")
-    assert refusal(path).endswith(f"prepare_data.py csv --input {path} --output_dir data/own")
-    path = tmp_path / "own.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"question": "x"}]), path)
-    assert refusal(path).endswith(f"prepare_data.py parquet --input {path} --output_dir data/own")
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("HumanEval.jsonl.gz", "humaneval"),
-        ("humanevalpack_python.jsonl", "humanevalfix"),
-        ("kodcode_demo_232.jsonl", "kodcode"),
-    ],
-)
-def test_the_published_raw_files_are_recognized(file, name):
-    assert f"convert it: python scripts/prepare_data.py {name} --input" in refusal(dataset(file))
 
 
 data = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)  # keeps NUL and CR, unlike source

@@ -164,10 +164,12 @@ def test_an_agent_has_a_system_message_and_its_own_request_unless_the_transcript
 
 
 def test_feedback_stands_before_the_instruction(problem):
-    told = "Your program failed."
-    assert protocol("cocos").later_turn(feedback=told) == f"\n\n{told}\n\n{INSTRUCTION}\n\n[CORRECT]\n"
-    assert protocol("cocos").later_turn(False, told).startswith(f"\n[DONE]\n\n{told}\n\n")
-    assert protocol("repair").later_turn(feedback=told) == f"{told}\n\n{REPAIR}\n\n{FENCED}"
+    feedback = "Your program failed."
+    assert (
+        protocol("cocos").later_turn(feedback=feedback) == f"\n\n{feedback}\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+    )
+    assert protocol("cocos").later_turn(False, feedback).startswith(f"\n[DONE]\n\n{feedback}\n\n")
+    assert protocol("repair").later_turn(feedback=feedback) == f"{feedback}\n\n{REPAIR}\n\n{FENCED}"
 
 
 def test_challenge_tests_are_never_shown():

@@ -317,14 +317,16 @@ def test_feedback_stands_before_the_instruction_and_in_the_turn_that_heard_it(pr
     generator = ScriptedGenerator(in_turn(answer(WRONG), answer(RIGHT), answer(RIGHT)))
     [trajectory] = rollout(begin([problem]), generator, executor, COCOS, 3, Rules(feedback="error"))
     first, second, third = trajectory.turns
-    assert first.told == ""
-    assert second.told == (
+    assert first.feedback == ""
+    assert second.feedback == (
         "The program above passes 2 of the 3 tests. This one fails:\n\nassert double(-1) == -2\n\nExpected -2, got 1."
     )
     assert decode(second.prompt_ids) == (
-        f"{decode(first.prompt_ids)}{WRONG}\n[DONE]\n\n{second.told}{INSTRUCTION}"
+        f"{decode(first.prompt_ids)}{WRONG}\n[DONE]\n\n{second.feedback}{INSTRUCTION}"
     )
-    assert third.told == "The program above passes the tests." and third.told in decode(third.prompt_ids)
+    assert third.feedback == "The program above passes the tests." and third.feedback in decode(
+        third.prompt_ids
+    )
 
 
 def test_a_stopped_trajectory_carries_its_answer_forward_and_asks_no_more(problem, executor):
@@ -388,16 +390,16 @@ def test_a_repeated_program_is_sampled_once_more_with_another_seed(problem, exec
 
 def test_a_repeated_program_is_told_of_before_the_next_turn(problem, executor):
     script = in_turn(answer(WRONG), answer(WRONG), answer(RIGHT), answer(RIGHT))
-    told = [
+    feedback = [
         [
-            turn.told
+            turn.feedback
             for turn in rollout(begin([problem]), ScriptedGenerator(script), executor, COCOS, 4, rules)[
                 0
             ].turns
         ]
         for rules in (Rules(on_repeat="tell"), Rules())
     ]
-    assert told == [["", "", "The program above is the same as the one before it.", ""], [""] * 4]
+    assert feedback == [["", "", "The program above is the same as the one before it.", ""], [""] * 4]
 
 
 def test_each_turn_has_its_temperature_and_the_last_holds_from_there_on(problem, executor):

@@ -66,7 +66,7 @@ def reward(program, case):
     return sum(program[2:]) / 2 if case.is_hidden_paid else sum(program) / 4
 
 
-def told(program, case):
+def feedback(program, case):
     """Return the key of THETA in the state after a program."""
     if case.feedback == "none":
         return "silence"
@@ -93,7 +93,7 @@ def expected_gradient(case):
             for turn, key, score in scores:
                 gradient[key] += chance * score * returns(rewards, turn, case)
             return
-        turn, key = len(programs) + 1, told(programs[-1], case) if programs else "start"
+        turn, key = len(programs) + 1, feedback(programs[-1], case) if programs else "start"
         for action, program in enumerate(LATER if programs else FIRST):
             p = probability(key)
             step = (turn, key, action - p)  # d log pi / d logit = action - probability

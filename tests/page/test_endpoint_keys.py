@@ -95,7 +95,8 @@ def test_a_new_model_does_not_change_the_chosen_one(monkeypatch, tmp_path):
 
 
 def test_a_text_beyond_the_limit_is_not_accepted_whatever_the_browser_sends(monkeypatch, tmp_path):
-    page = opened(monkeypatch, tmp_path, max_characters=18)
+    monkeypatch.setattr("cocos.page.try_view.MAX_CHARACTERS", 18)
+    page = opened(monkeypatch, tmp_path)
     page.button(key="solve").click().run()
     texts = [element.value for element in page.text]
     assert any("field 'text' is missing or empty" in text for text in texts)  # 20 characters were sent

@@ -197,7 +197,10 @@ def test_an_agent_is_followed_from_node_to_node_and_its_row_names_them(page, tmp
     run, [row] = page.session(tmp_path)
     assert run.conditions.startswith("the agent react")
     assert [turn["node"] for turn in row["turns"]] == ["propose"] * 3
-    assert "This one fails" in row["turns"][1]["told"] or "ends before any test" in row["turns"][1]["told"]
+    assert (
+        "This one fails" in row["turns"][1]["feedback"]
+        or "ends before any test" in row["turns"][1]["feedback"]
+    )
 
 
 def test_tests_that_are_none_are_refused_with_their_line(page):

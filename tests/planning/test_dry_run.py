@@ -11,8 +11,8 @@ import pytest
 
 from boost.boost_dry_run import boost_dry_run
 from boost.boost_trainer import load_boost_inputs
+from cocos.assembly import load_training_data
 from cocos.config.command_line import parse_options
-from cocos.config.training_data import load_training_data
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import dry_run
@@ -89,9 +89,11 @@ def test_a_dry_run_shows_what_a_wrong_program_would_be_told_and_that_it_makes_tr
     first = PROBLEMS[0]
     name = re.search(r"def (\w+)", first.code)[1]
     wrong = f"def {name}(*args):\n    return None\n[DONE]"
-    told = f"{wrong}\n\nThe program above passes 0 of the 3 tests. This one fails:\n\n{first.test_list[0]}\n\nExpected "
+    feedback = f"{wrong}\n\nThe program above passes 0 of the 3 tests. This one fails:\n\n{first.test_list[0]}\n\nExpected "
     assert text.count("--- prompt of turn ") == 3
-    assert text.count(told) == 3 and text.count("The program above is the same as the one before it.") == 1
+    assert (
+        text.count(feedback) == 3 and text.count("The program above is the same as the one before it.") == 1
+    )
     assert f"the reference of task {first.task_id} passes 3 of 3 tests" in text
     assert "20 problems, 0 for dev; 60 visible tests (20 in prompts), 0 hidden" in text
     silent = report(bare_base, problems_file, "--num_turns", "3", "--global_batch_size", "8")
@@ -114,10 +116,10 @@ def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):
 
 
 @pytest.mark.processes
-def test_the_dry_run_of_the_readme_runs(bare_base, problems_file, tmp_path):
-    [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "README.md").read_text(), re.M)
+def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
+    [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "docs/training.md").read_text(), re.M)
     done = command(
-        *(sys.executable, *shlex.split(line)),  # the README's model and data are replaced
+        *(sys.executable, *shlex.split(line)),  # the recipe's model and data are replaced
         *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),
         *("--output_dir", tmp_path / "out"),
     )

@@ -15,7 +15,6 @@ from cocos.planning.schedule import (
     UTILISATION,
     Card,
     Schedule,
-    executor_cores,
     prompt_lengths,
     seconds_per_update,
     training_seconds,
@@ -141,13 +140,6 @@ def test_operations_per_token_equal_those_that_torch_counts():
         model(input_ids=torch.ones(4, 64, dtype=torch.long)).logits.sum().backward()
     parameters = sum(p.numel() for p in model.parameters())
     assert counter.get_total_flops() == pytest.approx(6 * parameters * 4 * 64, rel=0.15)
-
-
-def test_programs_that_time_out_determine_the_number_of_workers():
-    assert executor_cores(64, seconds=14, timeout_s=10) == 1  # 12.9 processor seconds
-    assert executor_cores(64, seconds=5, timeout_s=10) == 3
-    assert executor_cores(64, seconds=5, timeout_s=10, timeout_share=0) == 1  # 0.1 processor seconds
-    assert executor_cores(4, seconds=0.001, timeout_s=10) == 4  # more workers than programs would idle
 
 
 # Parameter counts from the checkpoints' pages on the hub.

@@ -14,6 +14,7 @@ from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text()
+TRAINING = (ROOT / "docs/training.md").read_text()
 METHOD = (ROOT / "docs/cocos.md").read_text()
 
 
@@ -51,8 +52,8 @@ def test_every_function_that_the_method_page_names_is_defined_where_it_says():
         ("test.py", EvalConfig),
     ],
 )
-def test_every_option_of_a_command_in_the_readme_exists(script, config_type):
-    blocks = "".join(re.findall(r"```\n(.*?)```", README, re.DOTALL)).replace("\\\n", " ")
+def test_every_option_of_a_command_in_the_readme_and_the_recipes_exists(script, config_type):
+    blocks = "".join(re.findall(r"```\n(.*?)```", TRAINING + README, re.DOTALL)).replace("\\\n", " ")
     commands = [line for line in blocks.splitlines() if re.search(rf"[ /]{re.escape(script)} ", line)]
     assert len(commands) >= 2
     for command in commands:

@@ -43,7 +43,9 @@ RESUMABLE = {
 def test_the_method_imports_nothing_outside_the_standard_library():
     """A fresh interpreter also finds dynamic imports, which lint-imports does not see."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    [modules] = [contract["source_modules"] for contract in contracts if contract["type"] == "forbidden"]
+    [modules] = [
+        c["source_modules"] for c in contracts if c["name"].startswith("the method needs the standard")
+    ]
     script = (
         f"import sys; before = set(sys.modules); import {', '.join(modules)}\n"
         "names = {name.partition('.')[0] for name in set(sys.modules) - before}\n"

@@ -95,16 +95,16 @@ def test_pretraining_shows_the_feedback_that_the_executor_gives(problems, execut
     for (meant, code), result in zip(pairs, results, strict=True):
         simulated = toy_corpora.run_tests(meant, code)
         for mode in ("verdict", "error"):
-            told = [feedback_message(mode, meant, either, 300) for either in (simulated, result)]
+            feedback = [feedback_message(mode, meant, either) for either in (simulated, result)]
             # The elements of a set have no order, so its text may have another one.
-            assert sorted(told[0]) == sorted(told[1]), meant.task_id
+            assert sorted(feedback[0]) == sorted(feedback[1]), meant.task_id
 
 
 def test_no_token_spans_a_turn_boundary(problems, tokenizer):
     group = next(iter(by_question(problems["test"]).values()))
     for problem in group:
-        told = feedback_message("error", problem, toy_corpora.run_tests(problem, group[0].code), 300)
-        parts = [BARE.first_turn(problem), answer(group[0].code), BARE.later_turn(feedback=told)]
+        feedback = feedback_message("error", problem, toy_corpora.run_tests(problem, group[0].code))
+        parts = [BARE.first_turn(problem), answer(group[0].code), BARE.later_turn(feedback=feedback)]
         joined = tokenizer("".join(parts))["input_ids"]
         assert joined == [i for part in parts for i in tokenizer(part)["input_ids"]]
         assert tokenizer.decode(joined) == "".join(parts)

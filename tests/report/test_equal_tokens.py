@@ -97,6 +97,20 @@ def test_a_greedy_run_is_compared_with_the_samples_of_another_run_of_the_same_mo
     assert "k first attempts have as many tokens as the turns" in text
 
 
+@pytest.mark.parametrize(
+    "changed", [{"agent": "reflect"}, {"system_prompt": "mine.txt"}, {"prompt_tests": 1}]
+)
+def test_first_attempts_from_other_prompts_are_not_set_beside_a_run(tmp_path, changed):
+    """An agent has a system message and requests of its own, so its first prompts are other ones."""
+    run = [played("a", 0, (False, 8), (True, 12)), played("b", 0, (True, 12), (True, 8))]
+    attempts = [replace(row, turns=row.turns[:1]) for row in TWO_PROBLEMS]
+    sampled = evaluated(tmp_path / "sampled", attempts, options=SAMPLED)
+    same = evaluated(tmp_path / "same", run)
+    other = evaluated(tmp_path / "other", run, options=changed)
+    assert len(equal_token_comparisons(load_runs([same, sampled]))) == 1
+    assert equal_token_comparisons(load_runs([other, sampled])) == []
+
+
 def test_more_tokens_than_the_samples_have_give_a_dash_and_not_a_guess(tmp_path):
     rows = four_samples("a", "1000", "1100", tokens=31) + four_samples("b", "1100", "0010", tokens=31)
     loaded = load_runs([evaluated(tmp_path / "run", rows, options=SAMPLED)])

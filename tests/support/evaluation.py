@@ -10,11 +10,11 @@ import os
 import sys
 from pathlib import Path
 
+from cocos.assembly import plan_trajectories, prompt_protocol
 from cocos.config.eval_config import EvalConfig
-from cocos.config.shared_options import prompt_protocol
 from cocos.evaluation.generator import open_generator
 from cocos.evaluation.resumption import open_run_executor
-from cocos.evaluation.run import evaluate, merge_and_summarize, plan_trajectories, start_or_resume
+from cocos.evaluation.run import evaluate, merge_and_summarize, start_or_resume
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem
 from cocos.prompts import answer

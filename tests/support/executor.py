@@ -26,6 +26,11 @@ def level_or_skip(name: str) -> str:
     return name
 
 
+def at_night(*values: str) -> list:
+    """Return parameters whose tests only `make test-all` runs."""
+    return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
+
+
 def statuses(result: ExecutionResult) -> list[Status]:
     return [verdict.status for verdict in result.verdicts]
 

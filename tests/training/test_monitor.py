@@ -191,7 +191,7 @@ def test_the_phases_of_an_update_add_up(executor):
 
 
 def test_every_metric_is_explained_on_the_method_page(executor):
-    page = (ROOT / "docs/cocos.md").read_text().split("## Logged metrics")[1].split("\n## ")[0]
+    page = (ROOT / "docs/training.md").read_text().split("## Logged metrics")[1].split("\n## ")[0]
     explained = set(re.findall(r"`([\w/@]+)`", page))
     batch = [trajectory(turn(True), turn(True), hidden=0)]
     names = {*batch_metrics(batch, [Score([1.0, 1.0], [0, 0])], [1, 2]), *PhaseTimer(executor).metrics(batch)}

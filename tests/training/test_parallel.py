@@ -64,6 +64,10 @@ DESCENT = {
 }
 PLAIN = DESCENT | {"share_prefixes": False}
 
+# Runs of every change: each launcher, LoRA, a resumed run, and a pair of shared prefixes and plain rows.
+DAILY = {"alone": {"full", "lora"}, "ddp": {"full", "shared", "plain"}, "fsdp2": {"full"}}
+DAILY["zero"] = {"full3", "resumed3", "lora2"}
+
 needs_compiler = pytest.mark.skipif(
     shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++"
 )
@@ -81,13 +85,16 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def launch(data, tmp_path_factory):
+def launch(data, tmp_path_factory, request):
     """Train under a launcher, one run after another; return the folder that holds their outputs by name."""
+    is_daily = "not nightly" in request.config.option.markexpr
 
-    def launch(launcher, **runs):
+    def launch(layout, launcher, **runs):
         folder = tmp_path_factory.mktemp("runs")
         commands = []
         for name, options in runs.items():
+            if is_daily and name not in DAILY[layout]:
+                continue
             if name.startswith("boost"):
                 script, options = "boost/boost_train.py", COMMON | {"global_batch_size": 8} | options
                 options |= {"train_data": data / "rows.jsonl", "eval_data": data / "rows.jsonl"}
@@ -126,6 +133,7 @@ def launch(data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def alone(launch):
     return launch(
+        "alone",
         [sys.executable],
         full=WHOLE,
         lora=WHOLE | LORA,
@@ -139,6 +147,7 @@ def ddp(launch):
     config = "configs/accelerate/ddp.yaml"
     launcher = ("accelerate", "launch", "--config_file", config, "--num_processes", 2)
     return launch(
+        "ddp",
         [*launcher, "--main_process_port", free_port()],
         full=ACCUMULATED,
         dynamic=ACCUMULATED | DYNAMIC,
@@ -152,6 +161,7 @@ def fsdp2(launch):
     config = "configs/accelerate/fsdp2.yaml"
     launcher = ("accelerate", "launch", "--config_file", config, "--num_processes", 2)
     return launch(
+        "fsdp2",
         [*launcher, "--main_process_port", free_port()],
         full=ACCUMULATED,
         resumed=ACCUMULATED | {"resume_from_checkpoint": f"THESE_RUNS/full/checkpoint-{UPDATES // 2}"},
@@ -167,6 +177,7 @@ def fsdp2(launch):
 def zero(launch):
     stages = {stage: {"deepspeed": f"configs/deepspeed/zero{stage}.json"} for stage in (1, 2, 3)}
     return launch(
+        "zero",
         ["deepspeed", "--num_gpus", 2, "--master_port", free_port()],
         full1=ACCUMULATED | stages[1],
         full2=ACCUMULATED | stages[2],
@@ -186,21 +197,23 @@ def zero(launch):
     )
 
 
-def of_zero(*names):
-    return [pytest.param("zero", name, marks=needs_compiler) for name in names]
+def of(layout, *names):
+    """Return parameters for runs of a launcher, of which those of `make test-all` alone are marked."""
+    nightly = {name: [pytest.mark.nightly] * (name not in DAILY[layout]) for name in names}
+    compiler = [needs_compiler] * (layout == "zero")
+    return [pytest.param(layout, name, marks=[*compiler, *nightly[name]]) for name in names]
 
 
 LAYOUTS = [
-    ("ddp", "full"),
-    *of_zero("full1", "full2", "full3", "lora2", "lora3"),
-    ("fsdp2", "full"),
-    ("fsdp2", "lora"),
+    *of("ddp", "full"),
+    *of("zero", "full1", "full2", "full3", "lora2", "lora3"),
+    *of("fsdp2", "full", "lora"),
 ]
-DRAWN = [("ddp", "dynamic"), *of_zero("dynamic3")]
-BF16 = [*of_zero("bf163"), ("fsdp2", "bf16")]
-BOOST = [*of_zero("boost3"), ("fsdp2", "boost")]
-SHARED = [("ddp", "shared"), *of_zero("shared3"), ("fsdp2", "shared")]
-RESUMED = [*of_zero("resumed3"), ("fsdp2", "resumed")]
+DRAWN = [*of("ddp", "dynamic"), *of("zero", "dynamic3")]
+BF16 = [*of("zero", "bf163"), *of("fsdp2", "bf16")]
+BOOST = [*of("zero", "boost3"), *of("fsdp2", "boost")]
+SHARED = [*of("ddp", "shared"), *of("zero", "shared3"), *of("fsdp2", "shared")]
+RESUMED = [*of("zero", "resumed3"), *of("fsdp2", "resumed")]
 
 
 def logs(output, names=None, step=UPDATES):

@@ -186,13 +186,15 @@ def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_train
     """A gap that was first seen before the interruption, and programs that another process executed."""
     options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1, "global_batch_size": 16}
     with Executor(num_workers=1) as executor:
-        first = make_trainer(runner=executor, dead_batches=7, **options)
+        first = make_trainer(runner=executor, **options)
+        first.run_warnings.dead_batches = 7
         first.run_warnings.check_gap(0.25)
         first.train()
         programs = executor.stats.programs
     assert programs > 4
     with Executor(num_workers=1) as executor:
-        second = make_trainer(runner=executor, dead_batches=9, **options)
+        second = make_trainer(runner=executor, **options)
+        second.run_warnings.dead_batches = 9
         second.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-1"))
         assert executor.stats.programs == programs
     assert second.run_warnings.state_dict() == first.run_warnings.state_dict()

@@ -1,4 +1,4 @@
-"""Rules between turns in training: what is told is context, what was not sampled is not trained."""
+"""Rules between turns in training: feedback is context, what was not sampled is not trained."""
 
 import json
 from dataclasses import replace
@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import set_seed
 
+from cocos.assembly import load_training_data
 from cocos.config.cocos_options import CoCoSOptions
-from cocos.config.training_data import load_training_data
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import answer, protocol
@@ -52,10 +52,10 @@ def test_what_is_told_is_in_the_prompt_and_no_row_trains_anything_but_samples(ma
                 assert rows["advantages"][3 * i + t] == 0
                 continue
             if t:
-                assert turn.told.startswith("The program above ") and turn.told in transcript
+                assert turn.feedback.startswith("The program above ") and turn.feedback in transcript
                 num_told += 1
             assert (prompt, completion) == (transcript, turn.completion.text)
-            following = trajectory.turns[t + 1].told if t < 2 else ""
+            following = trajectory.turns[t + 1].feedback if t < 2 else ""
             transcript += completion + WORDS.later_turn(completion.endswith("[DONE]"), following)
     assert num_told > 5 and num_carried > 5, "a batch without both proves nothing"
 
@@ -103,8 +103,8 @@ def test_hidden_tests_alone_pay_if_the_run_says_so(make_trainer):
             visible, *hidden = (verdict.passed for verdict in turn.result.verdicts)
             assert reward == sum(hidden) / 2
             seen.add((visible, reward))
-            assert "one fails" not in turn.told or trajectory.problem.test_list[0] in turn.told
-            assert not any(test in turn.told for test in trajectory.problem.hidden_test_list)
+            assert "one fails" not in turn.feedback or trajectory.problem.test_list[0] in turn.feedback
+            assert not any(test in turn.feedback for test in trajectory.problem.hidden_test_list)
     assert len(seen) > 2
 
 

@@ -339,7 +339,8 @@ def test_zero_spread_is_counted_per_turn(make_trainer):
 
 
 def test_dead_batches_are_warned_about(make_trainer, caplog):
-    trainer = make_trainer(num_generations=2, dead_batches=2)
+    trainer = make_trainer(num_generations=2)
+    trainer.run_warnings.dead_batches = 2
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             trainer.advantages([Score([1.0, 1.0], [0.0, 0.0])] * 2)

@@ -40,22 +40,13 @@ FINDING_KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Finding about a row.
+    """Finding about a row."""
 
-    Attributes:
-        kind: One of `FINDING_KINDS`.
-        split: Split of the row.
-        task_id: Id of the row within the split.
-        detail: Description; it is the same in every run.
-        other: `split/task_id` of the row that this row repeats, or "".
-
-    """
-
-    kind: str
-    split: str
-    task_id: str
-    detail: str
-    other: str = ""
+    kind: str  # one of `FINDING_KINDS`
+    split: str  # split of the row
+    task_id: str  # id of the row within the split
+    detail: str  # description; it is the same in every run
+    other: str = ""  # `split/task_id` of the row that this row repeats, or ""
 
 
 # Of two equal rows, the one whose split comes first here is kept: test sets must stay as they were published.
@@ -63,6 +54,7 @@ PRECEDENCE = ("test", "validation", "prompt", "train")
 TEXT_NGRAM = 3
 CODE_NGRAM = 5
 MIN_NGRAMS = 4  # shorter texts and programs are similar by chance
+SIMILARITY = 0.8  # Jaccard similarity from which two texts or programs are near duplicates
 # 128 hash functions (datasketch's default) estimate a similarity with a standard error below
 # 0.5 / sqrt(128) = 0.044. LSH searches 0.1 below the threshold, so that it rarely misses a pair.
 NUM_HASHES = 128
@@ -180,14 +172,13 @@ class DuplicateIndex:
 def find_duplicates(
     problems: Iterable[tuple[str, Problem]],
     benchmarks: Iterable[tuple[str, Problem]],
-    similarity: float,
+    similarity: float = SIMILARITY,
 ) -> list[Finding]:
     """Return the duplicates among problems, and between problems and benchmarks.
 
     Args:
         problems: (split, problem), streamed.
         benchmarks: (name of the benchmark, problem), streamed.
-        similarity: As for `DuplicateIndex`.
 
     """
     index = DuplicateIndex(similarity)

@@ -74,14 +74,20 @@ COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
 REFUSALS = ("NotPlainValue", "CandidateError")
 
 
+NUM_SEEDS = 3  # runs of each reference; a flaky one differs in most cases
+SLOW_S = 1.0
+
+
 def check_references(
-    problems: Iterable[tuple[str, Problem]], executor: Executor, num_seeds: int, slow_s: float
+    problems: Iterable[tuple[str, Problem]],
+    executor: Executor,
+    num_seeds: int = NUM_SEEDS,
+    slow_s: float = SLOW_S,
 ) -> Iterator[Finding]:
     """Execute every reference, and every constant function that could pass; yield the findings.
 
     Args:
         problems: (split, problem), streamed.
-        executor: A running executor; the caller closes it.
         num_seeds: Runs per reference, each with a different seed of `random`.
         slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
 

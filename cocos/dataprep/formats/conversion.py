@@ -6,53 +6,44 @@ reports the tests that it leaves out. It does not know files or splits.
 
 import ast
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.input_tests import InputTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import node_source, tabs_to_spaces
-from cocos.files.json_lines import Place
-from cocos.files.raw_rows import (
+from cocos.dataprep.row_hints import (
     EVALPLUS_COLUMN,
     columns_example,
     describe_columns,
     describe_original_format,
     describe_raw_row,
     missing_fields,
+    read_problem,
 )
-from cocos.problems import DataError, Problem, problem_from_row
+from cocos.files.json_lines import Place
+from cocos.problems import DataError, Problem
 from cocos.python_parser import parse
 
-MBPP_FIELDS = (
-    "task_id", "text", "code", "test_list", "test_setup_code", "test_imports", "challenge_test_list",
-    "hidden_test_list", "entry_point", "buggy_code", "bug_type", "failure_symptoms", "stdin", "files",
-)  # fmt: skip
+MBPP_FIELDS = tuple(field.name for field in fields(Problem))
 TEST_FORMS = ("list", "lines", "check", "pytest")
 
 
 class Converted(NamedTuple):
-    """Converted row.
-
-    Attributes:
-        problem: The problem.
-        left_out: A reason for each test that was left out.
-        group: Problems with the same group belong in the same split; "" for no group.
-        input_tests: The calls that the problem has in place of tests, until `expected_values` has made tests
-            of them; None if it has tests.
-
-    """
+    """Converted row."""
 
     problem: Problem
-    left_out: tuple[str, ...] = ()
-    group: str = ""
+    left_out: tuple[str, ...] = ()  # a reason for each test that was left out
+    group: str = ""  # problems with the same group belong in the same split; "" for no group
+    # The calls that the problem has in place of tests, until `expected_values` has made tests of them; None
+    # if it has tests.
     input_tests: InputTests | None = None
 
 
 def from_mbpp(row: dict, place: Place) -> Converted:
     """Convert a row of MBPP, of sanitized MBPP, or of a prepared file."""
-    problem = problem_from_row(row, place)
+    problem = read_problem(row, place)
     with_spaces = replace(
         problem,
         code=tabs_to_spaces(problem.code),
@@ -79,8 +70,6 @@ def from_humanevalfix(row: dict, place: Place, field: str = "declaration") -> Co
     """Convert a row of HumanEvalFix: the text asks to repair the buggy program.
 
     Args:
-        row: The row.
-        place: Position of the row, for messages.
         field: The field that precedes the buggy body: `declaration` as in the benchmark, or `prompt`, which
             includes the docstring.
 
@@ -119,7 +108,6 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
 
     Args:
         row: Values as JSON, CSV or Parquet contains them; in CSV a list is a cell of JSON text.
-        place: Position of the row, for messages.
         columns: MBPP field -> column. A field that is missing here is read from the column of the same name.
         form: Format of `test_list`: `list` of tests, `lines` (a program of asserts), `check` (HumanEval) or
             `pytest` (a test file).

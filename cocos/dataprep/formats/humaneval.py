@@ -29,8 +29,6 @@ def split_check_function(source: str, entry_point: str, helpers: str = "") -> Ex
     """Split a check() function into tests.
 
     Args:
-        source: Program text that defines check().
-        entry_point: Name of the function under test.
         helpers: Definitions of the prompt that the tests may use.
 
     Raises:

@@ -51,34 +51,20 @@ TRUTH_FUNCTIONS = ("check_str", "text_match_three", "text_starta_endb")
 
 
 class Call(NamedTuple):
-    """A call of the function under test, as source, and where its input comes from.
+    """A call of the function under test, as source, and where its input comes from."""
 
-    Attributes:
-        source: The call, as `add(1, 2)`.
-        arguments: The arguments as values.
-        origin: `base input 3` or `plus input 3`, counted from 1.
-        is_hidden: The test is hidden: the input is one that EvalPlus adds.
-
-    """
-
-    source: str
-    arguments: tuple[Any, ...]
-    origin: str
-    is_hidden: bool
+    source: str  # the call, as `add(1, 2)`
+    arguments: tuple[Any, ...]  # the arguments as values
+    origin: str  # `base input 3` or `plus input 3`, counted from 1
+    is_hidden: bool  # the test is hidden: the input is one that EvalPlus adds
 
 
 class InputTests(NamedTuple):
-    """Calls of a problem that become tests once their values are known.
+    """Calls of a problem that become tests once their values are known."""
 
-    Attributes:
-        calls: The calls, those of base inputs first.
-        function: Name of the function under test.
-        atol: Absolute tolerance of numbers; 0 for exact values, except that floats have `FLOAT_TOLERANCE`.
-
-    """
-
-    calls: tuple[Call, ...]
-    function: str
+    calls: tuple[Call, ...]  # the calls, those of base inputs first
+    function: str  # name of the function under test
+    # Absolute tolerance of numbers; 0 for exact values, except that floats have `FLOAT_TOLERANCE`.
     atol: float
 
     def expression(self, call: Call) -> str:

@@ -36,7 +36,6 @@ def split_pytest_file(source: str, modules: tuple[str, ...] = MODULES_UNDER_TEST
     """Split a pytest file into tests.
 
     Args:
-        source: Text of the file.
         modules: Names by which the file imports the module under test. These imports are removed, because a
             candidate's names are in the same namespace as the test.
 
@@ -119,7 +118,6 @@ class _TestFile:
         """Return the tests of one test function, one per set of parameters.
 
         Args:
-            function: The test function.
             owner: The class that it is a method of.
 
         Raises:

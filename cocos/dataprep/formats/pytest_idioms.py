@@ -15,7 +15,6 @@ def replace_pytest_calls(source: str, modules: tuple[str, ...]) -> str:
     """Return the test file without pytest's calls and without the prefix of the module under test.
 
     Args:
-        source: A test file that parses.
         modules: Names by which the file imports the module under test.
 
     Raises:

@@ -52,8 +52,6 @@ def substitute_names(source: str, node: ast.expr | ast.stmt, replacements: Mappi
     """Return the text of a node with names replaced by expressions.
 
     Args:
-        source: The program that contains the node.
-        node: An expression or a statement.
         replacements: Name -> text of the expression that replaces it.
 
     """

@@ -209,7 +209,7 @@ function turnCard(row, turn, number) {
     "article",
     { class: `turn ${kind}`, "aria-label": `turn ${number}` },
     heading,
-    turn.told ? element("p", { class: "feedback" }, element("b", {}, "feedback: "), visible(turn.told)) : null,
+    turn.feedback ? element("p", { class: "feedback" }, element("b", {}, "feedback: "), visible(turn.feedback)) : null,
     turn.is_carried ? null : element("p", { class: "meta" }, meta),
     program(row, number, isKnown),
     verdicts(row, turn, isKnown),

@@ -7,6 +7,9 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from cocos.files.json_lines import Place
+from cocos.problems import DataError, Problem, problem_from_row
+
 # Columns by which a row of a public set is recognized, and the SOURCE of prepare_data.py that converts it.
 # The first match counts: HumanEvalPack has HumanEval's columns too.
 EVALPLUS_COLUMN = "plus_input"
@@ -27,6 +30,25 @@ LIKELY_WORDS = {
     "test_list": ("test", "assert"),
 }
 FOOTER_BYTES = 1 << 16  # of a Parquet file: more than the names of the columns take
+
+
+def read_problem(row: object, place: Place) -> Problem:
+    """Return the problem in a row, as `problem_from_row`; if it has another format, say how to convert it."""
+    if isinstance(row, dict) and not row.keys() <= Problem.__dataclass_fields__.keys():
+        other = (
+            describe_original_format(row)
+            or describe_raw_row(row, place.path)
+            or describe_own_row(row, place.path)
+        )
+        if other:
+            raise DataError(f"{place}: {other}")
+    return problem_from_row(row, place)
+
+
+def refuse_other_file(path: Path) -> None:
+    """Raise DataError if a file is a CSV or Parquet file, and say how to convert it."""
+    if other := describe_other_file(path):
+        raise DataError(f"{path}: {other}")
 
 
 def describe_other_file(path: Path) -> str | None:
@@ -96,8 +118,6 @@ def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequenc
     """Return an option --columns for the missing fields, with the columns whose names are likely.
 
     Args:
-        names: Columns of the row.
-        missing: Fields that the row lacks.
         given: FIELD=COLUMN pairs that the user gave for other fields.
 
     """

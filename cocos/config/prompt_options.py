@@ -1,0 +1,47 @@
+"""Options of the prompts that the model sees, the same in training, in evaluation and for Boost data."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cocos.config.option import option, require_not_negative, require_positive
+
+
+@dataclass
+class PromptOptions:
+    """Options of the prompts that the model sees."""
+
+    group: ClassVar[str] = "prompts"
+
+    num_turns: int = option(role="length", default=2, help="Turns per problem (T).")
+    protocol: str = option(
+        role="wording",
+        default="cocos",
+        help="Prompt protocol: `cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat` "
+        "`repair` or `fix` for chat models; the last two say to find the error.",
+    )
+    few_shot_data: str | None = option(
+        role="wording",
+        default=None,
+        help="Solved problems for `cocos-fewshot`: a file, or a set as hub:mbpp/prompt.",
+    )
+
+    prompt_file: str | None = option(
+        role="wording",
+        default=None,
+        help="YAML file with your own messages of turn 1 (`first_turn`) and of later turns (`later_turn`), "
+        "instead of --protocol; see docs/generation.md.",
+    )
+
+    prompt_tests: int | None = option(
+        role="prompt",
+        default=None,
+        help="Visible tests that the prompt shows, the first N. By default all.",
+    )
+
+    def __post_init__(self) -> None:
+        require_positive(self, "num_turns")
+        require_not_negative(self, "prompt_tests")
+        if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
+            raise ValueError(
+                "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"
+            )

@@ -1,0 +1,11 @@
+"""Choices that options and the method share, by name. Imports the standard library only."""
+
+from typing import Literal
+
+Feedback = Literal["none", "verdict", "error"]  # on the previous program, in the next prompt
+OnRepeat = Literal["keep", "resample", "tell"]  # treatment of a program that equals the previous one
+RewardKind = Literal["fraction", "binary", "count", "random"]
+RewardTests = Literal["all", "hidden"]
+Credit = Literal["turn", "trajectory", "last"]  # which turns are trained, and with which return
+Agent = Literal["none", "reflect", "react", "tools"]
+IsolationLevel = Literal["docker", "namespaces", "seccomp", "rlimits"]  # of programs, the strongest first
