@@ -34,7 +34,7 @@ def evaluation(**options: object) -> EvalConfig:
     record = {"options": default_values(CoCoSOptions) | {"train_data": "train.jsonl"} | options}
     card = ModelCard("CoCoS", record, {}, "first", "later")
     state = TrainerState(global_step=1, max_steps=1)
-    text = end_lines(card, TrainingArguments(output_dir="model", use_cpu=True), state)
+    text = end_lines(card, TrainingArguments(output_dir="model", use_cpu=True), state, [])
     words = shlex.split(text.split("evaluate it: ")[1])
     assert words[:2] == ["python", "test.py"]
     return parse_options(EvalConfig, "", words[2:])
