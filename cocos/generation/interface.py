@@ -1,6 +1,5 @@
 """Interface between the turn loop and the generators. Standard library only."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -38,7 +37,7 @@ class Completion:
         return self.token_ids[:-1] if self.is_eos else self.token_ids
 
 
-class Generator(ABC):
+class Generator:
     """A source of completions.
 
     A transcript is a list of integers. These are usually token ids, but only the generator that made the
@@ -55,7 +54,6 @@ class Generator(ABC):
     # that it raises ends `generate`. Generators that cannot stream never call it.
     on_text: Callable[[str], None] | None = None
 
-    @abstractmethod
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
     ) -> list[int]:
@@ -69,8 +67,8 @@ class Generator(ABC):
                 to call one. Calls are part of a completion's text (`cocos.generation.tool_calls`).
 
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def extend(
         self,
         prompt: Sequence[int],
@@ -85,16 +83,16 @@ class Generator(ABC):
             role: Author of the message in a chat: `tool` answers the completion's first call.
 
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def quote(self, text: str) -> Completion:
         """Return a completion with the given text, for an answer that this generator did not sample."""
+        raise NotImplementedError
 
-    @abstractmethod
     def show(self, prompt: Sequence[int]) -> str:
         """Return a transcript as text, with the special tokens that the model sees."""
+        raise NotImplementedError
 
-    @abstractmethod
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
@@ -110,6 +108,7 @@ class Generator(ABC):
                 the batch. None samples from the random state of the process.
 
         """
+        raise NotImplementedError
 
 
 class TextTranscripts(Generator):
