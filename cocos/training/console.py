@@ -72,7 +72,8 @@ def clock_text(logs: Mapping[str, Any], max_steps: int) -> str:
     if "time/left_s" not in logs:
         return ""
     each_s, left_s = logs["time/each_s"], logs["time/left_s"]
-    left = f"{left_s / 3600:.0f} h" if left_s >= 2 * 3600 else f"{left_s / 60:.0f} min"
+    unit, size = next((u, n) for u, n in (("h", 3600), ("min", 60), ("s", 1)) if left_s >= 2 * n or n == 1)
+    left = f"{left_s / size:.0f} {unit}"
     return f" (of {max_steps}, {each_s:.3g} s each, {left} left)"
 
 

@@ -22,15 +22,13 @@ terms are summed in float32.
 `tree_logps.py` knows how a single pass is made. Axes: R rows, P and C prompt and completion tokens.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
 
-# A row is an outlier if its probabilities under policy and engine differ by more than this factor, the limit
-# of TRL's GRPO. It is no sample of the policy: its gradient would be that of another distribution.
-MAX_RATIO = 3.0
+# Limit of a token's weight p_policy / p_engine, as in IMPALA (arXiv 1802.01561): it bounds the variance.
+MAX_WEIGHT = 2.0
 
 
 class EngineGap(NamedTuple):
@@ -38,12 +36,12 @@ class EngineGap(NamedTuple):
 
     Attributes:
         kl_R_C: Estimate of KL(policy || engine) per token, in nats, 0 or more; shape (R, C).
-        is_outlier_R: The row's ratio of probabilities is above MAX_RATIO or below its inverse; shape (R,).
+        weights_R_C: Weight of each token in the gradient, p_policy / p_engine up to MAX_WEIGHT; shape (R, C).
 
     """
 
     kl_R_C: torch.Tensor
-    is_outlier_R: torch.Tensor
+    weights_R_C: torch.Tensor
 
 
 def engine_gap(policy: torch.Tensor, engine: torch.Tensor, mask: torch.Tensor) -> EngineGap:
@@ -52,6 +50,10 @@ def engine_gap(policy: torch.Tensor, engine: torch.Tensor, mask: torch.Tensor) -
     With r = p_policy / p_engine, a token's estimate is r log r - (r - 1). Its mean over samples of the engine
     is KL(policy || engine), because the mean of r is 1. Example: p_policy = 0.2 and p_engine = 0.1 give r = 2
     and 2 log 2 - 1 = 0.386; equal probabilities give 0.
+
+    The gradient of a token gets the weight min(r, MAX_WEIGHT), which makes up for the engine's distribution
+    token by token. A ratio of whole rows would grow with their length, and a limit on it would leave out the
+    long ones.
 
     Args:
         policy: log p under the policy at the sampling temperature; shape (R, C).
@@ -62,7 +64,7 @@ def engine_gap(policy: torch.Tensor, engine: torch.Tensor, mask: torch.Tensor) -
     # float64: the ratio of a token whose log-probabilities differ by 90 overflows in float32.
     log_ratio = (policy.double() - engine.double()).nan_to_num(nan=0.0) * mask  # (R, C)
     kl = log_ratio.exp() * log_ratio - log_ratio.expm1()
-    return EngineGap(kl, log_ratio.sum(1).abs() > math.log(MAX_RATIO))
+    return EngineGap(kl, log_ratio.exp().clamp(max=MAX_WEIGHT).float())
 
 
 class RowStatistics(NamedTuple):

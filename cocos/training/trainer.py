@@ -24,7 +24,7 @@ from datasets import Dataset
 from torch import nn
 from torch.utils.data import Sampler
 from tqdm import tqdm
-from transformers import PreTrainedTokenizerBase, TrainerControl
+from transformers import PreTrainedTokenizerBase, TrainerControl, set_seed
 from trl import RLOOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
@@ -55,8 +55,8 @@ from cocos.training.monitor import (
     trajectory_metrics,
 )
 from cocos.training.resumable_trainer import ResumableTrainer
-from cocos.training.rollouts import RolloutPlayer, whole_weights
-from cocos.training.row_logps import EngineGap, RowStatistics, row_statistics
+from cocos.training.rollouts import RolloutPlayer, unchanged_base, whole_weights
+from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, row_statistics
 from cocos.training.tree_attention import attend_along_trees, plain_sdpa
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
@@ -130,6 +130,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             self.model.delete_adapter("ref")  # TRL's copy of an adapter that is trained further, for the KL
         if self.use_vllm and self.vllm_mode == "server" and self.accelerator.is_main_process:
             check_server(self.vllm_generation)
+        if self.use_vllm and self.vllm_mode == "colocate":
+            # vLLM has reset the process's random state with a seed that TRL makes of the rank alone.
+            set_seed(args.seed + self.accelerator.process_index // args.vllm_tensor_parallel_size)
         self.player = RolloutPlayer(
             args,
             self.prompts,
@@ -199,8 +202,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         times = self.timer.metrics(played_here)
         times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
         self.record(batch.metrics() | times)
-        advantages_R = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
-        rows["advantages"] = advantages_R if gap is None else advantages_R.masked_fill(gap.is_outlier_R, 0.0)
+        rows["advantages"] = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
+        if gap is not None:
+            rows["token_weights"] = gap.weights_R_C
         return rows if old_logps is None else rows | {"old_logps": old_logps}
 
     def _compute_loss(self, model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -240,6 +244,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             self._record_entropies(result[1], rows.completion_mask)
             own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
             self._micro_batch.setdefault("old_logps", own)
+            if (weights := self._micro_batch.get("token_weights")) is not None:
+                # The value stays, and with it the ratio of the loss; the gradient of each token is weighted.
+                logps = result[0]
+                result = (logps.detach() + weights * (logps - logps.detach()), *result[1:])
         return result
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
@@ -292,7 +300,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         if self.use_vllm:
             # TRL's own counter: vLLM needs new weights once per update, not once per generation.
             if self.state.global_step != self._last_loaded_step:
-                sync_weights(self.vllm_generation)
+                with unchanged_base(self.accelerator.unwrap_model(self.model)):
+                    sync_weights(self.vllm_generation)
                 self._last_loaded_step = self.state.global_step
             yield VLLMRollouts(self.vllm_generation, self._tokenizer, self.eos_token_ids)
             return
@@ -457,11 +466,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def _log_gap(self, gap: EngineGap, mask: torch.Tensor) -> None:
         """Log the gap of all ranks' rows."""
-        counts = [gap.kl_R_C.sum(), mask.sum(), gap.is_outlier_R.sum(), mask.any(1).sum()]
-        kl, tokens, outliers, num_rows = self.accelerator.reduce(
-            torch.stack([count.double() for count in counts]), reduction="sum"
-        ).tolist()
-        self.record({"engine/kl": kl / max(tokens, 1), "engine/outliers": outliers / max(num_rows, 1)})
+        num_limited = ((gap.weights_R_C >= MAX_WEIGHT) & mask.bool()).sum()
+        counts = torch.stack([gap.kl_R_C.sum(), num_limited.double(), mask.sum().double()])
+        kl, limited, tokens = self.accelerator.reduce(counts, reduction="sum").tolist()
+        self.record({"engine/kl": kl / max(tokens, 1), "engine/limited": limited / max(tokens, 1)})
 
     def _record_entropies(self, entropies: torch.Tensor | None, mask: torch.Tensor) -> None:
         """Log the mean entropy of each trained turn in a micro-batch of all ranks, per token."""

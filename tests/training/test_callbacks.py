@@ -70,6 +70,7 @@ def test_the_clock_tells_hours_and_minutes():
     logs = {"time/each_s": 118.4, "time/left_s": 118.4 * 1488}
     assert clock_text(logs, 1500) == " (of 1500, 118 s each, 49 h left)"
     assert clock_text({"time/each_s": 2.5, "time/left_s": 600.0}, 240) == " (of 240, 2.5 s each, 10 min left)"
+    assert clock_text({"time/each_s": 2.5, "time/left_s": 100.0}, 240).endswith("100 s left)")
     assert clock_text({"eval_acc_t1": 0.5}, 240) == ""
     entry = {"step": 12, "time": 0.0, "metrics": logs | {"loss": 0.0}, "max_steps": 1500}
     assert run_status([entry]).startswith("update 12 of 1500, 118 s each, 48.9 h left, last written")

@@ -4,10 +4,13 @@ import math
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.training.rollouts import unchanged_base
 from cocos.training.row_logps import engine_gap
 from tests.support.paths import ROOT
+from tests.support.training import play
 
 TOY = str(ROOT / "data/toy/base")
 NAN = math.nan
@@ -22,7 +25,7 @@ def test_the_kl_of_a_token_is_that_of_its_ratio():
     policy, engine = logs([0.2, 0.1, 0.7, 0.5, 0.9]), logs([0.1, 0.2, 0.7, NAN, 0.1])
     gap = engine_gap(policy, engine, torch.tensor([[1, 1, 1, 1, 0]]))
     assert gap.kl_R_C[0].tolist() == pytest.approx([0.386294, 0.153426, 0, 0, 0], abs=1e-6)
-    assert gap.is_outlier_R.tolist() == [False]  # 2 * 1/2 = 1
+    assert gap.weights_R_C[0].tolist() == pytest.approx([2, 0.5, 1, 1, 1])
 
 
 def test_the_mean_of_the_tokens_is_the_kl_of_two_distributions():
@@ -34,14 +37,55 @@ def test_the_mean_of_the_tokens_is_the_kl_of_two_distributions():
     )
 
 
-def test_a_row_is_an_outlier_if_its_probabilities_differ_by_more_than_a_factor_of_three():
-    """Ratios of the rows: 2.9, 1 / 2.9, 1.8 * 1.8 = 3.24, 1 / 3.24, and e^100, which overflows in float32."""
-    engine = torch.zeros(5, 2)
-    policy = torch.tensor([[2.9, 1], [1 / 2.9, 1], [1.8, 1.8], [1 / 1.8, 1 / 1.8], [1, 1]]).log()
-    policy[4, 0] = 100.0
-    gap = engine_gap(policy, engine, torch.ones(5, 2))
-    assert gap.is_outlier_R.tolist() == [False, False, True, True, True]
+def test_a_tokens_weight_is_its_ratio_limited_however_long_the_row():
+    """Ratios 1.9, 1 / 1.9, 3 and e^100, which overflows in float32; a long row of small ratios loses no token."""
+    policy = torch.tensor([[1.9, 1 / 1.9, 3.0, 1.0]]).log()
+    policy[0, 3] = 100.0
+    gap = engine_gap(policy, torch.zeros(1, 4), torch.ones(1, 4))
+    assert gap.weights_R_C[0].tolist() == pytest.approx([1.9, 1 / 1.9, 2, 2])
     assert gap.kl_R_C.isfinite().all()
+    long = engine_gap(torch.full((1, 512), 0.05), torch.zeros(1, 512), torch.ones(1, 512))  # e^25.6 as a row
+    assert long.weights_R_C[0].tolist() == pytest.approx([math.exp(0.05)] * 512)
+
+
+def test_the_weights_multiply_the_gradient_of_each_token_and_leave_the_loss(make_trainer):
+    trainer = make_trainer()
+    rows = trainer.rows(play(trainer)[1])
+    rows["advantages"] = torch.linspace(-1, 1, len(rows["prompt_ids"]))
+    weights = torch.rand(rows["completion_mask"].shape) + 0.5
+    loss = trainer.compute_loss(trainer.model, rows | {"token_weights": weights})
+    assert loss.item() == trainer.compute_loss(trainer.model, rows).item()
+    loss.backward()
+    found = [p.grad.clone() for p in trainer.model.parameters()]
+    trainer.model.zero_grad()
+    # The ratio of a row is 1, so its gradient is -A times the sum of the weighted gradients of log p.
+    logps, _, _ = trainer._get_per_token_logps_and_entropies(
+        trainer.model,
+        torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1),
+        torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1),
+        rows["completion_ids"].size(1),
+    )
+    (-rows["advantages"] * (weights * logps * rows["completion_mask"]).sum(1)).mean().backward()
+    for gradient, parameter in zip(found, trainer.model.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_the_base_under_an_adapter_keeps_its_bits_when_the_adapter_is_merged_and_taken_out_again(dtype):
+    base = load_model(TOY, dtype="float32").to(dtype)
+    model = get_peft_model(base, LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+    def sync():
+        model.merge_adapter()
+        model.unmerge_adapter()
+
+    for _ in range(3):
+        with unchanged_base(model):
+            sync()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    sync()
+    assert not all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
 class Engine:
@@ -99,20 +143,18 @@ def test_an_engine_with_the_policys_weights_has_no_gap_after_updates(make_engine
     trainer.train()
     assert trainer.state.global_step == 2
     gaps = [log["engine/kl"] for log in trainer.state.log_history if "engine/kl" in log]
-    outliers = [log["engine/outliers"] for log in trainer.state.log_history if "engine/outliers" in log]
-    assert max(gaps) < 1e-6 and set(outliers) == {0.0}
+    limited = [log["engine/limited"] for log in trainer.state.log_history if "engine/limited" in log]
+    assert max(gaps) < 1e-6 and set(limited) == {0.0}
 
 
-def test_rows_of_an_engine_with_other_weights_are_masked(make_engine_trainer):
-    trainer = make_engine_trainer(Missing)
+def test_tokens_of_an_engine_with_other_weights_are_weighted_and_no_row_is_left_out(make_engine_trainer):
+    trainer = make_engine_trainer(Missing, reward="random")  # its programs are all wrong
     rows = trainer._generate_and_score_completions([{"index": i // 4} for i in range(16)])
-    outliers = trainer.row_statistics(rows).gap.is_outlier_R
-    [gap], [share] = (
-        trainer._metrics["train"]["engine/kl"][:1],
-        trainer._metrics["train"]["engine/outliers"][:1],
-    )
-    assert gap > 0.01 and share == pytest.approx(outliers.double().mean().item())
-    assert outliers.sum() > 0 and (rows["advantages"][outliers] == 0).all()
+    weights, mask = rows["token_weights"], rows["completion_mask"].bool()
+    [gap], [share] = (trainer._metrics["train"][name][:1] for name in ("engine/kl", "engine/limited"))
+    assert gap > 0.01 and share == pytest.approx((weights[mask] == 2).double().mean().item())
+    assert 0 < weights[mask].min() < 0.9 and weights.max() == 2
+    assert (rows["advantages"] != 0).float().mean() > 0.3
 
 
 def test_an_engine_that_cannot_take_weights_ends_the_run_with_one_line(make_engine_trainer):
