@@ -32,12 +32,7 @@ def main() -> None:
     # These imports take seconds; --help and errors in options do not wait for them.
     from cocos.evaluation.generator import open_generator
     from cocos.evaluation.resumption import open_run_executor
-    from cocos.evaluation.run import (
-        evaluate,
-        merge_and_summarize,
-        start_line,
-        start_or_resume,
-    )
+    from cocos.evaluation.run import evaluate, merge_and_summarize, start_line, start_or_resume
     from cocos.files.durable import save_json
     from cocos.report.finished_runs import load_runs
     from cocos.report.report_files import print_tables, save_report

@@ -128,7 +128,4 @@ def _reach_keep_share(
     changed = sorted(index for index in chosen if not pairs[index].is_kept)
     max_kept = len(kept) if keep_share == 1 else int(len(changed) * keep_share / (1 - keep_share))
     max_changed = len(changed) if keep_share == 0 else int(len(kept) * (1 - keep_share) / keep_share)
-    return [
-        *rng.sample(kept, min(len(kept), max_kept)),
-        *rng.sample(changed, min(len(changed), max_changed)),
-    ]
+    return [*rng.sample(kept, min(len(kept), max_kept)), *rng.sample(changed, min(len(changed), max_changed))]

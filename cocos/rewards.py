@@ -88,10 +88,7 @@ class Score(NamedTuple):
 
 
 def turn_reward(
-    result: ExecutionResult,
-    kind: RewardKind = "fraction",
-    reward_in_child: bool = False,
-    num_unpaid: int = 0,
+    result: ExecutionResult, kind: RewardKind = "fraction", reward_in_child: bool = False, num_unpaid: int = 0
 ) -> float | None:
     """Return r_t of one executed program; None where the executor failed.
 

@@ -15,13 +15,7 @@ from cocos.executor import ExecutionResult, Executor, Program
 from cocos.extraction import extract_code
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
-from cocos.prompts import (
-    DONE,
-    REPEATED,
-    PromptProtocol,
-    feedback_message,
-    passes_visible_tests,
-)
+from cocos.prompts import DONE, REPEATED, PromptProtocol, feedback_message, passes_visible_tests
 from cocos.trajectories import Rules, Step, Trajectory, Turn, as_program
 
 PAPER_RULES = Rules()  # no feedback, every turn is played

@@ -55,9 +55,7 @@ def train_tokenizer(corpus: Corpus) -> PreTrainedTokenizerFast:
     phrases = idioms(corpus)
     between = re.compile("|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True)))
     trainer = trainers.BpeTrainer(
-        special_tokens=[PAD, EOS],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+        special_tokens=[PAD, EOS], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     texts = (corpus.document() + EOS for _ in range(NUM_TEXTS))
     tokenizer.train_from_iterator((between.split(text) for text in texts), trainer)

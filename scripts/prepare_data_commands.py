@@ -5,12 +5,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from prepare_data_options import (
-    check_parser,
-    convert_parser,
-    preparation_options,
-    public_parser,
-)
+from prepare_data_options import check_parser, convert_parser, preparation_options, public_parser
 
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.data_set import prepare_data_set

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cocos.config.executor_options import ScoringOptions
-from cocos.config.option import (
-    RLOO_SOURCES,
-    option,
-    require_not_negative,
-    require_positive,
-    require_share,
-)
+from cocos.config.option import RLOO_SOURCES, option, require_not_negative, require_positive, require_share
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.training_options import TrainingOptions
 from cocos.config.turn_options import TurnOptions
@@ -30,9 +24,7 @@ class RewardOptions:
         "`random`: 0 or 1 by chance, a control.",
     )
     reward_tests: RewardTests = option(
-        role="objective",
-        default="all",
-        help="Tests that pay: `all`, or only the `hidden` ones.",
+        role="objective", default="all", help="Tests that pay: `all`, or only the `hidden` ones."
     )
     reward_in_child: bool = option(
         role="objective",
@@ -59,17 +51,13 @@ class RewardOptions:
         help="Further weight of r_t in the return of turn t > 1; --credit turn. (SCoRe's alpha.)",
     )
     turn_weights: list[float] | None = option(
-        role="objective",
-        default=None,
-        help="Weight of each turn's reward, by default 1; --credit turn.",
+        role="objective", default=None, help="Weight of each turn's reward, by default 1; --credit turn."
     )
     beta: float = option(
         role="objective", default=0.01, help="Coefficient of the KL penalty; 0: no reference model."
     )
     turn_betas: list[float] | None = option(
-        role="objective",
-        default=None,
-        help="KL coefficient of each turn, instead of --beta.",
+        role="objective", default=None, help="KL coefficient of each turn, instead of --beta."
     )
 
 
@@ -96,9 +84,7 @@ class RolloutOptions:
         help="Sequences that a device samples, or scores, at a time.",
     )
     share_prefixes: bool = option(
-        role="run",
-        default=True,
-        help="Compute the tokens that rows share only once.",
+        role="run", default=True, help="Compute the tokens that rows share only once."
     )
     dynamic_sampling: int = option(
         role="sampling",
@@ -107,9 +93,7 @@ class RolloutOptions:
         "because its returns are equal. 0: off.",
     )
     max_truncated_share: float = option(
-        role="run",
-        default=0.9,
-        help="Stop if more completions of a batch are truncated.",
+        role="run", default=0.9, help="Stop if more completions of a batch are truncated."
     )
     stop_on_collapse: bool = option(
         role="run",
@@ -128,9 +112,7 @@ class CoCoSOptions(
     library_sources: ClassVar = RLOO_SOURCES
 
     train_data: str = option(
-        role="data",
-        default="",
-        help="MBPP-format problems, or a public set such as hub:mbpp/train.",
+        role="data", default="", help="MBPP-format problems, or a public set such as hub:mbpp/train."
     )
     dev_data: str | None = option(
         role="data",
@@ -142,9 +124,7 @@ class CoCoSOptions(
         role="update", default=128, help="Trajectories per update over all devices."
     )
     per_device_train_batch_size: int = option(
-        role="update",
-        default=4,
-        help="Trajectories per device and pass, with a row per trained turn.",
+        role="update", default=4, help="Trajectories per device and pass, with a row per trained turn."
     )
 
     def __post_init__(self) -> None:

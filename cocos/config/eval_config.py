@@ -137,13 +137,7 @@ class EndpointOptions:
 
 @dataclass
 class EvalConfig(
-    EvalRunOptions,
-    SamplingOptions,
-    EndpointOptions,
-    AgentOptions,
-    PromptOptions,
-    TurnOptions,
-    ScoringOptions,
+    EvalRunOptions, SamplingOptions, EndpointOptions, AgentOptions, PromptOptions, TurnOptions, ScoringOptions
 ):
     """Options of test.py."""
 

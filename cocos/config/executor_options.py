@@ -15,9 +15,7 @@ class ExecutorOptions:
     group: ClassVar[str] = "programs under test"
 
     sandbox: Literal["auto", "docker", "namespaces", "seccomp", "rlimits"] = option(
-        role="executor",
-        default="auto",
-        help="Isolation level; `auto`: the strongest that works here.",
+        role="executor", default="auto", help="Isolation level; `auto`: the strongest that works here."
     )
     min_isolation: IsolationLevel | None = option(
         role="executor",
@@ -41,9 +39,7 @@ class ExecutorOptions:
         help="Interpreter that has --program_packages. By default the one in use.",
     )
     executor_workers: int | None = option(
-        role="run",
-        default=None,
-        help="Programs that run at once. By default one per processor.",
+        role="run", default=None, help="Programs that run at once. By default one per processor."
     )
 
     def __post_init__(self) -> None:

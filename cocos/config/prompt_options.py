@@ -33,9 +33,7 @@ class PromptOptions:
     )
 
     prompt_tests: int | None = option(
-        role="prompt",
-        default=None,
-        help="Visible tests that the prompt shows, the first N. By default all.",
+        role="prompt", default=None, help="Visible tests that the prompt shows, the first N. By default all."
     )
 
     def __post_init__(self) -> None:

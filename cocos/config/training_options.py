@@ -21,9 +21,7 @@ class RunOptions:
     )
     train_data: str = option(role="data", default="", help="File of the training data.")
     output_dir: str = option(
-        role="run",
-        default="",
-        help="Folder for the model and its checkpoints; new, unless a run is resumed.",
+        role="run", default="", help="Folder for the model and its checkpoints; new, unless a run is resumed."
     )
     resume_from_checkpoint: str | None = option(
         role="run",
@@ -36,9 +34,7 @@ class RunOptions:
         help="Check the inputs, print prompts, memory, time and warnings, then exit.",
     )
     report_to: str = option(
-        role="run",
-        default="none",
-        help="Logger of the metrics: tensorboard, wandb or none.",
+        role="run", default="none", help="Logger of the metrics: tensorboard, wandb or none."
     )
     run_name: str | None = option(
         role="run", default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."
@@ -79,9 +75,7 @@ class UpdateOptions:
     )
     max_steps: int = option(role="update", default=1500, help="Number of updates.")
     num_train_epochs: float = option(
-        role="update",
-        default=0.0,
-        help="Passes over the data; above 0 they replace --max_steps.",
+        role="update", default=0.0, help="Passes over the data; above 0 they replace --max_steps."
     )
     learning_rate: float = option(role="update", default=1e-5, help="Peak learning rate of AdamW.")
     lr_scheduler_type: str = option(role="update", default="cosine", help="Learning-rate schedule.")
@@ -91,9 +85,7 @@ class UpdateOptions:
         help="bfloat16 autocast; by default if the GPU supports it and not --fp16.",
     )
     deepspeed: str | None = option(
-        role="run",
-        default=None,
-        help="DeepSpeed configuration, such as configs/deepspeed/zero2.json.",
+        role="run", default=None, help="DeepSpeed configuration, such as configs/deepspeed/zero2.json."
     )
     use_peft: bool = option(
         role="update",

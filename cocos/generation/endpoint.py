@@ -84,12 +84,7 @@ class EndpointGenerator(TextTranscripts):
         return [*prompt, USER, *map(ord, message), ASSISTANT]
 
     def extend(
-        self,
-        prompt: Sequence[int],
-        completion: Completion,
-        message: str,
-        is_chat: bool,
-        role: Role = "user",
+        self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool, role: Role = "user"
     ) -> list[int]:
         answered = [*prompt, *completion.kept_ids]
         if role == "tool":
@@ -100,10 +95,7 @@ class EndpointGenerator(TextTranscripts):
         return "".join(f"\n[{ROLES[i]}]\n" if i in ROLES else chr(i) for i in prompt).removeprefix("\n")
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         options: dict[str, Any] = {
             "model": self.model,

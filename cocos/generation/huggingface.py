@@ -73,10 +73,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         self.cache = TranscriptCache(self.model.config)
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         self._check_positions(max(map(len, prompts), default=0))
         if seeds is None:

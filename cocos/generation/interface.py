@@ -70,12 +70,7 @@ class Generator:
         raise NotImplementedError
 
     def extend(
-        self,
-        prompt: Sequence[int],
-        completion: Completion,
-        message: str,
-        is_chat: bool,
-        role: Role = "user",
+        self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool, role: Role = "user"
     ) -> list[int]:
         """Return the prompt of the next turn: `prompt`, the completion's kept ids and the next message.
 
@@ -94,10 +89,7 @@ class Generator:
         raise NotImplementedError
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         """Return one completion per prompt, in the order of the prompts.
 

@@ -33,21 +33,13 @@ class ScriptedGenerator(TextTranscripts):
         return self.encode(f"{system}\n\n{message}" if system else message, is_start=True)
 
     def extend(
-        self,
-        prompt: Sequence[int],
-        completion: Completion,
-        message: str,
-        is_chat: bool,
-        role: Role = "user",
+        self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool, role: Role = "user"
     ) -> list[int]:
         text = f"\n\n{message}" if is_chat else message
         return [*prompt, *completion.kept_ids, *self.encode(text, is_start=False)]
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         return [self._complete(self.show(prompt)) for prompt in prompts]
 

@@ -41,12 +41,7 @@ class TokenTranscripts(Generator):
         return encode(self.tokenizer, text, is_start=False)
 
     def extend(
-        self,
-        prompt: Sequence[int],
-        completion: Completion,
-        message: str,
-        is_chat: bool,
-        role: Role = "user",
+        self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool, role: Role = "user"
     ) -> list[int]:
         text = _text_after_answer(self.tokenizer, message, role) if is_chat else message
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]

@@ -42,10 +42,7 @@ class VLLMRollouts(TokenTranscripts):
         self.is_collective = PartialState().num_processes > 1
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         assert seeds is None, "seeds are not supported: the engine has its own random state"
         started = time.perf_counter()
@@ -140,10 +137,7 @@ class ContinuousBatches(TokenTranscripts):
         self.max_completion_length = max_completion_length
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         assert seeds is None, "seeds are not supported: sampling uses the random state of the process"
         started = time.perf_counter()

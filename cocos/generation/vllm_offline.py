@@ -123,10 +123,7 @@ class VLLMGenerator(TokenTranscripts):
         self.context_length = self.engine.llm_engine.model_config.max_model_len
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         started = time.perf_counter()
         options: dict[str, Any] = {

@@ -22,13 +22,7 @@ from cocos.generation import Completion
 from cocos.generation.adapters import adapter_config, base_model
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.memory import memory_text, model_text, warnings_text
-from cocos.planning.schedule import (
-    A10,
-    A100,
-    Schedule,
-    prompt_lengths,
-    seconds_per_update,
-)
+from cocos.planning.schedule import A10, A100, Schedule, prompt_lengths, seconds_per_update
 from cocos.planning.shapes import Layout, ModelShape
 from cocos.planning.shapes_from_options import model_shape, run_layout, run_schedule, run_workload
 from cocos.problems import Problem
@@ -45,10 +39,7 @@ class FixedAnswerGenerator(TokenTranscripts):
         self.code = code
 
     def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        temperature: float,
-        seeds: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         ids = encode(self.tokenizer, answer(self.code), is_start=False)
         return [self.completion(ids, duration_s=0.0) for _ in prompts]
@@ -96,12 +87,7 @@ def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
         for problem in problems
     )
     messages = [
-        feedback_message(
-            rules.feedback,
-            problem,
-            ExecutionResult(tuple(verdicts)),
-            rules.feedback_failures,
-        )
+        feedback_message(rules.feedback, problem, ExecutionResult(tuple(verdicts)), rules.feedback_failures)
         for problem, verdicts in zip(problems, failing, strict=True)
     ]
     parts = [max(messages, key=len), REPEATED if rules.on_repeat == "tell" else ""]

@@ -44,12 +44,7 @@ def add_legend_below(axes: Axes) -> None:
     height = max(sum(num_lines[i : i + num_rows]) for i in range(0, len(labels), num_rows))
     figure.set_figheight(figure.get_figheight() + LEGEND_LINE * height)
     figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=num_columns,
-        handlelength=1.2,
-        columnspacing=1.2,
+        handles, labels, loc="outside lower center", ncols=num_columns, handlelength=1.2, columnspacing=1.2
     )
 
 

@@ -14,13 +14,7 @@ from cocos.files.markdown import markdown_table
 from cocos.report import chart_files
 from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.html_report import save_page
-from cocos.report.tables import (
-    Table,
-    comparison_table,
-    excluded_problems,
-    printable_error_type,
-    run_tables,
-)
+from cocos.report.tables import Table, comparison_table, excluded_problems, printable_error_type, run_tables
 
 
 def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> bytes:

@@ -146,11 +146,7 @@ class StartLines(TrainerCallback):
 
 
 def start_lines(
-    card: ModelCard,
-    args: TrainingArguments,
-    state: TrainerState,
-    model: nn.Module,
-    checkpoint: str | None,
+    card: ModelCard, args: TrainingArguments, state: TrainerState, model: nn.Module, checkpoint: str | None
 ) -> str:
     """Return three lines about a run that begins, and the first prompt."""
     factors = (args.world_size, args.per_device_train_batch_size, args.gradient_accumulation_steps)

@@ -51,16 +51,7 @@ def table_of_passes(rows: list[dict[str, Any]]) -> str:
                 f"{peaks['shared']:.0f}",
             ]
         )
-    head = [
-        "lengths of",
-        "problems x k",
-        "T",
-        "prompt",
-        "tokens, ratio",
-        "plain s",
-        "trees s",
-        "ratio",
-    ]
+    head = ["lengths of", "problems x k", "T", "prompt", "tokens, ratio", "plain s", "trees s", "ratio"]
     return markdown_table([*head, "floor s", "of the floor", "plain MiB", "trees MiB"], cells)
 
 

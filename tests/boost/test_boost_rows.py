@@ -173,8 +173,7 @@ def test_a_row_that_is_too_long_is_an_error_and_never_truncated(encode):
     length = len(tokenize(row, encode)["input_ids"])
     assert len(tokenize(row, encode, max_length=length)["input_ids"]) == length
     with pytest.raises(
-        DataError,
-        match=f"{length} tokens, more than --max_length {length - 1}; raise it or drop the row",
+        DataError, match=f"{length} tokens, more than --max_length {length - 1}; raise it or drop the row"
     ):
         tokenize(row, encode, max_length=length - 1)
 
@@ -193,11 +192,7 @@ BAD_ROWS = [
         {"prompt": None, "completion": "c"},
         "expected an object with the strings 'prompt' and 'completion'",
     ),
-    (
-        "an empty completion",
-        {"prompt": "p", "completion": " \n"},
-        "'completion' is empty; remove the row",
-    ),
+    ("an empty completion", {"prompt": "p", "completion": " \n"}, "'completion' is empty; remove the row"),
 ]
 
 

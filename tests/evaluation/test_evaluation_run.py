@@ -328,9 +328,7 @@ def test_the_conditions_are_recorded_in_every_row_and_in_both_json_files(problem
     for result in (metrics, run, *rows(tmp_path)):
         assert conditions.items() <= result.items()
     assert run["isolation"] and all(row["num_visible_tests"] == 1 for row in rows(tmp_path))
-    assert {turn["isolation"] for row in rows(tmp_path) for turn in row["turns"]} == {
-        run["isolation"],
-    }
+    assert {turn["isolation"] for row in rows(tmp_path) for turn in row["turns"]} == {run["isolation"]}
 
 
 # -- selection of problems --

@@ -442,11 +442,7 @@ def test_a_trajectory_that_stopped_trains_no_later_turn_but_is_in_the_baseline_o
     G of 2: (0 + 0.5 * 1 - 0.1 * (1 + 0.5 * 4), 1 - 0.4) = (0.2, 0.6)
     G of 3: (0.5 + 0, 0)                             = (0.5, 0)
     """
-    scores = [
-        Score([1.0, 1.0], [2.0, None]),
-        Score([0.0, 1.0], [1.0, 4.0]),
-        Score([0.5, 0.0], [0.0, 0.0]),
-    ]
+    scores = [Score([1.0, 1.0], [2.0, None]), Score([0.0, 1.0], [1.0, 4.0]), Score([0.5, 0.0], [0.0, 0.0])]
     returns = grouped_returns(scores, EARLY_STOP)
     assert returns == [[approx([1.3, 1.0]), approx([0.2, 0.6]), approx([0.5, 0.0])]]
     # At turn 2: nothing for 1; 0.6 - (1 + 0) / 2 for 2; 0 - (1 + 0.6) / 2 for 3.

@@ -46,11 +46,7 @@ def test_every_function_that_the_method_page_names_is_defined_where_it_says():
 
 @pytest.mark.parametrize(
     ("script", "config_type"),
-    [
-        ("boost/boost_train.py", BoostConfig),
-        ("train.py", CoCoSConfig),
-        ("test.py", EvalConfig),
-    ],
+    [("boost/boost_train.py", BoostConfig), ("train.py", CoCoSConfig), ("test.py", EvalConfig)],
 )
 def test_every_option_of_a_command_in_the_readme_and_the_recipes_exists(script, config_type):
     blocks = "".join(re.findall(r"```\n(.*?)```", TRAINING + README, re.DOTALL)).replace("\\\n", " ")

@@ -271,9 +271,7 @@ def test_runs_in_which_one_task_id_names_two_problems_cannot_be_compared(tmp_pat
         compare_runs(runs(tmp_path, base=TWO_TURNS, cocos=changed))
 
 
-def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_with_plain_runs(
-    tmp_path,
-):
+def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_with_plain_runs(tmp_path):
     folders = [
         evaluated(tmp_path / "oracle", OTHER, feedback="error"),
         evaluated(tmp_path / "plain", TWO_TURNS),
@@ -283,10 +281,7 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
     comparisons = compare_runs(loaded)
     assert [(c.other.name, c.baseline.name) for c in comparisons] == [("oracle2", "oracle")]
     text = markdown_report(loaded, comparisons)
-    plain, oracle = (
-        text.index("## Self-correction, "),
-        text.index("## Correction with error feedback, "),
-    )
+    plain, oracle = (text.index("## Self-correction, "), text.index("## Correction with error feedback, "))
     assert plain < text.index("| plain ") < oracle < text.index("| oracle ")
     assert "| plain " not in text[oracle:].split("## Edits")[0]
     save_report(loaded, tmp_path / "report", comparisons)
