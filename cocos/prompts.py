@@ -167,7 +167,10 @@ def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | No
         return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, is_chat=True, prompt_tests=prompt_tests)
     if name in ("repair", "fix"):
         return PromptProtocol(
-            *(name, FENCE_REQUEST, FENCE_REQUEST, REPAIR_INSTRUCTION),
+            name,
+            first_ending=FENCE_REQUEST,
+            later_ending=FENCE_REQUEST,
+            instruction=REPAIR_INSTRUCTION,
             is_chat=True,
             prompt_tests=prompt_tests,
             has_fences=name == "fix",

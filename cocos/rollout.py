@@ -46,20 +46,20 @@ def rollout(
         return []
     num_played = len(trajectories[0].turns)
     assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
-    setup = Setup(generator, executor, protocol, rules)
-    plays = [Play(trajectory, setup) for trajectory in trajectories]
+    context = RolloutContext(generator, executor, protocol, rules)
+    plays = [Play(trajectory, context) for trajectory in trajectories]
     # a batch plays all its turns before the next batch starts, so that the generator still has the KV cache
     # of its transcripts. Programs of earlier batches keep running meanwhile.
     batch_size = generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
         batch = plays[start : start + batch_size]
         for turn in range(num_played + 1, num_turns + 1):
-            _play_turn([play for play in batch if not play.has_ended()], turn, setup)
+            _play_turn([play for play in batch if not play.has_ended()], turn, context)
     return [play.finish(num_turns) for play in plays]
 
 
 @dataclass(frozen=True)
-class Setup:
+class RolloutContext:
     """Generator, executor, protocol and rules of a batch of trajectories."""
 
     generator: Generator  # samples the completions
@@ -88,8 +88,8 @@ NOT_EXECUTED = ExecutionResult((), "the program has not run yet")  # until `Play
 class Play:
     """A trajectory that is being played."""
 
-    def __init__(self, trajectory: Trajectory, setup: Setup) -> None:
-        self.trajectory, self.problem, self.setup = trajectory, trajectory.problem, setup
+    def __init__(self, trajectory: Trajectory, context: RolloutContext) -> None:
+        self.trajectory, self.problem, self.context = trajectory, trajectory.problem, context
         self.turns: list[Turn] = list(trajectory.turns)  # new ones have no result yet, see `results`
         self.results: list[Future[ExecutionResult]] = []
         for turn in self.turns:
@@ -107,7 +107,7 @@ class Play:
             return False
         if self.turns[-1].completion.error is not None:
             return True
-        return self.setup.rules.early_stop and passes_visible_tests(self.problem, self.result)
+        return self.context.rules.early_stop and passes_visible_tests(self.problem, self.result)
 
     def next_prompt(self, feedback: str = "") -> list[int]:
         """Return the prompt of the next turn.
@@ -116,9 +116,9 @@ class Play:
             feedback: Feedback on the last turn, for its prompt; "" for none.
 
         """
-        setup, protocol = self.setup, self.setup.protocol
+        context, protocol = self.context, self.context.protocol
         if not self.turns:
-            return setup.generator.start(
+            return context.generator.start(
                 protocol.first_turn(self.problem), protocol.is_chat, protocol.system, protocol.tools
             )
         last = self.turns[-1]
@@ -130,11 +130,11 @@ class Play:
         self, prompt: Sequence[int], completion: Completion, message: str, role: Role = "user"
     ) -> list[int]:
         """Return a prompt, its completion and the next message as one prompt."""
-        return self.setup.generator.extend(prompt, completion, message, self.setup.protocol.is_chat, role)
+        return self.context.generator.extend(prompt, completion, message, self.context.protocol.is_chat, role)
 
     def feedback(self) -> str:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
-        rules, last, parts = self.setup.rules, self.turns[-1], []
+        rules, last, parts = self.context.rules, self.turns[-1], []
         if rules.feedback != "none":
             parts.append(feedback_message(rules.feedback, self.problem, self.result, rules.feedback_failures))
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
@@ -144,7 +144,7 @@ class Play:
     def given_answer(self) -> Completion | None:
         """Return the given completion of the next turn; None if the turn has to be sampled."""
         given = self.trajectory.given[len(self.turns) :]
-        return self.setup.generator.quote(given[0]) if given else None
+        return self.context.generator.quote(given[0]) if given else None
 
     def repeats(self, completion: Completion) -> bool:
         """Return whether a completion contains the same program as the last turn."""
@@ -155,7 +155,7 @@ class Play:
     def seed(self, is_resampled: bool = False) -> int:
         """Return the seed of the next turn's completion, in [0, 2^31)."""
         # Derived from the trajectory's key, so that a sample does not depend on its batch.
-        key, seed = self.trajectory.key, self.setup.rules.seed
+        key, seed = self.trajectory.key, self.context.rules.seed
         parts = (seed, *key, len(self.turns), is_resampled)
         return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4]) >> 1
 
@@ -177,7 +177,7 @@ class Play:
         """
         if code is None:
             code = extract_code(completion.text)
-        self.results.append(self.setup.execute(self.problem, code, completion))
+        self.results.append(self.context.execute(self.problem, code, completion))
         self.turns.append(
             Turn(
                 prompt_ids=tuple(prompt),
@@ -210,9 +210,9 @@ class Play:
         return replace(self.trajectory, turns=tuple(turns))
 
 
-def _play_turn(plays: Sequence[Play], turn: int, setup: Setup) -> None:
+def _play_turn(plays: Sequence[Play], turn: int, context: RolloutContext) -> None:
     """Play a turn, counted from 1, of the trajectories that have not ended; there may be none."""
-    generator, rules = setup.generator, setup.rules
+    generator, rules = context.generator, context.rules
     feedback = [play.feedback() if play.turns else "" for play in plays]
     prompts = [play.next_prompt(words) for play, words in zip(plays, feedback, strict=True)]
     answers = {i: given for i, play in enumerate(plays) if (given := play.given_answer())}

@@ -17,7 +17,7 @@ from dataclasses import replace
 from langgraph.graph import END, START, StateGraph
 
 from cocos import prompts
-from cocos.agents.play import AgentPlay, AgentSetup, SharedModel, State, follow, writer
+from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, writer
 from cocos.executor import Executor
 from cocos.extraction import extract_code
 from cocos.generation import Generator, Role
@@ -37,7 +37,7 @@ async def _find_feedback(state: State) -> State:
     play = state["play"]
     feedback = play.feedback()
     failures = [*(turn.feedback for turn in play.turns[1:]), feedback]
-    gives_up = failures.count(feedback) >= play.setup.max_repeats
+    gives_up = failures.count(feedback) >= play.context.max_repeats
     return {"feedback": feedback, "next": END if gives_up else "propose"}
 
 
@@ -58,7 +58,7 @@ async def _check(state: State) -> State:
     if fault := form_fault(play.turns[-1].code, play.problem.entry_point, play.problem.buggy_code):
         following, feedback, is_last = "syntax", CANNOT_RUN.format(fault=fault), False
     elif repeats[-1]:
-        following, feedback, is_last = "repeat", TRIED_BEFORE, sum(repeats) >= play.setup.max_repeats
+        following, feedback, is_last = "repeat", TRIED_BEFORE, sum(repeats) >= play.context.max_repeats
     else:
         return {"next": "test"}
     return {"feedback": feedback, "next": END if is_last or play.is_exhausted() else following}
@@ -73,7 +73,7 @@ async def _reflect(state: State) -> State:
     """Let the model say what is wrong, from the failing test, and repair the program."""
     play = state["play"]
     feedback = [play.feedback()]
-    if play.setup.protocol.is_chat:  # a model of plain transcripts knows its task's words only
+    if play.context.protocol.is_chat:  # a model of plain transcripts knows its task's words only
         feedback.append(DIAGNOSIS_REQUEST)
     await play.write("reflect", "\n\n".join(feedback))
     return {}
@@ -131,7 +131,7 @@ async def _run_code(state: State) -> State:
         feedback.append(prompts.SUBMIT_REQUEST)
     elif code in earlier:
         feedback.append(prompts.CALLED_BEFORE)
-    gives_up = earlier.count(code) >= play.setup.max_repeats
+    gives_up = earlier.count(code) >= play.context.max_repeats
     return {"feedback": "\n\n".join(feedback), "next": END if gives_up else following}
 
 
@@ -187,13 +187,16 @@ def play_with_agent(
     played: list[Trajectory] = []
     for start in range(0, len(trajectories), size):
         batch = trajectories[start : start + size]
-        setup = AgentSetup(
-            *(generator, executor, protocol, rules),
+        context = AgentContext(
+            generator=generator,
+            executor=executor,
+            protocol=protocol,
+            rules=rules,
             model=SharedModel(generator, len(batch)),
             num_turns=num_turns,
             max_repeats=max_repeats,
         )
-        plays = [AgentPlay(trajectory, setup) for trajectory in batch]
+        plays = [AgentPlay(trajectory, context) for trajectory in batch]
         asyncio.run(_play(agent, plays, on_turn))
         played += [play.finish(num_turns) for play in plays]
     return played
@@ -203,10 +206,10 @@ async def _play(agent: str, plays: Sequence[AgentPlay], on_turn: Callable[[Traje
     graph = GRAPHS[agent].compile()
 
     async def play_one(play: AgentPlay) -> None:
-        limit = STEPS_PER_TURN * (play.setup.num_turns + 1)
+        limit = STEPS_PER_TURN * (play.context.num_turns + 1)
         async for _ in graph.astream({"play": play}, {"recursion_limit": limit}):
             if on_turn:
                 on_turn(play.finish(len(play.turns)))
-        play.setup.model.leave()
+        play.context.model.leave()
 
     await asyncio.gather(*map(play_one, plays))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 from langgraph.graph import END
 
 from cocos.generation import Completion, Generator
-from cocos.rollout import Play, Setup
+from cocos.rollout import Play, RolloutContext
 from cocos.trajectories import Step
 
 
@@ -62,8 +62,8 @@ class SharedModel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentSetup(Setup):
-    """Setup of a batch of trajectories that an agent plays."""
+class AgentContext(RolloutContext):
+    """Context of a batch of trajectories that an agent plays."""
 
     model: SharedModel  # the generator
     num_turns: int  # largest number of programs per trajectory
@@ -73,21 +73,21 @@ class AgentSetup(Setup):
 class AgentPlay(Play):
     """A trajectory that an agent plays."""
 
-    setup: AgentSetup
+    context: AgentContext
 
     def next_step(self, node: str) -> Step:
         """Return the step of the next turn."""
-        return Step(node, self.setup.rules.temperature(len(self.turns) + 1))
+        return Step(node, self.context.rules.temperature(len(self.turns) + 1))
 
     def is_exhausted(self) -> bool:
         """Return whether all turns are played, or the last completion failed."""
-        return len(self.turns) >= self.setup.num_turns or self.turns[-1].completion.error is not None
+        return len(self.turns) >= self.context.num_turns or self.turns[-1].completion.error is not None
 
     async def ask(self, prompt: Sequence[int]) -> Completion:
         """Return the model's completion."""
-        seed = None if self.setup.rules.seed is None else self.seed()
-        temperature = self.setup.rules.temperature(len(self.turns) + 1)
-        return await self.setup.model.ask(self.trajectory.key, prompt, temperature, seed)
+        seed = None if self.context.rules.seed is None else self.seed()
+        temperature = self.context.rules.temperature(len(self.turns) + 1)
+        return await self.context.model.ask(self.trajectory.key, prompt, temperature, seed)
 
     async def write(self, node: str, feedback: str) -> None:
         """Append a turn whose program the model writes, unless it is given."""

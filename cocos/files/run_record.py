@@ -78,7 +78,7 @@ def check_output_folder(folder: Path, remedy: str = "", is_resumed: bool = False
     if any(path.is_dir() for path in folder.glob("checkpoint-*")):
         raise ValueError(
             f"--output_dir {folder} contains checkpoints of a training run; "
-            f"{remedy}{', or ' * bool(remedy)}choose another folder"
+            f"{f'{remedy}, or ' if remedy else ''}choose another folder"
         )
     if any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
         raise ValueError(f"--output_dir {folder} contains a model; choose another folder")

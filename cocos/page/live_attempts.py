@@ -152,7 +152,7 @@ def live_options(problem: Problem, **options: Any) -> EvalConfig:
     For an agent it is not if the task shows it: an agent counts a repetition of that program as a failure.
     """
     is_shown = options.get("agent", "none") != "none" and problem.buggy_code in problem.text
-    answers = ["buggy"] * (bool(problem.buggy_code.strip()) and not is_shown)
+    answers = ["buggy"] if problem.buggy_code.strip() and not is_shown else []
     return EvalConfig(test_data="page", output_dir="page", batch_size=1, answers=answers, **options)
 
 

@@ -30,7 +30,7 @@ def show(page: Shared) -> None:
     try:
         runs = load_runs([folders[name] for name in names])
         comparisons = compare_runs(runs)
-        for table in [*run_tables(runs), *[comparison_table(comparisons)] * bool(comparisons)]:
+        for table in run_tables(runs) + ([comparison_table(comparisons)] if comparisons else []):
             st.text(table.heading)
             st.dataframe(pd.DataFrame(list(table.rows), columns=list(table.header)), hide_index=True)
             st.text("\n".join(table.notes))

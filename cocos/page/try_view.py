@@ -70,7 +70,7 @@ def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
     options: dict[str, Any] = {"model_name_or_path": model}
     if model == ENDPOINT:
         # Only addresses given at start get the key in the environment, and remote visitors type no others.
-        address = st.selectbox("Address", most.base_urls + [OTHER_ADDRESS] * (not page.token))
+        address = st.selectbox("Address", most.base_urls + ([] if page.token else [OTHER_ADDRESS]))
         if address == OTHER_ADDRESS:
             address = st.text_input("Other address, up to /v1", placeholder="http://localhost:11434/v1")
             key = st.text_input("API key, kept in memory only", type="password") or "none"

@@ -125,7 +125,7 @@ class FinishedRun:
         agent = self.metrics.get("agent", "none")  # an old metrics.json lacks it
         conditions = [f"the agent {agent}"] if agent != "none" else []
         conditions += [f"{feedback} feedback"] if feedback != "none" else []
-        conditions += ["early stop on the visible tests"] * self.metrics["early_stop"]
+        conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
         conditions += [f"given answers ({', '.join(answers)})"] if answers else []
         return " and ".join(conditions)
 

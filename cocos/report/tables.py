@@ -83,7 +83,8 @@ class Table:
         """Notes that explain the table."""
         lacks_interval = any(NO_INTERVAL in cell for row in self.rows for cell in row)
         notes = {IN_CHILD: IN_CHILD_NOTE, ANY_TURN: EQUAL_TOKENS_NOTE}
-        return [notes[name] for name in notes if name in self.header] + [NO_INTERVAL_NOTE] * lacks_interval
+        found = [notes[name] for name in notes if name in self.header]
+        return [*found, NO_INTERVAL_NOTE] if lacks_interval else found
 
 
 def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
