@@ -295,7 +295,7 @@ def test_a_kl_coefficient_per_turn_keeps_the_reference_model():
 
 # -- the files in configs/ --
 
-FOLDERS = (".", "toy", "agents", "smollm2", "smollm2/toy", "smollm2/mbpp")
+FOLDERS = (".", "toy", "agents", "smollm2", "smollm2/toy", "smollm2/mbpp", "qwen")
 SHIPPED = [path for folder in FOLDERS for path in sorted((ROOT / "configs" / folder).glob("*.yaml"))]
 SHIPPED.remove(ROOT / "configs" / "toy" / "study.yaml")  # scripts/study.py reads it, see test_study.py
 READERS = {
@@ -308,7 +308,7 @@ READERS = {
     "feedback_boost": BoostConfig,
     "feedback_eval": EvalConfig,
     "feedback": CoCoSConfig,
-    **dict.fromkeys(("reflect", "react", "tools"), EvalConfig),
+    **dict.fromkeys(("reflect", "react", "tools", "mucode", "profile"), EvalConfig),
 }
 
 
