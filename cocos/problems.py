@@ -6,7 +6,7 @@ the executor or prompts.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,15 @@ from typing import Any
 from cocos.files.json_lines import DataError, Place, read_rows
 from cocos.python_parser import parse
 
-__all__ = ["DataError", "Problem", "load_problems", "problem_from_row", "problem_to_row", "save_problems"]
+__all__ = [
+    "DataError",
+    "Problem",
+    "load_problems",
+    "problem_from_row",
+    "problem_to_row",
+    "save_problems",
+    "unique_problems",
+]
 
 
 @dataclass(frozen=True)
@@ -52,29 +60,29 @@ class Problem:
         return "\n".join(part for part in (*self.test_imports, self.test_setup_code) if part.strip())
 
 
-def load_problems(
-    path: str | Path, read_row: Callable[[object, Place], Problem] | None = None
-) -> list[Problem]:
+def load_problems(path: str | Path) -> list[Problem]:
     """Read a file of MBPP-format rows (`.json` list or JSON lines, optionally `.gz`), in file order.
 
     Sanitized MBPP calls the text `prompt`; both names are read. CRLF and CR become LF.
-
-    Args:
-        read_row: Returns the problem of a row; None: `problem_from_row`.
 
     Raises:
         DataError: The file is missing, empty or unreadable, a row is malformed, or two rows share a task_id.
 
     """
-    problems: dict[str, Problem] = {}
-    for place, row in read_rows(Path(path)):
-        problem = (read_row or problem_from_row)(row, place)
-        if problem.task_id in problems:
+    rows = read_rows(Path(path))
+    return unique_problems(path, ((place, problem_from_row(row, place)) for place, row in rows))
+
+
+def unique_problems(path: str | Path, problems: Iterable[tuple[Place, Problem]]) -> list[Problem]:
+    """Return the problems of a file; raise DataError if there is none, or if two share a task_id."""
+    found: dict[str, Problem] = {}
+    for place, problem in problems:
+        if problem.task_id in found:
             raise DataError(f"{place}: task_id {problem.task_id!r} occurs twice; make every id unique")
-        problems[problem.task_id] = problem
-    if not problems:
+        found[problem.task_id] = problem
+    if not found:
         raise DataError(f"{path}: contains no problems; expected one MBPP-format row or more")
-    return list(problems.values())
+    return list(found.values())
 
 
 def save_problems(problems: Iterable[Problem], path: str | Path) -> None:

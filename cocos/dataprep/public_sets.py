@@ -25,7 +25,8 @@ from cocos.dataprep.preparation import PreparationOptions
 from cocos.dataprep.readers import fetch_raw_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source
-from cocos.problems import DataError, Problem, load_problems
+from cocos.files.json_lines import read_rows
+from cocos.problems import DataError, Problem, unique_problems
 
 
 class PublicSplit(NamedTuple):
@@ -81,7 +82,7 @@ def load_problem_set(reference: str) -> list[Problem]:
     """
     path = problems_file(reference)
     refuse_other_file(path)
-    return load_problems(path, read_problem)
+    return unique_problems(path, [(place, read_problem(row, place)) for place, row in read_rows(path)])
 
 
 def parse_reference(reference: str) -> PublicSplit | None:
