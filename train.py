@@ -16,7 +16,7 @@ def main() -> None:
     from cocos.assembly import data_sha256, load_training_data, open_executor
     from cocos.config.cocos_options import CoCoSOptions
     from cocos.config.command_line import check_options, parse_options
-    from cocos.config.launcher import is_main_process
+    from cocos.config.ranks import is_main_process
     from cocos.distributed import connect_deepspeed
     from cocos.files.run_record import check_output_folder
     from cocos.training.library_messages import silence_library_messages

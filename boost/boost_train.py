@@ -16,7 +16,7 @@ def main() -> None:
     from pathlib import Path
 
     from cocos.config.command_line import check_options, parse_options
-    from cocos.config.launcher import is_main_process
+    from cocos.config.ranks import is_main_process
     from cocos.config.training_options import BoostOptions
     from cocos.distributed import connect_deepspeed
     from cocos.files.run_record import check_output_folder

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import TypeVar
 
-from cocos.config.launcher import num_ranks_here
+from cocos.config.ranks import num_ranks_here
 
 Item = TypeVar("Item")
 

@@ -9,7 +9,7 @@
     turn_options.py      rules between the turns, and repair agents
     executor_options.py  isolation, limits and packages of the programs under test
     option.py            declaration of one option
-    launcher.py          ranks, from the environment that launchers set
+    ranks.py             number of ranks, from the environment that launchers set
     command_line.py      flags and a YAML file -> a dataclass; the parser of the commands without one
 
 Nothing here opens a file or builds anything: `cocos.assembly` does. Defaults are the paper's. The flags of

@@ -6,8 +6,8 @@ Imports neither torch nor TRL, so that --help is fast.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cocos.config.launcher import is_launched, num_ranks
 from cocos.config.option import SFT_SOURCES, option, require_options, require_positive
+from cocos.config.ranks import is_launched, num_ranks
 
 
 @dataclass

@@ -10,8 +10,8 @@ import torch
 from trl import ModelConfig, RLOOConfig, SFTConfig
 
 from cocos.config.cocos_options import CoCoSOptions
-from cocos.config.launcher import num_ranks
 from cocos.config.option import option
+from cocos.config.ranks import num_ranks
 from cocos.config.training_options import BoostOptions
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}

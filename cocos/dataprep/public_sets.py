@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cocos.config.launcher import is_main_process
+from cocos.config.ranks import is_main_process
 from cocos.dataprep import formats, sources
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions

@@ -7,8 +7,8 @@ from typing import Any
 
 from cocos.assembly import conditions, data_sha256, open_executor
 from cocos.config.eval_config import EvalConfig
-from cocos.config.launcher import is_main_process
 from cocos.config.option import option_names
+from cocos.config.ranks import is_main_process
 from cocos.evaluation.sample_files import sample_paths
 from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose

@@ -13,7 +13,7 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
-from cocos.config.launcher import is_launched
+from cocos.config.ranks import is_launched
 from cocos.executor import Executor
 from cocos.training.monitor import PhaseTimer, RunWarnings
 
