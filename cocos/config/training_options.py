@@ -28,6 +28,11 @@ class RunOptions:
         default=None,
         help="Checkpoint to continue: a path, or `last` for the newest of --output_dir.",
     )
+    accept_changes: bool = option(
+        role="run",
+        default=False,
+        help="Continue a checkpoint although data, model or options differ from those of its run.",
+    )
     dry_run: bool = option(
         role="run",
         default=False,

@@ -9,9 +9,10 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
@@ -54,8 +55,34 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
         skipped.append(f" ({checkpoint.name}: {fault})")
     raise ValueError(
         f"--resume_from_checkpoint {requested}: no complete checkpoint in {output_dir}{''.join(skipped)}; "
-        f"leave the option out to start at step 0"
+        f"leave the option out and choose another --output_dir to start at step 0"
     )
+
+
+def changes_since(folder: Path, record: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return what differs between the run in a folder and its continuation, in words.
+
+    Args:
+        folder: Output folder of the run, with its run.json.
+        record: Record of the continuation.
+        names: Options that are compared; the checksums of the data are, too.
+
+    Raises:
+        ValueError: run.json cannot be read.
+
+    """
+    try:
+        old = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        before = {name: old["options"].get(name) for name in names} | old["data_sha256"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder}/run.json is not a readable record of the run ({error!r})") from None
+    new = json.loads(json.dumps(record, default=str))  # with JSON's types
+    after = {name: new["options"].get(name) for name in names} | new["data_sha256"]
+    return [
+        f"{name} was {before.get(name)!r}, is {after.get(name)!r}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
 
 
 def checkpoint_fault(checkpoint: Path) -> str | None:

@@ -17,6 +17,8 @@ LOG_MESSAGES = (
     ("transformers.trainer_utils", "The tokenizer has new PAD/BOS/EOS tokens"),
     # An adapter that is trained further is loaded before TRL's trainer.
     ("trl.trainer", "your model is already instantiated"),
+    # What a continued run changes is compared with the record of the run (`accepted_changes`).
+    ("transformers.trainer", "The following arguments do not match"),
     # transformers turns the cache off by itself.
     ("transformers", "`use_cache=True` is incompatible with"),
 )

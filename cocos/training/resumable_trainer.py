@@ -4,18 +4,27 @@ Does not know what is trained. `run_training` is the part of a training command 
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import torch
 from transformers import Trainer
 from transformers.utils.logging import disable_progress_bar
 
-from cocos.config.trl_configs import HALF_WEIGHTS
-from cocos.files.durable import save_json
+from cocos.config.option import ROLES, option_names
+from cocos.config.trl_configs import HALF_WEIGHTS, BoostConfig, CoCoSConfig
+from cocos.files.durable import FolderLock, save_json
 from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime, StopOnSignal
-from cocos.training.checkpoints import checkpoint_fault, follow_umask, full_disk_named, save_generation_config
+from cocos.training.checkpoints import (
+    changes_since,
+    checkpoint_fault,
+    follow_umask,
+    full_disk_named,
+    save_generation_config,
+)
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, saved_step
 from cocos.training.run_log import RunLog
@@ -124,13 +133,72 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         checkpoint: Path of the checkpoint to continue from; None: start at step 0.
 
     Raises:
+        DataError: Another run is writing to the folder.
+        ValueError: The weights would be trained in half precision, data or options of a continued run have
+            changed, or the GPU's memory is full.
         OSError: The disk is full.
 
     """
-    out = trainer.args.output_dir
+    out, args = Path(trainer.args.output_dir), trainer.args
     is_half = any(p.requires_grad and p.dtype.itemsize < 4 for p in trainer.model.parameters())
-    if is_half and not (trainer.is_deepspeed_enabled or trainer.args.use_peft):
+    if is_half and not (trainer.is_deepspeed_enabled or args.use_peft):
         raise ValueError(f"--dtype auto, with the weights of this model in half precision, {HALF_WEIGHTS}")
+    with locked(out) if trainer.is_world_process_zero() else nullcontext():
+        record = dict(card.record)
+        if checkpoint and trainer.is_world_process_zero():
+            record["changes"] = accepted_changes(args, record)
+        _add_callbacks(trainer, card, checkpoint)
+        with full_disk_named(out):
+            if trainer.is_world_process_zero():
+                save_json(record, out / "run.json")
+            try:
+                trainer.train(resume_from_checkpoint=checkpoint)
+            except torch.OutOfMemoryError:
+                raise ValueError(
+                    "the GPU's memory is full; lower --per_device_train_batch_size, or --rollout_batch_size if "
+                    "it was full while sampling, and continue with --resume_from_checkpoint last "
+                    "--accept_changes true"
+                ) from None
+            trainer.save_model()
+        if trainer.is_world_process_zero():
+            print(end_lines(card, args, trainer.state, trainer.remarks()), flush=True)
+        trainer.end()
+
+
+def accepted_changes(args: BoostConfig | CoCoSConfig, record: Mapping[str, Any]) -> list[str]:
+    """Return what a continued run changes.
+
+    Raises:
+        ValueError: Something has changed, and --accept_changes is not given.
+
+    """
+    names = option_names(type(args), *(role for role in ROLES if role not in ("run", "executor")))
+    changes = changes_since(Path(args.output_dir), record, names)
+    if changes and not args.accept_changes:
+        raise ValueError(
+            f"{args.output_dir} was made with other data or options: {'; '.join(changes)}; restore them, or "
+            "continue nevertheless with --accept_changes true"
+        )
+    return changes
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder inside the context.
+
+    Raises:
+        DataError: Another run is writing there.
+
+    """
+    with closing(FolderLock(folder)) as lock:
+        lock.lock_exclusive()
+        try:
+            yield
+        finally:
+            lock.discard()
+
+
+def _add_callbacks(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | None) -> None:
     trainer.card = card
     trainer.add_callback(StartLines(card, checkpoint))
     disable_progress_bar()  # transformers shows one for the weights of every checkpoint
@@ -142,12 +210,3 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         trainer.add_callback(SaveByTime(trainer.args.save_minutes))
     trainer.add_callback(RunLog(lambda: {"examples": trainer.last_examples, "solved": trainer.last_solved}))
     trainer.add_callback(StopOnSignal())
-    with full_disk_named(out):
-        if trainer.is_world_process_zero():
-            Path(out).mkdir(parents=True, exist_ok=True)
-            save_json(card.record, Path(out) / "run.json")
-        trainer.train(resume_from_checkpoint=checkpoint)
-        trainer.save_model()
-    if trainer.is_world_process_zero():
-        print(end_lines(card, trainer.args, trainer.state, trainer.remarks()), flush=True)
-    trainer.end()

@@ -1,0 +1,97 @@
+"""A folder belongs to one run, and a continued run is the run that it continues, unless its user says otherwise."""
+
+import json
+import sys
+
+import pytest
+
+from cocos.files.durable import FolderLock
+from cocos.training.checkpoints import changes_since
+from tests.support.commands import command, succeed
+from tests.support.paths import TOY
+
+pytestmark = pytest.mark.processes
+
+RUN = (
+    *(sys.executable, "train.py", "--config", "configs/toy/cocos.yaml", "--model_name_or_path", TOY / "base"),
+    *(
+        "--dev_data",
+        "",
+        "--global_batch_size",
+        16,
+        "--per_device_train_batch_size",
+        16,
+        "--max_completion_length",
+        30,
+    ),
+    *("--save_strategy", "steps", "--save_steps", 1, "--max_steps", 2),
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run")
+    succeed(*RUN, "--train_data", TOY / "boost.jsonl", "--output_dir", out)
+    return out
+
+
+def test_a_second_run_into_the_same_folder_is_refused_while_the_first_one_writes(tmp_path):
+    lock = FolderLock(tmp_path)  # as the first run holds it, from its start to its end
+    lock.lock_exclusive()
+    done = command(*RUN, "--train_data", TOY / "boost.jsonl", "--output_dir", tmp_path)
+    assert done.returncode == 2 and "another run is writing there" in done.stderr
+    assert "Traceback" not in done.stderr and not (tmp_path / "run.json").exists()
+    lock.close()
+
+
+def test_a_finished_run_leaves_no_lock_and_is_continued_without_a_word(finished):
+    assert not (finished / ".lock").exists()
+    done = command(
+        *RUN,
+        "--train_data",
+        TOY / "boost.jsonl",
+        "--output_dir",
+        finished,
+        "--resume_from_checkpoint",
+        "last",
+    )
+    assert done.returncode == 0 and "do not match" not in done.stderr + done.stdout
+    assert json.loads((finished / "run.json").read_text())["changes"] == []
+
+
+def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_accepted(finished):
+    words = (
+        *RUN,
+        "--train_data",
+        TOY / "dev.jsonl",
+        "--output_dir",
+        finished,
+        "--resume_from_checkpoint",
+        "last",
+    )
+    words = (*words, "--learning_rate", 1e-3, "--gamma", 0.9, "--logging_steps", 1)
+    done = command(*words)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    [line] = [line for line in done.stderr.splitlines() if "was made with other data or options" in line]
+    assert "gamma was 0.5, is 0.9" in line and "learning_rate was" in line and "dev.jsonl" in line
+    assert (
+        "logging_steps" not in line and line.count(" was ") == 6
+    )  # twice: train_data, and the files' checksums
+    done = command(*words, "--accept_changes", "true")
+    assert done.returncode == 0, done.stderr[-2000:]
+    changes = json.loads((finished / "run.json").read_text())["changes"]
+    assert "gamma was 0.5, is 0.9" in changes
+
+
+def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
+    record = {"options": {"gamma": 0.5, "seed": 1, "answers": []}, "data_sha256": {"a": "1"}}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert changes_since(tmp_path, record, ["gamma", "answers"]) == []
+    other = {"options": {"gamma": 0.9, "seed": 2, "answers": ()}, "data_sha256": {"a": "2"}}
+    assert changes_since(tmp_path, other, ["gamma", "answers"]) == [
+        "a was '1', is '2'",
+        "gamma was 0.5, is 0.9",
+    ]
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(ValueError, match="not a readable record"):
+        changes_since(tmp_path, record, ["gamma"])
