@@ -155,8 +155,8 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
                 trainer.train(resume_from_checkpoint=checkpoint)
             except torch.OutOfMemoryError:
                 raise ValueError(
-                    "the GPU's memory is full; lower --per_device_train_batch_size, or --rollout_batch_size if "
-                    "it was full while sampling, and continue with --resume_from_checkpoint last "
+                    "the GPU's memory is full; lower --per_device_train_batch_size, or --rollout_batch_size "
+                    "if it was full while sampling, and continue with --resume_from_checkpoint last "
                     "--accept_changes true"
                 ) from None
             trainer.save_model()
