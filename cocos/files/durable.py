@@ -87,6 +87,9 @@ def save_json(value: object, path: str | Path) -> None:
     write_atomically(path, json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")
 
 
+LOCK_FILE = ".lock"
+
+
 class FolderLock:
     """Lock on an output folder; the operating system releases it when the process ends, however it ends.
 
@@ -101,7 +104,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         self._is_new_folder = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._path = folder, folder / ".lock"
+        self._folder, self._path = folder, folder / LOCK_FILE
         self._file = open(self._path, "a+b")  # noqa: SIM115 - stays open as long as this object
 
     def lock_exclusive(self) -> None:

@@ -16,9 +16,9 @@ from trl.trainer.utils import create_model_from_path
 from cocos.generation.checkpoint_files import ADAPTER_CONFIG, CONFIG
 
 
-def is_adapter(name_or_path: str) -> bool:
+def is_adapter(name_or_path: str | None) -> bool:
     """Return whether a name is a folder with an adapter instead of a whole model."""
-    folder = Path(name_or_path)
+    folder = Path(name_or_path or "")
     return (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file()
 
 

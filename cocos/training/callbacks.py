@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
@@ -15,6 +16,7 @@ from transformers.trainer_callback import ExportableState
 
 from cocos.config.ranks import is_launched
 from cocos.executor import Executor
+from cocos.files.durable import LOCK_FILE
 from cocos.training.monitor import PhaseTimer, RunWarnings
 
 NUM_FIRST_UPDATES = 5
@@ -196,6 +198,7 @@ class StopOnSignal(TrainerCallback):
         self._received_s = 0.0  # when it came, on the monotonic clock
         self._stopping_signal = 0  # the same for all ranks
         self._is_main = False
+        self._lock = Path()
         self._pid = os.getpid()
         self._previous: dict[int, Any] = {}
 
@@ -203,6 +206,7 @@ class StopOnSignal(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         self._is_main = state.is_world_process_zero
+        self._lock = Path(str(args.output_dir)) / LOCK_FILE
         self._previous = {number: signal.signal(number, self._handle) for number in SIGNALS}
 
     def on_step_end(
@@ -252,6 +256,8 @@ class StopOnSignal(TrainerCallback):
             if is_launched() and time.monotonic() - self._received_s < SAME_CTRL_C_S:
                 return
             self._say("stopped at once; updates since the last checkpoint are lost")
+            if self._is_main:
+                self._lock.unlink(missing_ok=True)
             # Not an exception: the main thread may be anywhere, also in code that catches everything.
             # Executor workers end with this process.
             os._exit(128 + number)

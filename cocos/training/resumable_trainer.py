@@ -146,7 +146,7 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
     with locked(out) if trainer.is_world_process_zero() else nullcontext():
         record = dict(card.record)
         if checkpoint and trainer.is_world_process_zero():
-            record["changes"] = accepted_changes(args, record)
+            record["changes"] = accepted_changes(args, record, Path(checkpoint).parent)
         _add_callbacks(trainer, card, checkpoint)
         with full_disk_named(out):
             if trainer.is_world_process_zero():
@@ -165,18 +165,18 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         trainer.end()
 
 
-def accepted_changes(args: BoostConfig | CoCoSConfig, record: Mapping[str, Any]) -> list[str]:
-    """Return what a continued run changes.
+def accepted_changes(args: BoostConfig | CoCoSConfig, record: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return what a run changes that continues one of a folder; a folder without run.json says nothing.
 
     Raises:
         ValueError: Something has changed, and --accept_changes is not given.
 
     """
     names = option_names(type(args), *(role for role in ROLES if role not in ("run", "executor")))
-    changes = changes_since(Path(args.output_dir), record, names)
+    changes = changes_since(folder, record, names) if (folder / "run.json").exists() else []
     if changes and not args.accept_changes:
         raise ValueError(
-            f"{args.output_dir} was made with other data or options: {'; '.join(changes)}; restore them, or "
+            f"{folder} was made with other data or options: {'; '.join(changes)}; restore them, or "
             "continue nevertheless with --accept_changes true"
         )
     return changes

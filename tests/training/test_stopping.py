@@ -91,7 +91,9 @@ def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoi
     logs = [log for log in state["log_history"] if "loss" in log]
     assert [log["step"] for log in logs] == [1, 2] and logs[1]["infra_failures"] == 0
     resumed = succeed(
-        sys.executable, "train.py", *cocos(out, "--max_steps", 3, "--resume_from_checkpoint", "last")
+        sys.executable,
+        "train.py",
+        *cocos(out, "--max_steps", 3, "--resume_from_checkpoint", "last", "--accept_changes", "true"),
     )
     assert f"continues after update 2 ({out}/checkpoint-2)" in resumed.stdout
 
@@ -146,7 +148,9 @@ def test_a_full_disk_is_named_and_the_last_whole_checkpoint_continues(rows, smal
 
     elsewhere = small_disk.parent / "more"
     resume = ("--resume_from_checkpoint", small_disk / "out/checkpoint-1")
-    words = boost(rows, elsewhere, *resume, "--max_steps", 2, "--save_strategy", "no")
+    words = boost(
+        rows, elsewhere, *resume, "--max_steps", 2, "--save_strategy", "no", "--accept_changes", "true"
+    )
     assert "continues after update 1" in succeed(sys.executable, *words).stdout
     moved = load_file(elsewhere / "model.safetensors")
     saved = load_file(small_disk / "out/checkpoint-1/model.safetensors")
