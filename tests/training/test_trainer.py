@@ -13,12 +13,13 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
-from cocos.metrics import correction_metrics
+from cocos.metrics import correction_metrics, edit_metrics
 from cocos.problems import load_problems
 from cocos.prompts import DONE, protocol
 from cocos.rewards import Score
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group
+from cocos.training.monitor import trajectory_metrics
 from cocos.trajectories import Trajectory, Turn, begin
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
@@ -302,8 +303,11 @@ def test_dev_evaluation_gives_what_test_py_computes(make_trainer, executor):
     dev = load_problems(ROOT / "data/toy/dev.jsonl")[:20]
     trainer = make_trainer(dev_problems=dev, dev_data="data/toy/dev.jsonl")
     generator = HuggingFaceGenerator(load_model(TOY), load_tokenizer(TOY), 40)
-    expected = correction_metrics(rollout(begin(dev), generator, executor, WORDS, 2))
-    assert trainer.evaluate() == {f"eval_{name}": e.value for name, e in expected.items()}
+    played = rollout(begin(dev), generator, executor, WORDS, 2)
+    expected = correction_metrics(played) | edit_metrics(played)
+    found = trainer.evaluate()
+    assert {name: found[f"eval_{name}"] for name in expected} == {n: e.value for n, e in expected.items()}
+    assert {f"eval_{name}": value for name, value in trajectory_metrics(played).items()} == found
 
 
 @pytest.mark.processes
