@@ -24,6 +24,7 @@ class Job:
     program: Program
     future: "Future[ExecutionResult]"
     start_by_s: float  # a job that starts later than this is overdue
+    waited_s: float = 0.0  # that its first attempt waited for a processor
     requeued_s: float | None = None  # when its second attempt was queued; None during the first attempt
 
     @property

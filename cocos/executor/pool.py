@@ -81,6 +81,7 @@ class Executor:
         self.limits = limits.clamped()
         self._limits_by_tests: dict[Program, Limits] = {}  # programs without their code
         self.stats = Stats()
+        self._pid = os.getpid()  # a forked process has no threads of ours
         self._interpreter = find_interpreter(packages, python)
         self._level = choose(sandbox, min_isolation)
         self._max_infra_failures = max_infra_failures
@@ -139,12 +140,15 @@ class Executor:
         """Queue one program and return the future of its result.
 
         A program that fails raises nothing: its failure is in the result. The future raises ExecutorError if
-        the executor stops before the program has started. `asyncio.wrap_future` makes the future awaitable.
+        the executor stops before the program has started. `asyncio.wrap_future` makes the future awaitable. A
+        callback of the future runs on a thread of the pool, so it must not wait for another program.
 
         Raises:
             ExecutorError: The executor is closed, or had too many infrastructure failures.
 
         """
+        if os.getpid() != self._pid:
+            raise ExecutorError("this executor belongs to the parent process; make one in this process")
         return self._queue.put(program)
 
     def run(self, programs: Sequence[Program]) -> list[ExecutionResult]:
@@ -196,8 +200,12 @@ class Executor:
                 )
                 attempt = Attempt(ExecutionResult((), reason, self.isolation))
             else:
-                attempt = runner.run(job.program)
-            self._finish(job, attempt)
+                attempt = runner.run(job.program, job.waited_s)
+            try:
+                self._finish(job, attempt)
+            except BaseException as error:  # whoever waits for the result must not wait for ever
+                if not job.future.done():
+                    job.future.set_exception(ExecutorError(f"the executor failed: {error!r}"))
         runner.close()
 
     def _finish(self, job: Job, attempt: Attempt) -> None:
@@ -209,6 +217,7 @@ class Executor:
             self.stats.worker_restarts += attempt.failures
             # Inside the lock: otherwise another thread could finish the second attempt, and publish its
             # result, before this thread has counted the first.
+            job.waited_s = attempt.waited_s
             if self._queue.finish(job, retry=attempt.is_starved):
                 self.stats.retried_timeouts += 1
                 return

@@ -38,6 +38,7 @@ class Attempt:
         reruns: Further runs because tests were undecided.
         failures: Failures of the worker.
         busy_s: Wall time inside the workers, of all runs.
+        waited_s: Seconds of the last run that its processes waited for a processor.
 
     """
 
@@ -46,6 +47,7 @@ class Attempt:
     reruns: int = 0
     failures: int = 0
     busy_s: float = 0.0
+    waited_s: float = 0.0
 
 
 class Runner:
@@ -66,11 +68,17 @@ class Runner:
         self._limits_for = limits_for
         self._isolation = isolation
 
-    def run(self, program: Program) -> Attempt:
-        """Execute a program, on a new worker if one fails. Raises nothing: a failure is in the result."""
+    def run(self, program: Program, more_s: float = 0.0) -> Attempt:
+        """Execute a program, on a new worker if one fails. Raises nothing: a failure is in the result.
+
+        Args:
+            program: The program.
+            more_s: Seconds to add to its wall limit, which its first attempt spent waiting for a processor.
+
+        """
         errors: list[Exception] = []
         while len(errors) < MAX_FAILURES:
-            outcome = self._try(program)
+            outcome = self._try(program, more_s)
             if isinstance(outcome, Attempt):
                 # A program that has already cost a worker gets no second attempt for a timeout.
                 is_starved = outcome.is_starved and not errors
@@ -93,13 +101,14 @@ class Runner:
             self.worker.kill()
             self.worker = None
 
-    def _try(self, program: Program) -> Attempt | Exception:
+    def _try(self, program: Program, more_s: float = 0.0) -> Attempt | Exception:
         """Execute a program on this worker; return the executor's own error if that fails.
 
         A test that the evidence does not decide gets its next plan, and the whole program runs again.
         """
         try:
             limits = self._limits_for(program)
+            limits = replace(limits, wall_s=limits.wall_s + more_s)
             plans = tuple(plan_test(test, program.setup, program.entry_point) for test in program.test_list)
             reruns, busy_s = 0, 0.0
             while True:
@@ -111,8 +120,10 @@ class Runner:
                     if next_plans != plans:
                         plans, reruns = next_plans, reruns + 1
                         continue
+                # Threads of one program that wait for each other's processor time do not starve it.
+                is_alone = answer.cpu_s + answer.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
                 is_starved = answer.end == TIMED_OUT and answer.waited_s > STARVED_SHARE * limits.wall_s
-                return Attempt(result, is_starved, reruns, busy_s=busy_s)
+                return Attempt(result, is_starved and is_alone, reruns, 0, busy_s, answer.waited_s)
         # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an
         # error of ours or of the machine, such as a sandbox that cannot be started.
         except Exception as error:

@@ -5,13 +5,13 @@ Knows how a job is encoded (`inside/wire_format.py`). Does not know how the proc
 """
 
 import json
+import logging
 import marshal
 import os
 import secrets
 import select
 import subprocess
 import time
-import warnings
 from collections.abc import Callable
 
 from cocos.executor.inside import wire_format
@@ -22,6 +22,7 @@ from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import Program
 
+_log = logging.getLogger(__name__)
 START_S = 60.0  # a worker that is not ready after this time counts as dead
 # The zygote ends every program at its wall limit. If no answer has come this long after the limit, the zygote
 # itself is stuck.
@@ -107,7 +108,8 @@ class Worker:
             self.sandbox.kill()
         # The engine of containers hangs, for example. The results are not affected.
         except (OSError, subprocess.SubprocessError) as error:
-            warnings.warn(f"a worker of the executor left something behind: {error}", stacklevel=2)
+            # Not a warning: `python -W error` would make an exception of it.
+            _log.warning("a worker of the executor left something behind: %s", error)
 
     def _write(self, data: bytes) -> bool:
         """Send a job; return False if the worker ended before it had read everything."""

@@ -68,15 +68,12 @@ def await_end(
 
 
 def run_delay_s(process: int) -> float:
-    """Return how long a process was ready to run without a processor: of its threads, the longest time."""
-    delays_ns = [0]
+    """Return how long the main thread of a process was ready to run without a processor."""
     try:
-        for thread in os.listdir(f"/proc/{process}/task"):
-            with open(f"/proc/{process}/task/{thread}/schedstat") as file:
-                delays_ns.append(int(file.read().split()[1]))
-    except (OSError, ValueError, IndexError):  # the thread has ended, or this kernel does not count
-        pass
-    return max(delays_ns) / 1e9
+        with open(f"/proc/{process}/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # the process has ended, or this kernel does not count
+        return 0.0
 
 
 def kill_children() -> None:

@@ -73,13 +73,15 @@ class Zygote:
                 if not scratch.empty(folder):
                     write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0, 0))
                     return
-            # The trusted process has ended, perhaps without the time to remove this folder.
-            scratch.empty(folder, longest_s=float("inf"))
-            with suppress(OSError):  # it is the root of a file system
-                os.rmdir(folder)
+        except BrokenPipeError:  # the trusted process has ended while a program ran
+            pass
         except BaseException:
             os.dup2(self.errors, 2)  # the interpreter now prints the traceback
             raise
+        # The trusted process has ended, perhaps without the time to remove this folder.
+        scratch.empty(folder, longest_s=float("inf"))
+        with suppress(OSError):  # it is the root of a file system
+            os.rmdir(folder)
 
     def run_job(self, run_candidate, run_judge) -> bool:
         """Run one job and send the answer. Return False if the job pipe is closed."""
@@ -195,8 +197,11 @@ def has_exited(child: int) -> bool:
 def read_exactly(fd: int, size: int) -> bytes:
     """Read `size` bytes; fewer only if the stream ends."""
     data = os.read(fd, size)
-    while len(data) < size and (part := os.read(fd, min(size - len(data), 1 << 20))):
-        data += part
+    if len(data) < size:  # a large job; parts that are added to bytes would take quadratic time
+        parts = bytearray(data)
+        while len(parts) < size and (part := os.read(fd, min(size - len(parts), 1 << 20))):
+            parts += part
+        data = bytes(parts)
     return data
 
 

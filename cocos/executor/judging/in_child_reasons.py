@@ -34,6 +34,7 @@ _STATE = {
 }
 NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "modules"}
 _SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
+_PICKLES = {"pickle", "cPickle", "_pickle", "shelve", "marshal", "dill", "joblib", "cloudpickle", "allow_pickle"}
 _MAINS = {"main", "testmod", "TextTestRunner"}
 _REASONS = (
     (_STREAMS, "reads or replaces the standard streams"),
@@ -42,6 +43,7 @@ _REASONS = (
     (_THREADS, "starts threads or processes"),
     (_STATE, "reads or changes the state of the process"),
     (NAMES_AT_RUN_TIME, "looks up names at run time"),
+    (_PICKLES, "unpickles what the program wrote"),
     (_SOURCES, "reads the candidate's source or signatures"),
 )
 

@@ -6,7 +6,7 @@ compiles the tables. The kernel ignores the upper half of a 32-bit argument, so 
 
 from typing import NamedTuple
 
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, EOPNOTSUPP = 1, 38, 95
 PRETEND = 0  # do nothing and report success
 
 
@@ -45,6 +45,8 @@ REFUSED = """
     io_uring_setup io_uring_enter io_uring_register io_setup io_submit
     delete_module finit_module init_module kexec_load kexec_file_load reboot syslog acct vhangup modify_ldt
 """
+# Attributes of files outside could hold data. `shutil.copy2` goes on without them.
+UNSUPPORTED = "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"
 # Modes, times and locks of files outlive a program or reach other programs. Honest programs set them on their
 # own files and do not need the effect, so these calls only pretend to work.
 PRETENDED = "chmod fchmod fchmodat utime utimes utimensat futimesat flock sync syncfs"
@@ -61,6 +63,7 @@ OWNER_BITS = (0o400, 0o200, 0o100)
 SOCKET_WITHOUT_CONNECTION = 2
 RULES = [
     *(Rule(EPERM, name) for name in REFUSED.split()),
+    *(Rule(EOPNOTSUPP, name) for name in UNSUPPORTED.split()),
     *(Rule(PRETEND, name) for name in PRETENDED.split()),
     # A filter cannot see the flags of clone3, because they are in memory. ENOSYS makes the C library fall
     # back to clone, whose flags are an argument.
