@@ -175,6 +175,65 @@ def test_no_program_passes_with_a_hole_of_the_judge(level, user):
     assert [set(statuses) for statuses, _ in twins] == [{"passed"}] * len(TWINS), twins
 
 
+# Programs that no test must let pass unmarked, each with its tests (S1 to S6 of the review).
+SHAPES = {
+    "the judge's evidence through a link": (
+        "import os\ntry: os.symlink('/proc/self/fd/3', 'out.txt')\nexcept OSError: pass\n"
+        "def render(x): return ('1' * 2000 + '\\n[0, 0.0, [\"passed\"]]\\n') * 3",
+        "from pathlib import Path\nPath('out.txt').write_text(render(3))\nassert Path('out.txt').read_text() == '1,2\\n'",
+    ),
+    "unpickling": (
+        "import os, pickle\nclass E: __reduce__ = lambda s: (os.write, (3, b'[0, 0.0, [\"passed\"]]\\n' + b'1' * 3000))\n"
+        "def ser(x): return pickle.dumps(E())",
+        "import pickle\nassert pickle.loads(ser([1, 2])) == [1, 2]",
+    ),
+    "a repr that raises what the test catches": (
+        "class L(list): __repr__ = lambda s: (_ for _ in ()).throw(ValueError)\ndef f(*a): return L([1])",
+        "try:\n    r = f(5)\n    assert r == [25]\nexcept ValueError:\n    pass",
+    ),
+    "the seed of the judge": (
+        "import random\ndef guess(): return random.Random(0).randint(0, 10**9)",
+        "import random\nsecret = random.randint(0, 10**9)\nassert guess() == secret",
+    ),
+    "__exit__ swallows the assert": (
+        "class managed:\n    def __enter__(self): return 5\n    def __exit__(self, *a): return True",
+        "with managed() as x:\n    assert x == 42",
+    ),
+    "a contextmanager swallows the assert": (
+        "from contextlib import contextmanager\n@contextmanager\ndef managed():\n    try: yield 5\n    except BaseException: pass",
+        "with managed() as x:\n    assert x == 42",
+    ),
+    "a method that says yes": (
+        "class L:\n    def __getattr__(self, name): return lambda *a: True\ndef f(x): return L()",
+        "assert f(3).startswith('abc')",
+    ),
+    "a namespace with a method": (
+        "from types import SimpleNamespace\ndef f(x): return SimpleNamespace(startswith=ascii)",
+        "x = f(3)\nassert x.startswith('abc')",
+    ),
+    "a str with its own startswith": (
+        "class S(str):\n    startswith = lambda *a: True\ndef f(x): return S('x')",
+        "x = f(3)\nassert x.startswith('abc')",
+    ),
+    "a length against the elements": (
+        "class L(list):\n    __len__ = lambda s: 3\n    __iter__ = lambda s: iter(())\ndef f(x): return L([1])",
+        "r = f(3)\nassert len(r) == 3\nfor got, want in zip(r, [7, 8, 9]):\n    assert got == want",
+    ),
+}
+
+
+@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])
+def test_no_shape_of_a_test_is_passed_unmarked_by_a_lie(level):
+    with Executor(1, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
+        results = executor.run([Program(code, (test,)) for code, test in SHAPES.values()])
+    passed = [
+        (name, r)
+        for name, r in zip(SHAPES, results, strict=True)
+        if r.is_infra_failure or (r.num_passed and not r.verdicts[0].in_child)
+    ]
+    assert passed == []
+
+
 COUNTERS = {
     "answers with its knowledge of the keys": "from collections import Counter\nclass C(Counter):\n    def __getitem__(self, key): return 1\n    __missing__ = __getitem__\ndef f(*a): return C('xyz')",
     "has every key": "from collections import Counter\nclass C(Counter):\n    def __iter__(self): return iter(())\n    def __missing__(self, key): return 1\ndef f(*a): return C()",

@@ -32,7 +32,6 @@ COMMON_MODULES = (
 )
 RESERVED_BYTES = 1000  # of the evidence, so that the report of an error in code or setup always fits
 RESERVED_BYTES_PER_TEST = 160  # so that every test can report at least that its values are too large
-MAX_UNDECIDED_ATOMS = 4  # of a test whose values are too large; more reports would not fit
 
 fixed_world.install()  # before the modules below bind the functions that it replaces
 for _name in COMMON_MODULES.split():
@@ -54,6 +53,7 @@ def run_candidate(job: bytes, max_bytes: int) -> None:
 
         [item, ...]                  split test; per atom ["v", encoded value], ["e", error type, message], or
                                      ["n", reason] for a value that only the judge can handle
+        ["n", reason]                split test whose values are too large
         ["passed"]                   a test that ran in this process
         []                           judged test; the judge's evidence has its outcome
         ["e", error type, message]   the test raised
@@ -72,7 +72,7 @@ def _make_run():
     encode, not_plain, enable_gc = value_codec.encode, value_codec.NotPlainValue, gc.enable
     serve = judged_calls.serve
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text, undecided_limit = type, str, MAX_UNDECIDED_ATOMS
+    type_of, text = type, str
 
     def run(
         code: str,
@@ -141,9 +141,9 @@ def _make_run():
             return ["e", *describe(error)]
 
     def too_large(outcome: list) -> list:
-        if outcome[0] == "e" or length(outcome) > undecided_limit:
+        if outcome[0] == "e":
             return ["e", "OutputLimit", "more evidence than output_kb"]
-        return [["n", "larger than output_kb"]] * length(outcome)
+        return ["n", "larger than output_kb"]
 
     return run
 

@@ -134,6 +134,7 @@ class Judge(End):
         self._decided_by: dict[str, None] = {}  # code of the candidate that has decided, without duplicates
         self._final: list[str] | None = None  # an outcome that the test cannot change any more
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
+        self._answer: Any = object()  # of the method of a value that was called last
         self._expects_stop_iteration = False
 
     def run(self, source: str, setup: str, remote: list[str]) -> list:
@@ -197,6 +198,8 @@ class Judge(End):
     def is_true(self, text: str, value: Any) -> bool:
         """Return the truth of a condition; note its text if it is false."""
         self._false = [] if value else [text]
+        if value is self._answer and type(value) is not bool:
+            self._mark("a method of a value")
         return not self._false
 
     def type_of(self, value: Any) -> Any:
@@ -227,8 +230,10 @@ class Judge(End):
         decides = handles.origin(handle) == "method" and (
             args or kwargs or found.name in ("builtin", "method-wrapper")
         )
-        if type(result) is bool and decides and not self.names_class:
-            self._mark("a method of a value")
+        if decides and not self.names_class:
+            self._answer = result
+            if type(result) is bool:
+                self._mark("a method of a value")
         return result
 
     def get_attribute(self, handle: Any, name: str) -> Any:
@@ -243,6 +248,13 @@ class Judge(End):
             if name in vars(cls) and hasattr(type(vars(cls)[name]), "__get__"):
                 return vars(cls)[name].__get__(handle, kind)
         value = self.request("getattr", handle, (name,))
+        if (
+            callable(value)
+            and not is_handle(value)
+            and handles.origin(handle) != "name"
+            and not self.names_class
+        ):
+            self._mark("a method of a value")  # `ascii`, say, in place of a method
         if is_handle(value) and handles.origin(value) != "name":
             handles.set_origin(value, "name" if handles.origin(handle) == "name" else "method")
         return value

@@ -273,7 +273,8 @@ def tag_of(value: Any) -> str:
     tag = _TAGS.get(cls, "")
     if tag == "n":
         # A function among the attributes could stand for a method; then the namespace is an object.
-        return tag if all(map(is_data, vars(value).values())) else ""
+        parts = vars(value).values()
+        return tag if all(map(is_data, parts)) and not any(map(callable, parts)) else ""
     if tag in _DATA_OF_USER:  # their methods are Python: any other attribute could replace one that compares
         return tag if vars(value).keys() == {"data"} and type(value.data) is _DATA_OF_USER[tag] else ""
     if tag == "h":

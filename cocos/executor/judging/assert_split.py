@@ -1,4 +1,4 @@
-"""Splitting of one assert into atoms for the candidate's process and a condition for the trusted process.
+"""Splitting of a test into atoms for the candidate's process and conditions for the trusted process.
 
     assert abs(f(2) - 1.5) < tolerance_of(g, 1)      # f, g and tolerance_of exist in the candidate's process
 
@@ -8,16 +8,24 @@
 Reads the test's source only, never the candidate's. The candidate can read every atom and choose its value.
 So an atom is only the call of a function that the candidate defines, or a conversion of its result. Nothing
 else of the test may depend on the candidate's process: no expectation such as `'abc'.upper()` or a constant
-of the setup, and no decision such as `f(3).startswith('a')`. An assert with such a part is not split.
+of the setup, and no decision such as `f(3).startswith('a')`. A test with such a part is not split.
 """
 
 import ast
+import copy
 import itertools
 from dataclasses import dataclass
 from types import CodeType
 
 from cocos.executor.judging.instrumented import SYMBOLS, tolerance
-from cocos.executor.judging.safe_expressions import CONVERTING, DECIDING, MATH_TESTS, is_cheap, is_safe
+from cocos.executor.judging.safe_expressions import (
+    CONVERTING,
+    DECIDING,
+    MATH_TESTS,
+    SAFE_NAMES,
+    is_cheap,
+    is_safe,
+)
 
 # Methods of plain values. `word.startswith('a')` decides, even if the candidate defines `word`.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, list, tuple, dict, set, int, float)))
@@ -25,11 +33,11 @@ _KEYWORDS = frozenset(["rel_tol", "abs_tol", "default"])  # of deciding function
 
 
 @dataclass(frozen=True)
-class Split:
-    """Plan for a single assert that could be split.
+class Check:
+    """One assert of a split test.
 
     Attributes:
-        atoms: Source of the expressions that the candidate's process evaluates.
+        text: The condition as the test has it.
         condition: Expression that the trusted process evaluates, with the atoms' values as _0, _1, ...
         symbol: Operator of the condition, after "~" if its left side is the expected one, or "within"; ""
             unless it is a single comparison.
@@ -37,32 +45,60 @@ class Split:
 
     """
 
-    atoms: tuple[str, ...]
+    text: str
     condition: CodeType
     symbol: str = ""
     sides: tuple[CodeType, ...] = ()
 
 
+@dataclass(frozen=True)
+class Split:
+    """Plan for a test that could be split.
+
+    Attributes:
+        atoms: Source of the expressions that the candidate's process evaluates.
+        checks: Its asserts, in order.
+
+    """
+
+    atoms: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
 class _Unsplittable(Exception):
-    """The assert cannot be split."""
+    """The test cannot be split."""
 
 
-def split_assert(condition: ast.expr, brought: set[str], shadowed: set[str]) -> Split | None:
-    """Split the condition of an assert, or return None if that is not possible.
+def split_test(body: list[ast.stmt], brought: set[str], shadowed: set[str]) -> Split | None:
+    """Split a test that consists of asserts and of assignments to names, or return None.
 
     Args:
-        condition: The asserted expression; left unchanged.
+        body: Its statements; left unchanged.
         brought: Names that only the candidate can define, even if they are also builtins.
         shadowed: Names that the setup defines, even if they are also builtins.
 
     """
     splitter = _Splitter(brought, shadowed)
+    checks: list[Check] = []
     try:
-        skeleton = splitter.visit(condition)
+        for statement in body:
+            match statement:
+                case ast.Expr(value=ast.Constant()) | ast.Pass():
+                    continue
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    if atom := splitter.assign(name, value):
+                        checks.append(Check("", _compile(atom)))
+                case ast.Assert(test=condition):
+                    checks.append(_check(condition, splitter.visit_assert(condition)))
+                case _:
+                    return None
+        splitter.refuse_shared_data()
     except _Unsplittable:
         return None
-    if not splitter.atoms:
-        return None
+    return Split(tuple(splitter.atoms), tuple(checks)) if splitter.atoms and checks else None
+
+
+def _check(condition: ast.expr, skeleton: ast.expr) -> Check:
     symbol, sides = "", tuple[ast.expr, ...]()
     if isinstance(skeleton, ast.Compare) and len(skeleton.ops) == 1:
         symbol, sides = SYMBOLS[type(skeleton.ops[0])], (skeleton.left, skeleton.comparators[0])
@@ -70,11 +106,46 @@ def split_assert(condition: ast.expr, brought: set[str], shadowed: set[str]) -> 
             symbol, sides = "within", parts
         if not _reads_atom(sides[0]):  # `2 == f(1)`
             symbol = f"~{symbol}"
-    return Split(tuple(splitter.atoms), _compile(skeleton), symbol, tuple(map(_compile, sides)))
+    return Check(ast.unparse(condition), _compile(skeleton), symbol, tuple(map(_compile, sides)))
 
 
 def _reads_atom(side: ast.expr) -> bool:
     return any(isinstance(node, ast.Name) and node.id[:1] == "_" for node in ast.walk(side))
+
+
+@dataclass
+class _Assigned:
+    """What a name of the test stands for.
+
+    Attributes:
+        value: Data, or the name of an atom.
+        is_mutable: A call could change the data.
+        num_atoms: For an atom, the number of atoms up to it; otherwise 0.
+        uses: How often it is used.
+        in_atoms: An atom uses it.
+
+    """
+
+    value: ast.expr
+    is_mutable: bool
+    num_atoms: int = 0
+    uses: int = 0
+    in_atoms: bool = False
+
+
+class _Substitution(ast.NodeTransformer):
+    """Puts what the names of a test stand for in their place."""
+
+    def __init__(self, names: dict[str, _Assigned]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if (new := self.names.get(node.id)) is None:
+            return node
+        new.uses += 1
+        value = copy.deepcopy(new.value)
+        value.assigned = new  # type: ignore[attr-defined]
+        return value
 
 
 class _Splitter:
@@ -84,14 +155,64 @@ class _Splitter:
         self.brought = brought
         self.unsafe = brought | shadowed  # these are not the builtins of the trusted process
         self.atoms: list[str] = []
+        self._names: dict[str, _Assigned] = {}
+        self._assigned: list[_Assigned] = []
+
+    def assign(self, name: str, value: ast.expr) -> ast.expr | None:
+        """Let a name stand for data, or for an atom of its own.
+
+        Returns:
+            For an atom, a condition that is true if the atom has a value.
+
+        """
+        if name in self.unsafe or name in SAFE_NAMES:
+            raise _Unsplittable
+        value = self._substitute(value)
+        if is_safe(value, self.unsafe) and is_cheap(value):
+            new = _Assigned(value, _is_mutable(value))
+        elif self._is_atom(value):
+            self.atoms.append(ast.unparse(value))
+            new = _Assigned(ast.Name(f"_{len(self.atoms) - 1}", ast.Load()), False, len(self.atoms))
+        else:
+            raise _Unsplittable
+        self._names[name] = new
+        self._assigned.append(new)
+        return ast.Tuple([new.value], ast.Load()) if new.num_atoms else None
+
+    def visit_assert(self, condition: ast.expr) -> ast.expr:
+        """Return a condition as the trusted process will evaluate it."""
+        used_before = [new.uses for new in self._assigned]
+        skeleton = self.visit(self._substitute(condition))
+        for new, uses in zip(self._assigned, used_before, strict=True):
+            # A later call could change the value that an earlier one returned.
+            if new.num_atoms and new.uses > uses and new.num_atoms != len(self.atoms):
+                raise _Unsplittable
+        return skeleton
+
+    def refuse_shared_data(self) -> None:
+        """Raise _Unsplittable if a call could change data that the test uses again."""
+        if any(new.is_mutable and new.in_atoms and new.uses > 1 for new in self._assigned):
+            raise _Unsplittable
+
+    def _substitute(self, node: ast.expr) -> ast.expr:
+        bound = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
+        bound |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        if bound & self._names.keys():
+            raise _Unsplittable
+        return _Substitution(self._names).visit(copy.deepcopy(node)) if self._names else node
 
     def visit(self, node: ast.expr) -> ast.expr:
         """Return `node` as the trusted process will evaluate it; raise _Unsplittable if it cannot."""
+        if isinstance(node, ast.Name) and node.id[:1] == "_" and node.id[1:].isdigit():
+            return node
         if is_safe(node, self.unsafe):
             if not is_cheap(node):
                 raise _Unsplittable
             return node
         if self._is_atom(node):
+            for inner in ast.walk(node):
+                if new := getattr(inner, "assigned", None):
+                    new.in_atoms = True
             self.atoms.append(ast.unparse(node))
             return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
         match node:
@@ -111,6 +232,10 @@ class _Splitter:
                 return ast.Set([self.visit(element) for element in elements])
             case ast.Subscript(value=value, slice=index) if is_safe(index, self.unsafe):
                 return ast.Subscript(self.visit(value), self.visit(index), ast.Load())
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name() as value], keywords=[]) if (
+                "len" not in self.unsafe and value.id[:1] == "_"
+            ):
+                return ast.Call(node.func, [self.visit(value)], [])
             case ast.Call(func=ast.Name(id=name)) if name in DECIDING and name not in self.unsafe:
                 return self._visit_arguments(node, name)
             case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name)) if (
@@ -149,6 +274,8 @@ class _Splitter:
                     return False
                 is_curried = isinstance(function, ast.Call) and self._is_atom(function)
                 return is_curried or self._is_defined_by_candidate(function)
+            case ast.Subscript(value=ast.Call() as value, slice=index) if is_constant_index(index):
+                return self._is_atom(value)
         return self._is_defined_by_candidate(node)
 
     def _is_converted(self, node: ast.expr) -> bool:
@@ -175,6 +302,17 @@ class _Splitter:
             case ast.Attribute(value=value):
                 return self._is_defined_by_candidate(value)
         return False
+
+
+def is_constant_index(node: ast.expr) -> bool:
+    """Return whether an index is made of constants only, as in `[0]`, `[-1]`, `['key']` and `[1:]`."""
+    allowed = (ast.Constant, ast.UnaryOp, ast.USub, ast.Slice)
+    return all(isinstance(inner, allowed) for inner in ast.walk(node))
+
+
+def _is_mutable(value: ast.expr) -> bool:
+    fixed = (ast.Constant, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Tuple, ast.Load)
+    return not all(isinstance(inner, fixed) for inner in ast.walk(value))
 
 
 def _refuse_identity(node: ast.Compare) -> None:

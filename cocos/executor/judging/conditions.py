@@ -52,7 +52,7 @@ class _Atoms(dict):
 
 
 def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
-    """Return the verdict on a split test: evaluate its condition on the values of its atoms.
+    """Return the verdict on a split test: evaluate its conditions on the values of its atoms.
 
     Raises:
         Undecided: A value that the condition needs is not plain, or costly to evaluate.
@@ -62,8 +62,7 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
         return error_verdict([], duration_s)
     atoms = _Atoms(outcomes)
     try:
-        if eval(plan.condition, _NAMES, atoms):
-            return Verdict(Status.PASSED, duration_s=duration_s)
+        failed = next((check for check in plan.checks if not eval(check.condition, _NAMES, atoms)), None)
     except _CandidateRaised as error:
         return error_verdict(list(error.args), duration_s)
     except Undecided:
@@ -73,10 +72,12 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
     # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
     except Exception as error:
         return error_verdict([type(error).__name__, str(error)], duration_s)
-    if not plan.symbol:
-        return Verdict(Status.FAILED, "AssertionError", "the assertion is false", duration_s=duration_s)
-    left, right, *tolerance = (_text_of_side(side, atoms) for side in plan.sides)
-    return failed_comparison(plan.symbol, left, right, "".join(tolerance), duration_s)
+    if failed is None:
+        return Verdict(Status.PASSED, duration_s=duration_s)
+    if not failed.symbol:
+        return error_verdict(["AssertionError", f"false: {failed.text}"], duration_s)
+    left, right, *tolerance = (_text_of_side(side, atoms) for side in failed.sides)
+    return failed_comparison(failed.symbol, left, right, "".join(tolerance), duration_s)
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "contains", "not in": "not contains"}

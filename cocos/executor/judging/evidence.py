@@ -136,6 +136,8 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
     """
     duration_s = duration_s if 0 <= duration_s < float("inf") else 0.0
     match plan, outcome:
+        case Split(), ["n", str(reason)]:  # values that are too large
+            raise Undecided(reason[:TEXT_CHARS])
         case Split(), _ if outcome[:1] != ["e"]:
             return compare(plan, duration_s, outcome)
         case InChild() | Judged(), ["passed"]:

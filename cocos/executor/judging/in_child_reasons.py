@@ -34,7 +34,17 @@ _STATE = {
 }
 NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "modules"}
 _SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
-_PICKLES = {"pickle", "cPickle", "_pickle", "shelve", "marshal", "dill", "joblib", "cloudpickle", "allow_pickle"}
+_PICKLES = {
+    "pickle",
+    "cPickle",
+    "_pickle",
+    "shelve",
+    "marshal",
+    "dill",
+    "joblib",
+    "cloudpickle",
+    "allow_pickle",
+}
 _MAINS = {"main", "testmod", "TextTestRunner"}
 _REASONS = (
     (_STREAMS, "reads or replaces the standard streams"),

@@ -14,11 +14,12 @@ verdict on a test that could be split forgeable.
 """
 
 import ast
+import copy
 import symtable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cocos.executor.judging.assert_split import Split, split_assert
+from cocos.executor.judging.assert_split import Split, split_test
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
@@ -63,6 +64,10 @@ class InChild:
 
 
 Plan = Split | Judged | InChild
+# Of what conditions use. The trusted process has these names.
+_KNOWN_IMPORTS = frozenset(
+    ["import math", "import sys", "from collections import Counter", "from collections import OrderedDict"]
+)
 
 
 @dataclass(frozen=True)
@@ -131,12 +136,13 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     nodes = list(ast.walk(tree))
     imports = standard_imports(nodes, free - elsewhere - {entry_point})
     brought = (free - elsewhere - imports.keys()) | (free & {entry_point})
-    match tree.body:
+    names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME - {"__import__"}
+    body = _unrolled(tree.body)
+    match body:
         case [ast.Assert(test=condition)]:
-            names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME - {"__import__"}
             brought = brought or _first_called_builtin(condition, names)
-            if may_split and (plan := split_assert(condition, brought, set(setup.shadowed))):
-                return plan
+    if may_split and (plan := split_test(body, brought, set(setup.shadowed))):
+        return plan
     lines = [imports[name] for name in sorted(imports)]
     if not free & (setup.bound - {entry_point}):
         lines += setup.imports
@@ -149,6 +155,51 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     if reason := why_in_child(nodes, brought, bound_names(test_imports) | setup.imported | imports.keys()):
         return InChild(test, reason)
     return Judged(instrumented(test), "\n".join(lines), tuple(sorted(brought)))
+
+
+def _unrolled(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a test function in place of its definition and its call.
+
+    def check(candidate):
+        assert candidate(1) == 2
+    check(f)
+    """
+    imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    others = [node for node in body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    if any(ast.unparse(node) not in _KNOWN_IMPORTS for node in imports):
+        return body
+    match others:
+        case [
+            *before,
+            ast.FunctionDef(
+                name=name, args=ast.arguments(args=parameters, defaults=[]) as signature
+            ) as function,
+            ast.Expr(value=ast.Call(func=ast.Name(id=called), args=arguments, keywords=[])),
+        ] if (
+            name == called
+            and len(parameters) == len(arguments)
+            and all(isinstance(argument, ast.Name) for argument in arguments)
+            and not (signature.vararg or signature.kwarg or signature.kwonlyargs or signature.posonlyargs)
+            and not function.decorator_list
+        ):
+            renamed = {
+                p.arg: a.id for p, a in zip(parameters, arguments, strict=True) if isinstance(a, ast.Name)
+            }
+            stored = {
+                n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            inner = {n.arg for node in function.body for n in ast.walk(node) if isinstance(n, ast.arg)}
+            if not (stored | inner) & {*renamed, *renamed.values()} and not inner & stored:
+                return [*before, *map(_Renaming(renamed).visit, copy.deepcopy(function.body))]
+    return others
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)
 
 
 def _first_called_builtin(condition: ast.expr, names: set[str]) -> set[str]:
