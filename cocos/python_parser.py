@@ -1,29 +1,10 @@
-"""Python parser that is safe to call from several threads and prints no warnings.
-
-CPython 3.11 keeps the recursion depth of the tree under construction in a field that all threads share
-(cpython issue 106905). Two threads that parse at the same time can fail with a SystemError, so a lock lets
-only one thread parse at a time.
-"""
+"""What the house asks of a program's source: its syntax tree, and whether it can be tested."""
 
 import ast
-import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-# Reentrant: garbage collection during a parse may run a finalizer that parses on the same thread.
-_LOCK = threading.RLock()
+from cocos.executor.parser import parse
 
-
-def parse(source: str) -> ast.Module:
-    """Parse a program and suppress its warnings, such as the one for an invalid escape sequence.
-
-    Raises:
-        SyntaxError, ValueError, MemoryError, RecursionError: As `ast.parse`.
-
-    """
-    with quiet():
-        return ast.parse(source)
+__all__ = ["form_fault", "parse", "syntax_tree"]
 
 
 def syntax_tree(source: str) -> ast.Module | str:
@@ -62,11 +43,3 @@ def _parameter_names(tree: ast.Module | str, function: str) -> list[str] | None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function:
             return [inner.arg for inner in ast.walk(node.args) if isinstance(inner, ast.arg)]
     return None
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Let only this thread parse and compile, without warnings."""
-    with _LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -12,7 +12,6 @@ from dataclasses import replace
 import pytest
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, runner
-from cocos.executor import __main__ as command_line
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
@@ -506,40 +505,39 @@ def test_every_reference_solution_passes(executor, name, count):
     assert len(results) == count
 
 
-def test_the_command_line_reports_what_fails(tmp_path):
-    rows = [{"text": "t", "code": f"def f(): return {n}", "test_list": ["assert f() == 1"]} for n in (1, 2)]
-    good, bad = map(json.dumps, rows)
-    file = tmp_path / "two.jsonl"
-    file.write_text(f"{good}\n{bad}\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "cocos.executor", "check", "--sandbox", LEVEL, str(file)],
-        capture_output=True,
-        text=True,
-    )
-    assert (
-        run.returncode == 1
-        and "1/2 references pass" in run.stdout
-        and "2: failed AssertionError" in run.stdout
-    )
-    marked = {"text": "t", "code": "async def f(): return 1"}
-    marked |= {"test_list": ["import asyncio\nassert asyncio.run(f()) == 1"]}
-    file.write_text(json.dumps(marked))
-    run = subprocess.run(
-        [sys.executable, "-m", "cocos.executor", "check", "--sandbox", LEVEL, str(file)],
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0 and "1: test 1 in_child: " in run.stdout, run.stderr
+def test_a_forked_process_is_told_that_the_executor_is_its_parents():
+    code = """
+import os
+from cocos.executor import Executor, ExecutorError, Program
+with Executor(num_workers=1, sandbox="rlimits") as executor:
+    child = os.fork()
+    if not child:
+        try: executor.submit(Program("", ("assert f() == 1",)))
+        except ExecutorError as error: os._exit(7 if "parent process" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
 
 
-def test_a_user_error_of_the_command_line_is_one_line_and_exit_status_2(capsys):
-    for arguments in (
-        ["no-such-file.jsonl", "--sandbox", "rlimits"],
-        ["x.jsonl", "--program_timeout_s", "0"],
-    ):
-        assert command_line.main(["check", *arguments]) == 2
-        output = capsys.readouterr()
-        assert output.out == "" and output.err.startswith("error: ") and output.err.count("\n") == 1
+def test_a_failed_clean_up_is_no_exception_under_strict_warnings():
+    code = """
+import os, signal, warnings
+warnings.simplefilter("error")
+from cocos.executor import Executor, Program
+with Executor(num_workers=1, sandbox="rlimits") as executor:
+    real = executor._runners[0].worker.sandbox.kill
+    def kill():
+        real()
+        raise OSError("killpg failed")
+    executor._runners[0].worker.sandbox.kill = kill
+    os.kill(executor.worker_pids[0], signal.SIGKILL)
+    [result] = executor.run([Program("def f(): return 1", ("assert f() == 1",))])
+    assert result.all_passed, result
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and "left something behind" in run.stderr, run.stderr
 
 
 def test_a_queued_program_gets_the_reason_when_the_executor_stops():

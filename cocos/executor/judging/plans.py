@@ -23,7 +23,7 @@ from cocos.executor.judging.assert_split import Split, split_test
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
-from cocos.python_parser import parse, quiet
+from cocos.executor.parser import parse, quiet
 
 
 @dataclass(frozen=True)
