@@ -248,9 +248,12 @@ for fd in (0, 1, 2, 3):
         except OSError: pass
 """, """
 if hasattr(sys.modules["builtins"], "left"): done.append("builtin")
-done += os.listdir(".") + os.listxattr(".")
+def attributes(what):
+    try: return os.listxattr(what)
+    except OSError: return []
+done += os.listdir(".") + attributes(".")
 for fd in (0, 1, 2, 3):
-    done += os.listxattr(fd)
+    done += attributes(fd)
     if fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_NONBLOCK | os.O_APPEND): done.append(f"flags of {fd}")
     if fcntl.fcntl(fd, fcntl.F_GETSIG): done.append(f"signal of {fd}")
 """),
