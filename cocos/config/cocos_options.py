@@ -20,8 +20,8 @@ class RewardOptions:
     reward: RewardKind = option(
         role="objective",
         default="fraction",
-        help="Reward of a program: `fraction` or `count` of its tests that pass, or `binary`, 1 if all pass. "
-        "`random`: 0 or 1 by chance, a control.",
+        help="Reward: `fraction` or `count` of a program's tests that pass; `binary`, 1 if all do; `random`, "
+        "0 or 1 by chance, a control.",
     )
     reward_tests: RewardTests = option(
         role="objective", default="all", help="Tests that pay: `all`, or only the `hidden` ones."
@@ -46,9 +46,7 @@ class RewardOptions:
         help="Discount factor between turns, in [0, 1]; see --credit.",
     )
     improvement_bonus: float = option(
-        role="objective",
-        default=0.0,
-        help="Further weight of r_t in the return of turn t > 1; --credit turn. (SCoRe's alpha.)",
+        role="objective", default=0.0, help="Further weight of r_t for t > 1, SCoRe's alpha; --credit turn."
     )
     turn_weights: list[float] | None = option(
         role="objective", default=None, help="Weight of each turn's reward, by default 1; --credit turn."
@@ -96,9 +94,7 @@ class RolloutOptions:
         role="run", default=0.9, help="Stop if more completions of a batch are truncated."
     )
     stop_on_collapse: bool = option(
-        role="run",
-        default=True,
-        help="End a run whose dev accuracy has halved or whose entropy is gone; keep the best checkpoint.",
+        role="run", default=True, help="End a run whose dev accuracy halves or entropy vanishes."
     )
 
 

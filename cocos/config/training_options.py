@@ -29,9 +29,7 @@ class RunOptions:
         help="Checkpoint to continue: a path, or `last` for the newest of --output_dir.",
     )
     accept_changes: bool = option(
-        role="run",
-        default=False,
-        help="Continue a checkpoint although data, model or options differ from those of its run.",
+        role="run", default=False, help="Continue although data, model or options differ from the run's."
     )
     dry_run: bool = option(
         role="run",
@@ -54,9 +52,7 @@ class RunOptions:
         role="run", default=0.1, help="Updates between checkpoints; below 1: a share of all updates."
     )
     save_minutes: float = option(
-        role="run",
-        default=30.0,
-        help="Longest time between checkpoints, in minutes, whatever --save_steps is; 0: no limit.",
+        role="run", default=30.0, help="Longest time between checkpoints, in minutes; 0: no limit."
     )
     save_total_limit: int | None = option(
         role="run", default=2, help="Number of checkpoints to keep. The best one is always kept."

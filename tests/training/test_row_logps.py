@@ -94,7 +94,7 @@ class Engine:
     mode = "server"
 
     def __init__(self, trainer):
-        self.trainer, self.model = trainer, load_model(TOY)
+        self.trainer, self.model, self.generation_kwargs = trainer, load_model(TOY), None
 
     def sync_weights(self):
         self.model.load_state_dict(self.trainer.model.state_dict())

@@ -23,6 +23,7 @@ def test_prompts_do_not_pass_the_output_layer_and_loss_and_gradients_stay(monkey
     for name in names:  # restored at the end
         monkeypatch.setattr(trl.trainer.utils, name, getattr(trl.trainer.utils, name))
     monkeypatch.setattr(trl.trainer.utils, names[1], TRL_WIDTH)
+    monkeypatch.setattr(trl.trainer.utils, names[0], lambda device: False)  # TRL's answer on a processor
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=TRL_WIDTH + 100, **sizes))

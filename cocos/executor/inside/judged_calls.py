@@ -17,10 +17,6 @@ from conversation import End, MessageTooLarge
 FRAMES_PER_REQUEST = 40  # that a request of the judge adds to the candidate's stack
 
 
-class OutputLimit(Exception):
-    """A value is too large to be judged."""
-
-
 class Candidate(End):
     """The end of one test.
 
@@ -184,7 +180,7 @@ class Candidate(End):
             except MessageTooLarge as error:
                 if kind == "q":
                     raise
-                super().send("e", (OutputLimit(str(error)),))
+                super().send("e", (value_codec.OutputLimit(str(error)),))
             except (MemoryError, RecursionError) as error:
                 if kind == "q":
                     raise

@@ -62,10 +62,16 @@ _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isins
 min next oct ord pow repr round sorted sum
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
+
+
+class OutputLimit(Exception):
+    """A value is too large for one message."""
+
+
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
-    **{cls.__name__: cls for cls in _CLASSES},
+    **{cls.__name__: cls for cls in (*_CLASSES, OutputLimit)},
 }
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items() if name == cls.__name__}
 # Exceptions that are no builtins: module, names, and the builtin in their place if the module is not loaded.
