@@ -247,6 +247,14 @@ IMMUTABLE = frozenset("tzkvmp")
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
 
+_LOOKUPS = ("__getitem__", "__missing__")  # a test of several lines may index what it was given
+
+
+def _method(cls: type, name: str) -> Any:
+    """Return what a class has under a name, without asking its metaclass, or None."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
 def data_base(cls: type) -> Any:
     """Return the first base whose values are data, or None."""
     return next((base for base in cls.__mro__ if base in DATA_CLASSES), None)
@@ -427,6 +435,11 @@ def encode(value: Any, depth: int = 0) -> Any:
     if (node := encode_scalar(value)) is not None and node[0] in _CHEAP_SCALARS:
         return node
     if type(base_value := plain(value)) is not kind and base_value is not None:
+        base = type(base_value)
+        if any(_method(kind, name) is not _method(base, name) for name in _LOOKUPS):
+            raise NotPlainValue(
+                f"returned {str(kind.__name__)[:80]}, which looks its items up in its own way"
+            )
         return encode(base_value, depth)
     raise NotPlainValue(f"returned {str(kind.__name__)[:80]}, which is not a plain value")
 
