@@ -1,4 +1,4 @@
-"""What the house asks of a program's source: its syntax tree, and whether it can be tested."""
+"""Parser of a program's source: its syntax tree, and whether it can be tested."""
 
 import ast
 

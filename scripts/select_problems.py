@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SolveRate:
-    """How often a problem was solved, by the last program of each scored sample.
+    """Solve rate of a problem, by the last program of each scored sample.
 
     Attributes:
         file: Name of the problem file, without its suffix.

@@ -1,4 +1,4 @@
-"""What an evaluation prints while it runs: the progress bar with accuracies, and warnings about the context.
+"""Output of a running evaluation: the progress bar with accuracies, and warnings about the context.
 
 --verbose prints the trajectories above the bar.
 """

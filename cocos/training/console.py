@@ -1,4 +1,4 @@
-"""What a training run prints: its start, a line per log entry, examples of trajectories, and its end.
+"""Output of a training run: its start, a line per log entry, examples of trajectories, and its end.
 
 Loggers receive all metrics.
 """

@@ -32,7 +32,7 @@ HAS_EQ, HAS_BOOL, HAS_CONTAINS, HAS_DATA = 16, 32, 64, 128
 
 
 class Facts(NamedTuple):
-    """What the other process says about an object.
+    """Facts that the other process states about an object.
 
     Attributes:
         bits: One per name in SHOWN that its class has, then HAS_EQ to HAS_DATA.

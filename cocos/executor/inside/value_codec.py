@@ -416,7 +416,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     """Encode a value as data for `json.dumps`; an instance of a subclass as a value of its plain base class.
 
     Raises:
-        NotPlainValue: The value, or a part of it, is of another type, too large or nested too deeply.
+        NotPlainValue: The value, or a part of it, is of another type, looks its items up in its own way, is
+            too large or is nested too deeply.
 
     """
     kind = type(value)

@@ -115,7 +115,7 @@ def _reads_atom(side: ast.expr) -> bool:
 
 @dataclass
 class _Assigned:
-    """What a name of the test stands for.
+    """Meaning of a name of the test.
 
     Attributes:
         value: Data, or the name of an atom.
