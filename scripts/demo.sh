@@ -35,9 +35,10 @@ run() { # folder of the results, base model, configs of Boost data, Boost, train
         --output_dir "$out/models/boost" --seed "$seed"
     evaluate boost "$out/models/boost"
 
+    # Every checkpoint that was evaluated stays (12 MB each), so that the course of the training can be replayed.
     step "stage 2: CoCoS"
     python train.py --config "$cocos" --model_name_or_path "$out/models/boost" \
-        --output_dir "$out/models/cocos" --seed "$seed"
+        --output_dir "$out/models/cocos" --seed "$seed" --save_total_limit 10
     evaluate cocos "$out/models/cocos"
 
     step "report"

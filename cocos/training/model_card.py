@@ -104,6 +104,12 @@ def evaluation_at(state: TrainerState, step: int) -> dict[str, float]:
     return {}
 
 
+def mean_accuracy(metrics: Mapping[str, float]) -> float:
+    """Return the mean of acc_t1, acc_t2, ... among dev metrics; NaN without turns."""
+    values = [value for name, value in metrics.items() if name.removeprefix("eval_").startswith("acc_t")]
+    return sum(values) / len(values) if values else float("nan")
+
+
 def saved_step(state: TrainerState, loads_best: bool) -> int:
     """Return the step whose weights a finished run saves: the best one if it is loaded, or the last."""
     return (state.best_global_step if loads_best else None) or state.global_step

@@ -26,7 +26,7 @@ from cocos.training.checkpoints import (
     save_generation_config,
 )
 from cocos.training.console import StartLines, end_lines, show_lines
-from cocos.training.model_card import ModelCard, saved_step
+from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
 from cocos.training.run_log import RunLog
 
 
@@ -78,6 +78,22 @@ class ResumableTrainer(Trainer):
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Write nothing: TRL's card does not know the method; `save_model` writes ours."""
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """Return whether the weights are the best so far, and have them saved, whatever --save_steps is.
+
+        A small dev set cannot tell good checkpoints apart by the last turn alone. So a tie goes to the higher
+        mean accuracy over the turns, whose model needs fewer corrections, and then to the later update, whose
+        model has learnt from more samples. Runs without turns have no ties to break.
+        """
+        is_best = super()._determine_best_metric(metrics, trial)
+        if not is_best and metrics[str(self.args.metric_for_best_model)] == self.state.best_metric:
+            best = evaluation_at(self.state, self.state.best_global_step or 0)
+            is_best = mean_accuracy(metrics) >= mean_accuracy(best)
+        if is_best:
+            self.state.best_global_step = self.state.global_step
+            self.control.should_save = self.args.save_strategy != "no"
+        return is_best
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Save a checkpoint, after deleting an incomplete one of the same step so that no file mixes in."""
