@@ -133,8 +133,8 @@ def _derive_values(args: BoostConfig | CoCoSConfig) -> None:
     """Set device, precision, accumulation and number of updates, without connecting to other processes."""
     if args.enable_jit_checkpoint:
         raise ValueError(
-            "--enable_jit_checkpoint is not needed, because on SIGTERM and Ctrl-C a run always finishes its "
-            "update and saves a checkpoint; leave it out"
+            "--enable_jit_checkpoint is not needed, because on SIGTERM and Ctrl-C a run always saves its "
+            "last whole update; leave it out"
         )
     if args.dtype in ("bfloat16", "float16") and not args.use_peft and not args.deepspeed:
         raise ValueError(f"--dtype {args.dtype} {HALF_WEIGHTS}")

@@ -1,22 +1,15 @@
-"""Callbacks of a training run: first and last updates, update times, counters of checkpoints, signals."""
+"""Callbacks of a training run: first and last updates, update times, counters of checkpoints, collapse."""
 
-import os
-import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from accelerate import PartialState
 from accelerate.utils import gather_object
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
 
-from cocos.config.ranks import is_launched
 from cocos.executor import Executor
-from cocos.files.durable import LOCK_FILE
 from cocos.training.monitor import PhaseTimer, RunWarnings
 
 NUM_FIRST_UPDATES = 5
@@ -172,97 +165,18 @@ class RunCounters(TrainerCallback, ExportableState):
         }
         return {"args": {}, "attributes": counters}
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        counters = state.stateful_callbacks[type(self).__name__]["attributes"]
+    def restore(self, state: dict[str, dict]) -> None:
+        """Restore what `state` has returned."""
+        counters = state["attributes"]
         self.run_warnings.load_state_dict(counters["warnings"])
         self.trainer.player.draw.load_state_dict(counters["draw"])
         self.trainer.num_sampled_tokens = counters["sampled_tokens"]
-        if state.is_world_process_zero:  # the checkpoint contains the statistics of this rank's executor only
-            vars(self.executor.stats).update(counters["executor"])
+        vars(self.executor.stats).update(counters["executor"])
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        counters = state.stateful_callbacks[type(self).__name__]
+        if not state.is_world_process_zero:  # a checkpoint has the statistics of the first rank's executor
+            counters["attributes"]["executor"] = {}
+        self.restore(counters)
         # TRL generates at every n-th micro-step, but its own counter starts at 0 in a resumed run.
         self.trainer._step = state.global_step * args.gradient_accumulation_steps
-
-
-SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-SAME_CTRL_C_S = 2.0  # torchrun forwards the Ctrl-C that its ranks have already received from the terminal
-
-
-class StopOnSignal(TrainerCallback):
-    """Handler of Ctrl-C, SIGTERM and SIGHUP: after the current update, all ranks save a checkpoint and exit.
-
-    The exit status is that of a shell for a process killed by the signal: 130 for Ctrl-C, 143 for SIGTERM.
-    """
-
-    def __init__(self) -> None:
-        self._received = 0  # number of the first signal; 0: none
-        self._received_s = 0.0  # when it came, on the monotonic clock
-        self._stopping_signal = 0  # the same for all ranks
-        self._is_main = False
-        self._lock = Path()
-        self._pid = os.getpid()
-        self._previous: dict[int, Any] = {}
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self._is_main = state.is_world_process_zero
-        self._lock = Path(str(args.output_dir)) / LOCK_FILE
-        self._previous = {number: signal.signal(number, self._handle) for number in SIGNALS}
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self._stop_if_signalled(state, control)
-
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self._stop_if_signalled(state, control)  # an evaluation may take as long as many updates
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        self._previous = {}
-        if not self._stopping_signal:
-            return
-        if self._is_main:
-            print(
-                f"stopped by {SIGNALS[signal.Signals(self._stopping_signal)]} after update "
-                f"{state.global_step} of {state.max_steps}; continue with --resume_from_checkpoint last",
-                file=sys.stderr,
-                flush=True,
-            )
-        PartialState().wait_for_everyone()  # launchers kill the other ranks as soon as one has exited
-        raise SystemExit(128 + self._stopping_signal)
-
-    def _stop_if_signalled(self, state: TrainerState, control: TrainerControl) -> None:
-        if state.global_step >= state.max_steps or not self._previous:
-            return  # the run ends anyway, or is not training
-        # Signals reach the ranks at different times, but all ranks must stop after the same update.
-        self._stopping_signal = max(gather_object([self._received]))
-        if self._stopping_signal:
-            control.should_save = control.should_training_stop = True
-
-    def _handle(self, number: int, frame: Any) -> None:
-        if os.getpid() != self._pid:
-            return  # a data loader's worker inherits the handler, and the main process ends it
-        if not self._received:
-            self._received, self._received_s = number, time.monotonic()
-            if number == signal.SIGINT:
-                self._say("finishing this update and saving a checkpoint; Ctrl-C again stops at once")
-        elif number == signal.SIGINT:
-            if is_launched() and time.monotonic() - self._received_s < SAME_CTRL_C_S:
-                return
-            self._say("stopped at once; updates since the last checkpoint are lost")
-            if self._is_main:
-                self._lock.unlink(missing_ok=True)
-            # Not an exception: the main thread may be anywhere, also in code that catches everything.
-            # Executor workers end with this process.
-            os._exit(128 + number)
-
-    def _say(self, line: str) -> None:
-        """Write a line to stderr below the progress bar; print() is not safe in a signal handler."""
-        if self._is_main:
-            os.write(sys.stderr.fileno(), f"\n{line}\n".encode())

@@ -1,5 +1,5 @@
 """Checkpoints and saved models: selection and validation, the order of the data in a resumed run, generation
-config, permissions, and the error of a full disk.
+config, permissions, and the errors of a full disk and a full memory.
 
 A checkpoint is complete once it contains trainer_state.json. transformers writes that file last, and
 `ResumableTrainer` waits for all ranks before it is written. Does not know what is trained.
@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from trl.trainer.utils import RepeatSampler
 
@@ -124,6 +125,8 @@ class EpochSampler(Sampler):
         return len(self.sampler)
 
 
+CPU_ALLOCATOR = "DefaultCPUAllocator"  # named in its error, which has no type of its own
+MAX_ERROR_CHARS = 200  # torch's message names the sizes first, then gives advice
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 # torch and safetensors report a full disk without its error number.
 DISK_FULL_WORDS = (
@@ -186,3 +189,31 @@ def full_disk_named(folder: str | Path) -> Iterator[None]:
             f"{folder}: the disk is full, so this was not saved; free some space, then continue with "
             f"--resume_from_checkpoint last"
         ) from error
+
+
+@contextmanager
+def full_memory_named(args: TrainingArguments) -> Iterator[None]:
+    """Raise ValueError with the options to lower if the memory of the GPU or the machine is full inside.
+
+    Args:
+        args: Options of the run.
+
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        is_gpu = isinstance(error, torch.OutOfMemoryError)
+        if not is_gpu and CPU_ALLOCATOR not in str(error):
+            raise
+        samples = hasattr(args, "rollout_batch_size")
+        has_checkpoint = any(Path(str(args.output_dir)).glob(f"checkpoint-*/{TRAINER_STATE_NAME}"))
+        raise ValueError(
+            f"the memory of the {'GPU' if is_gpu else 'machine'} is full "
+            f"({' '.join(str(error).split())[:MAX_ERROR_CHARS]}); lower --per_device_train_batch_size"
+            + (", or --rollout_batch_size if it was full while sampling" if samples else "")
+            + (
+                "; continue with --resume_from_checkpoint last --accept_changes true"
+                if has_checkpoint
+                else ""
+            )
+        ) from None

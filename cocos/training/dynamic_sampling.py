@@ -90,6 +90,7 @@ class ProblemDraw:
 
     def load_state_dict(self, state: list[list[int]]) -> None:
         """Restore what `state_dict` returned."""
+        self._due, self._streaks = [0] * len(self._due), [0] * len(self._streaks)
         for problem, due, streak in state:
             self._due[problem], self._streaks[problem] = due, streak
 

@@ -10,24 +10,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import torch
 from transformers import Trainer
 from transformers.utils.logging import disable_progress_bar
 
 from cocos.config.option import ROLES, option_names
 from cocos.config.trl_configs import HALF_WEIGHTS, BoostConfig, CoCoSConfig
 from cocos.files.durable import FolderLock, save_json
-from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime, StopOnSignal
+from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
 from cocos.training.checkpoints import (
     changes_since,
     checkpoint_fault,
     follow_umask,
     full_disk_named,
+    full_memory_named,
     save_generation_config,
 )
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
 from cocos.training.run_log import RunLog
+from cocos.training.signals import StopOnSignal
 
 
 class ResumableTrainer(Trainer):
@@ -151,7 +152,7 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
     Raises:
         DataError: Another run is writing to the folder.
         ValueError: The weights would be trained in half precision, data or options of a continued run have
-            changed, or the GPU's memory is full.
+            changed, or the memory is full.
         OSError: The disk is full.
 
     """
@@ -167,14 +168,8 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         with full_disk_named(out):
             if trainer.is_world_process_zero():
                 save_json(record, out / "run.json")
-            try:
+            with full_memory_named(args):
                 trainer.train(resume_from_checkpoint=checkpoint)
-            except torch.OutOfMemoryError:
-                raise ValueError(
-                    "the GPU's memory is full; lower --per_device_train_batch_size, or --rollout_batch_size "
-                    "if it was full while sampling, and continue with --resume_from_checkpoint last "
-                    "--accept_changes true"
-                ) from None
             trainer.save_model()
         if trainer.is_world_process_zero():
             print(end_lines(card, args, trainer.state, trainer.remarks()), flush=True)
@@ -225,4 +220,4 @@ def _add_callbacks(trainer: ResumableTrainer, card: ModelCard, checkpoint: str |
     if trainer.args.save_minutes and trainer.args.save_strategy != "no":
         trainer.add_callback(SaveByTime(trainer.args.save_minutes))
     trainer.add_callback(RunLog(lambda: {"examples": trainer.last_examples, "solved": trainer.last_solved}))
-    trainer.add_callback(StopOnSignal())
+    trainer.add_callback(StopOnSignal(trainer))

@@ -33,8 +33,9 @@ def serve(path: str) -> None:
     sys.stderr.flush()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        listener.bind(f"{path}.new")
         listener.listen()
+        os.rename(f"{path}.new", path)  # clients wait for the path, and would be refused before `listen`
         parent = os.getppid()
         listener.settimeout(5)
         while os.getppid() == parent:

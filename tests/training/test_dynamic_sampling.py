@@ -104,7 +104,9 @@ def test_a_restored_draw_goes_on_as_the_saved_one():
     play(draw, 5)
     saved = json.loads(json.dumps(draw.state_dict()))
     restored = ProblemDraw(7, seed=5)
+    play(restored, 9)  # what it has observed itself is forgotten
     restored.load_state_dict(saved)
+    assert restored.state_dict() == saved
     assert play(restored, 20) == play(draw, 20)
     assert ProblemDraw(7, seed=5).state_dict() == []
 

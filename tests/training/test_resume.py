@@ -103,7 +103,8 @@ def test_killed_torn_and_stopped_it_ends_as_if_uninterrupted(uninterrupted, data
     end(start(*words, *last, before=KILL_IN_SAVE.format(update=4)), -signal.SIGKILL)
     assert (tmp_path / "checkpoint-4/optimizer.pt").exists()
 
-    stopped = start(*words, *last, before=SIGNAL_IN_UPDATE.format(update=5, signal="SIGTERM"))
+    # In mid-update: what it has drawn and counted is undone in the checkpoint.
+    stopped = start(*words, *last, before=SIGNAL_IN_UPDATE.format(update=6, signal="SIGTERM"))
     said = end(stopped, EXIT_SIGTERM)
     assert "checkpoint-4: it has no trainer_state.json" in said
     assert "stopped by SIGTERM after update 5 of 6; continue with --resume_from_checkpoint last" in said

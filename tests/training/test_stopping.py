@@ -1,15 +1,17 @@
-"""Ctrl-C in training: once, it saves a checkpoint; twice, it stops at once. And a full disk, and a missing login."""
+"""Ctrl-C in training: once, it saves a checkpoint; twice, it stops at once. SIGTERM, a full disk or memory, a missing login."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from cocos.training.checkpoints import full_memory_named
 from tests.support.commands import command, succeed
 from tests.support.paths import TOY
 from tests.support.training import process
@@ -36,6 +38,31 @@ def signalled(trainer, *inputs, **names):  # in the evaluation after update 2, w
         os.kill(os.getpid(), signal.SIGINT)
     return evaluate(trainer, *inputs, **names)
 SFTTrainer.evaluate = signalled
+"""
+
+
+MICRO_BATCHES = """
+import os, signal
+from cocos.training.trainer import CoCoSTrainer
+rows, step = CoCoSTrainer.rows, CoCoSTrainer.training_step
+def signalled(trainer, trajectories):  # the samples of update {update} are there
+    if trainer.state.global_step == {update} - 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return rows(trainer, trajectories)
+def counted(trainer, *inputs):
+    print("micro-batch of update", trainer.state.global_step + 1)
+    return step(trainer, *inputs)
+CoCoSTrainer.rows, CoCoSTrainer.training_step = signalled, counted
+"""
+FULL_MEMORY = """
+import torch
+from cocos.training.trainer import CoCoSTrainer
+rows = CoCoSTrainer.rows
+def full(trainer, trajectories):  # in update 2
+    if trainer.state.global_step == 1:
+        torch.empty(2**50)
+    return rows(trainer, trajectories)
+CoCoSTrainer.rows = full
 """
 
 
@@ -83,7 +110,7 @@ def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoi
     )
     assert status == 130
     assert lines == [
-        "finishing this update and saving a checkpoint; Ctrl-C again stops at once",
+        "finishing this micro-batch and saving a checkpoint; Ctrl-C again stops at once",
         "stopped by Ctrl-C after update 2 of 9; continue with --resume_from_checkpoint last",
     ]
     assert sorted(path.name for path in out.iterdir()) == ["checkpoint-2", "log.jsonl", "run.json"]
@@ -116,6 +143,61 @@ def test_a_stopped_boost_run_keeps_its_last_checkpoint_beside_a_better_one(rows,
     state = json.loads((tmp_path / "out/checkpoint-2/trainer_state.json").read_text())
     assert state["global_step"] == 2 and state["best_global_step"] == 1
     assert not (tmp_path / "out/model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("update", "saved", "end_of_line"),
+    [
+        (2, ["checkpoint-1"], "after update 1 of 9; continue with --resume_from_checkpoint last"),
+        (1, [], "after update 0 of 9; start it again as before"),
+    ],
+)
+def test_sigterm_ends_a_run_after_the_micro_batch_and_saves_the_last_whole_update(
+    tmp_path, update, saved, end_of_line
+):
+    words = cocos(tmp_path / "out", "--max_steps", 9, "--save_steps", 9, "--per_device_train_batch_size", 4)
+    running = process("train.py", *words, before=MICRO_BATCHES.format(update=update))
+    done = running.finish()
+    assert done.returncode == 143 and "Traceback" not in done.stderr, done.stderr[-3000:]
+    micro_batches = [line for line in done.stdout.splitlines() if line.startswith("micro-batch of update")]
+    whole = [f"micro-batch of update {number}" for number in range(1, update) for _ in range(4)]
+    assert micro_batches == [*whole, f"micro-batch of update {update}"], "one of four micro-batches"
+    assert done.stderr.splitlines()[-1] == f"stopped by SIGTERM {end_of_line}"
+    assert [path.name for path in (tmp_path / "out").glob("checkpoint-*")] == saved
+
+
+def test_a_full_memory_names_the_options_to_lower_and_how_to_go_on(tmp_path):
+    for save_steps, end_of_line in (
+        (1, "--resume_from_checkpoint last --accept_changes true"),
+        (9, "while sampling"),
+    ):
+        out = tmp_path / str(save_steps)
+        done = process(
+            "train.py", *cocos(out, "--max_steps", 9, "--save_steps", save_steps), before=FULL_MEMORY
+        ).finish()
+        assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        [error] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert (
+            error.startswith("error: the memory of the machine is full (")
+            and "allocate 4503599627370496 bytes" in error
+        )
+        assert "; lower --per_device_train_batch_size, or --rollout_batch_size" in error
+        assert end_of_line in error and not (out / ".lock").exists()
+    assert "--resume_from_checkpoint" not in error, "there is no checkpoint"
+
+
+def test_a_full_gpu_is_named_and_boost_has_no_rollout(tmp_path):
+    args = SimpleNamespace(output_dir=tmp_path)
+    with (
+        pytest.raises(
+            ValueError, match=r"^the memory of the GPU is full \(CUDA out of memory\. Tried"
+        ) as raised,
+        full_memory_named(args),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has 1 GiB free")
+    assert str(raised.value).endswith("GPU 0 has 1 GiB free); lower --per_device_train_batch_size")
+    with pytest.raises(RuntimeError, match="another error"), full_memory_named(args):
+        raise RuntimeError("another error")
 
 
 @pytest.fixture
