@@ -17,6 +17,7 @@ from cocos.prompts import passes_visible_tests
 from cocos.trajectories import Trajectory
 
 Value = TypeVar("Value")
+NEAR_REPEAT = 0.05  # largest edit ratio of a program that is nearly the one before it
 NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
@@ -98,28 +99,47 @@ def visible_test_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estima
     }
 
 
+def best_at_k(n: int, visible: int, right: int, k: int) -> float:
+    """Return the unbiased best@k of one problem: the chance that visible tests choose a right one of k.
+
+    Any of the samples that pass them is chosen, so it is (1 - C(n-v, k) / C(n, k)) * c / v for v samples that
+    pass them, of which c are right, and 0 for v = 0.
+
+    Example: n = 4 samples, v = 2, c = 1, k = 2: (1 - 1/6) * 1/2 = 0.417.
+    """
+    return pass_at_k(n, visible, k) * right / visible if visible else 0.0
+
+
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return pass@k of each turn, averaged over problems.
+    """Return pass@k and best@k of each turn, averaged over problems.
 
     k is 1, 2, 4, ... up to the smallest number of scored samples of any problem. For a larger k the estimator
-    is not defined for every problem.
+    is not defined for every problem. There is no best@k if no problem has visible and hidden tests.
 
     Raises:
         ValueError: No trajectory is scored.
 
     """
-    right_P_K_T = _by_problem(scored(trajectories), lambda t: [turn.result.all_passed for turn in t.turns])
+    usable = scored(trajectories)
+    right_P_K_T = _by_problem(usable, lambda t: [turn.result.all_passed for turn in t.turns])
     if not right_P_K_T:
         raise ValueError(NOTHING_SCORED)
     most = min(len(samples) for samples in right_P_K_T)
     ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
-    num_turns = len(right_P_K_T[0][0])
-    return {
-        f"pass@{k}_t{t + 1}": sum(pass_at_k(len(s), sum(row[t] for row in s), k) for s in right_P_K_T)
-        / len(right_P_K_T)
-        for k in ks
-        for t in range(num_turns)
-    }
+    chosen_P_K_T = _by_problem(
+        usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
+    )
+    has_choice = any(t.problem.test_list and t.problem.hidden_test_list for t in usable)
+    shares: dict[str, float] = {}
+    for k in ks:
+        for t in range(len(right_P_K_T[0][0])):
+            n_c = [(len(rows), sum(row[t] for row in rows)) for rows in right_P_K_T]
+            shares[f"pass@{k}_t{t + 1}"] = sum(pass_at_k(n, c, k) for n, c in n_c) / len(n_c)
+            if has_choice and most > 1:
+                v = [sum(row[t] for row in rows) for rows in chosen_P_K_T]
+                best = [best_at_k(n, visible, c, k) for (n, c), visible in zip(n_c, v, strict=True)]
+                shares[f"best@{k}_t{t + 1}"] = sum(best) / len(best)
+    return shares
 
 
 def edit_ratio(before: str, after: str) -> float:
@@ -147,23 +167,31 @@ def edit_ratio(before: str, after: str) -> float:
 
 
 def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
-    """Return the share of repeated programs and the mean edit ratio of each pair of neighbouring turns.
+    """Return the shares of repeated programs and the mean edit ratio of each pair of neighbouring turns.
 
     repeated_t1_t2: share of the sampled turns 2 whose program equals that of turn 1. edit_ratio_t1_t2: mean
-    of `edit_ratio` over the same turns. A given turn and one carried over by early stop are not the model's
-    answer, so they do not count; a pair of turns without a sampled one has no metrics.
+    of `edit_ratio` over the same turns. repeated_wrong_t1_t2, near_repeated_wrong_t1_t2: share of those after
+    a wrong program that repeat it, or edit it by at most NEAR_REPEAT. A given turn and one carried over by
+    early stop are not the model's answer, so they do not count; a pair of turns without a sampled one has no
+    metrics.
     """
-    by_pair: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_pair: dict[str, dict[str, list[tuple[float, bool]]]] = defaultdict(lambda: defaultdict(list))
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
             if following.is_sampled:
-                ratio = edit_ratio(turn.code, following.code)
-                by_pair[f"t{t}_t{t + 1}"][trajectory.problem.task_id].append(ratio)
+                edit = (edit_ratio(turn.code, following.code), turn.result.all_passed)
+                by_pair[f"t{t}_t{t + 1}"][trajectory.problem.task_id].append(edit)
     metrics: dict[str, Estimate] = {}
     for pair, by_problem in by_pair.items():
-        ratios_P_K = list(by_problem.values())
+        ratios_P_K = [[ratio for ratio, _ in edits] for edits in by_problem.values()]
         metrics[f"repeated_{pair}"] = share([[ratio == 0.0 for ratio in ratios] for ratios in ratios_P_K])
         metrics[f"edit_ratio_{pair}"] = bounded_mean(ratios_P_K, 0.0, 1.0)
+        of_wrong = [[ratio for ratio, was_right in edits if not was_right] for edits in by_problem.values()]
+        if wrong_P_K := [ratios for ratios in of_wrong if ratios]:
+            for name, most in (("repeated_wrong", 0.0), ("near_repeated_wrong", NEAR_REPEAT)):
+                metrics[f"{name}_{pair}"] = share(
+                    [[ratio <= most for ratio in ratios] for ratios in wrong_P_K]
+                )
     return metrics
 
 

@@ -173,14 +173,16 @@ def visible_tests_table(runs: Sequence[FinishedRun]) -> Table:
 
 def edits_table(runs: Sequence[FinishedRun]) -> Table:
     """Return a row per run and pair of consecutive turns of which the model sampled the second."""
-    rows = [
-        [run.label, f"{pair.before} to {pair.after}", *map(format_estimate, estimates)]
-        for run in runs
-        for pair in run.turn_pairs
-        if run.has_estimate(f"edit_ratio_{pair}")
-        for estimates in [[run.estimate(f"{name}_{pair}") for name in ("repeated", "edit_ratio")]]
-    ]
-    return Table("Edits", "% [95 % interval]", ["model", "turns", "repeated programs", "edit ratio"], rows)
+    names = ("repeated", "repeated_wrong", "edit_ratio")
+    rows = []
+    for run in runs:
+        for pair in run.turn_pairs:
+            metrics = [f"{name}_{pair}" for name in names]
+            if run.has_estimate(metrics[0]):
+                cells = [format_estimate(run.estimate(m)) if run.has_estimate(m) else "-" for m in metrics]
+                rows.append([run.label, f"{pair.before} to {pair.after}", *cells])
+    header = ["model", "turns", "repeated programs", "wrong ones repeated", "edit ratio"]
+    return Table("Edits", "% [95 % interval]", header, rows)
 
 
 def has_pass_at_k(run: FinishedRun) -> bool:
@@ -189,16 +191,21 @@ def has_pass_at_k(run: FinishedRun) -> bool:
 
 
 def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return a row per turn of each run that has pass@k, and a column per k."""
+    """Return a row per turn of each run that has pass@k, and a column per k.
+
+    A second row has best@k: the program that the visible tests choose among k, if tests are hidden.
+    """
     sampled = [run for run in runs if has_pass_at_k(run)]
     sizes = sorted({k for run in sampled for k in run.pass_at_k_sizes})
     rows = []
     for run in sampled:
         for turn in range(1, run.num_turns + 1):
-            shares = [run.metrics["pass_at_k"].get(f"pass@{k}_t{turn}") for k in sizes]
-            cells = [format_share(share) for share in shares]
-            rows.append([run.label, str(turn), *cells])
-    return Table("pass@k", "%", ["model", "turn", *(f"pass@{k}" for k in sizes)], rows)
+            for name, choice in (("pass", "all tests"), ("best", "visible tests")):
+                shares = [run.metrics["pass_at_k"].get(f"{name}@{k}_t{turn}") for k in sizes]
+                if shares[0] is not None:
+                    rows.append([run.label, str(turn), choice, *map(format_share, shares)])
+    header = ["model", "turn", "chosen by", *(f"k = {k}" for k in sizes)]
+    return Table("pass@k, and best@k: the program of k that the visible tests choose", "%", header, rows)
 
 
 def equal_tokens_table(runs: Sequence[FinishedRun]) -> Table:

@@ -12,6 +12,7 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.intervals import change, share, wilson
 from cocos.metrics import (
+    best_at_k,
     bug_rates,
     correction_metrics,
     edit_metrics,
@@ -262,6 +263,30 @@ def test_pass_at_k_is_a_mean_over_problems_at_every_turn():
     )
 
 
+def test_best_at_k_is_the_share_of_k_subsets_whose_choice_by_visible_tests_is_right():
+    assert best_at_k(4, 2, 1, 2) == pytest.approx(5 / 12)  # (1 - C(2,2) / C(4,2)) * 1/2
+    for n in range(1, 6):
+        for visible in range(n + 1):
+            for right in range(visible + 1):
+                samples = [1] * right + [0] * (visible - right) + [-1] * (n - visible)  # -1: not chosen
+                for k in range(1, n + 1):
+                    choices = [[s for s in subset if s >= 0] or [0] for subset in combinations(samples, k)]
+                    expected = sum(sum(c) / len(c) for c in choices) / len(choices)
+                    assert best_at_k(n, visible, right, k) == pytest.approx(expected)
+
+
+def test_best_at_k_needs_hidden_tests_and_several_samples():
+    problem = Problem("a", "t", ("assert 1",), hidden_test_list=("assert 2", "assert 3"))
+    right, fools_the_visible_test, wrong = (
+        replace(trajectory(passed), problem=problem, sample=sample) for sample, passed in enumerate((3, 1, 0))
+    )
+    shares = pass_at_k_metrics([right, fools_the_visible_test, wrong])
+    assert shares == pytest.approx(
+        {"pass@1_t1": 1 / 3, "best@1_t1": 1 / 3, "pass@2_t1": 2 / 3, "best@2_t1": 1 / 2}
+    )
+    assert set(pass_at_k_metrics([right])) == {"pass@1_t1"}
+
+
 def test_a_sample_that_the_executor_failed_on_is_no_sample():
     trajectories = [trajectory(3, task_id="a"), trajectory(INFRA_FAILURE, task_id="a", sample=1)]
     trajectories += [trajectory(0, task_id="b"), trajectory(3, task_id="b", sample=1)]
@@ -315,9 +340,26 @@ def test_repeated_programs_and_edits_of_every_pair_of_neighbouring_turns():
         "edit_ratio_t1_t2": 0.5,  # (0 + 4/4) / 2
         "repeated_t2_t3": 0.5,
         "edit_ratio_t2_t3": 0.25,  # (2/4 + 0) / 2
+        # no program is right, so every edit is one of a wrong program
+        "repeated_wrong_t1_t2": 0.5,
+        "near_repeated_wrong_t1_t2": 0.5,
+        "repeated_wrong_t2_t3": 0.5,
+        "near_repeated_wrong_t2_t3": 0.5,
     }
     assert summary([written("ab", "ab")])["metrics"]["repeated_t1_t2"]["value"] == 1.0
     assert edit_metrics([written("ab")]) == {}
+
+
+def test_repeats_of_wrong_programs_leave_out_right_ones():
+    right = replace(written("ab", "ab").turns[0], result=executed(3))
+    kept = Trajectory(written("ab").problem, 0, (right, right))  # a right program, repeated
+    long = "x" * 50
+    found = edit_metrics([kept, written(long, long + "yy", task_id="2"), written("ab", "ba", task_id="3")])
+    values = {name: estimate.value for name, estimate in found.items()}
+    assert values["repeated_t1_t2"] == pytest.approx(1 / 3) and values["repeated_wrong_t1_t2"] == 0.0
+    # 2 edits of 102 characters are less than 5 %; "ab" -> "ba" has 2 of 4
+    assert values["near_repeated_wrong_t1_t2"] == 0.5
+    assert "repeated_wrong_t1_t2" not in edit_metrics([kept])
 
 
 def test_the_interval_of_the_edit_ratio_is_over_problems_and_within_0_and_1():
@@ -343,6 +385,8 @@ def test_turns_that_the_model_did_not_sample_are_no_edits():
     assert {name: estimate.value for name, estimate in found.items()} == {
         "repeated_t2_t3": 0.0,
         "edit_ratio_t2_t3": 1.0,
+        "repeated_wrong_t2_t3": 0.0,
+        "near_repeated_wrong_t2_t3": 0.0,
     }
     failed = replace(given_answer, turns=(first, second, replace(third, result=INFRA_FAILURE)))
     assert edit_metrics([stopped, given_answer, failed]) == found

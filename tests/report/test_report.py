@@ -146,22 +146,23 @@ def test_an_old_file_without_the_first_and_the_last_turn_lacks_only_that_row(tmp
 def test_every_pass_at_k_is_listed(tmp_path):
     # 16 samples, c right: pass@2 = 1 - C(16-c, 2) / C(16, 2): 1/8 for c = 1, 1 - 28/120 for c = 8
     text = markdown_report(runs(tmp_path, a=sampled(1, 8), b=ONE_TURN))
-    header, row = rows_of(text, "## pass@k, %")
-    assert header == ["model", "turn", "pass@1", "pass@2", "pass@4", "pass@8", "pass@16"]
-    assert row[:4] == ["a", "1", "28.1", f"{100 * (1 / 8 + 1 - 28 / 120) / 2:.1f}"]
+    header, row = rows_of(text, "## pass@k, and best@k: the program of k that the visible tests choose, %")
+    assert header == ["model", "turn", "chosen by", "k = 1", "k = 2", "k = 4", "k = 8", "k = 16"]
+    assert row[:5] == ["a", "1", "all tests", "28.1", f"{100 * (1 / 8 + 1 - 28 / 120) / 2:.1f}"]
     assert row[-1] == "100.0"
     assert "pass@k" not in markdown_report(load_runs([tmp_path / "b"]))
 
 
 def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
-    # "x = 1" -> "x = 2": 2 edits / 10 characters = 20 %, and one program of ten is repeated: 18 %
+    # "x = 1" -> "x = 2": 2 edits / 10 characters = 20 %, and one program of ten is repeated: 18 %;
+    # it is one of the five that were wrong at turn 1
     text = markdown_report(runs(tmp_path, a=ONE_REPEATED, b=ONE_TURN, c=THREE_TURNS))
     # 0.18 -+ 1.96 * sqrt((9 * 0.02^2 + 0.18^2) / 100) = 0.18 -+ 1.96 * 0.018974
     assert rows_of(text, "## Edits, % [95 % interval]") == [
-        ["model", "turns", "repeated programs", "edit ratio"],
-        ["a", "1 to 2", "10.0 [1.8, 40.4]", "18.0 [14.3, 21.7]"],
-        ["c", "1 to 2", "0.0 [0.0, 65.8]", "20.0 (no interval)"],
-        ["c", "2 to 3", "0.0 [0.0, 65.8]", "20.0 (no interval)"],
+        ["model", "turns", "repeated programs", "wrong ones repeated", "edit ratio"],
+        ["a", "1 to 2", "10.0 [1.8, 40.4]", "20.0 [3.6, 62.4]", "18.0 [14.3, 21.7]"],
+        ["c", "1 to 2", "0.0 [0.0, 65.8]", "0.0 [0.0, 79.3]", "20.0 (no interval)"],
+        ["c", "2 to 3", "0.0 [0.0, 65.8]", "-", "20.0 (no interval)"],
     ]
     assert "## Edits" not in markdown_report(load_runs([tmp_path / "b"]))
 
