@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SEED ?= 0
+MINUTES ?= 60
 LAB ?= first
 TRACK ?= toy
 
@@ -12,7 +13,7 @@ TRACK_MODEL = $(if $(filter qwen,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
 # tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help hooks fix check fast test test-all data real-model real demo page study bench gpu clean
+.PHONY: help hooks fix check fast test test-all data real-model real demo page study bench attack gpu clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -72,6 +73,9 @@ bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns an
 	$(BIN)/python scripts/bench/executor.py
 	$(BIN)/python scripts/bench/generation.py
 	$(BIN)/python scripts/bench/update.py
+
+attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
+	$(BIN)/python scripts/attack.py --minutes $(MINUTES) --seed $(SEED)
 
 gpu: $(VENV)/.installed  ## measure one GPU in nine minutes: docs/gpu.json and docs/gpu.md; continues after an interruption
 	$(BIN)/python scripts/bench/gpu.py

@@ -1,0 +1,293 @@
+"""Attack the executor: run programs that solve nothing against tests, and report every pass that is a hole.
+
+    python scripts/attack.py                              one hour on two workers, from seed 0
+    python scripts/attack.py --minutes 10 --seed 3 --sandbox seccomp
+
+A round is a form (attack_forms.py), its right program and a dozen cheats (attack_cheats.py). All of it
+follows from the seed and the round's number. The log, outputs/attack/SANDBOX-SEED.jsonl, keeps counts and
+findings, and the same command goes on from there. The exit status is 1 if the log has a hole.
+
+Plain Python is the referee: program and test run in one fresh process, inside the sandbox but without the
+judge. A pass is a hole if no honest wrong value passes the same test, and
+
+    refused     plain Python refuses the program, or
+    lie         plain Python accepts it too, because an object of the program lies, and nothing is marked, or
+    marked      the verdict is marked although the test is split: that never depends on the program's process.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the cheats of the earlier reviews are in tests/
+
+from attack_cheats import Cheat, make_cheat  # noqa: E402
+from attack_forms import Form, make_form, wrong_programs  # noqa: E402
+
+from cocos.executor import ExecutionResult, Executor, Limits, Program  # noqa: E402
+from cocos.executor.judging.assert_split import Split  # noqa: E402
+from cocos.executor.judging.plans import plan_test  # noqa: E402
+
+CHEATS_PER_ROUND = 12
+ROUNDS_PER_BATCH = 12
+TEETH_EVERY = 8  # of so many refused cheats one runs under plain Python, to see whether it cheats at all
+LIMITS = Limits(wall_s=4, cpu_s=2)
+REFUSED_RIGHT = "right, refused"
+HOLES = ("refused", "lie", "marked", "no verdict")
+# Runs programs with their test as plain Python does, one after the other, and says whether one is accepted.
+REFEREE = """
+def is_accepted(parts):
+    import sys, types
+    module = sys.modules["program"] = types.ModuleType("program")
+    try:
+        for part in parts:
+            exec(part, module.__dict__)
+    except BaseException:
+        return False
+    return True
+def is_any_accepted(): return any(map(is_accepted, CASES))
+CASES = """
+
+
+class Pair(NamedTuple):
+    """A program against a form."""
+
+    form: Form
+    cheat: Cheat
+
+    @property
+    def program(self) -> Program:
+        return Program(self.form.program(self.cheat.code), self.form.tests, self.form.setup)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A pass that must not be, or a right program that is refused.
+
+    Attributes:
+        kind: One of HOLES, or REFUSED_RIGHT.
+        family: Family of the cheat.
+        form: Name of the form.
+        code: The program.
+        setup: The setup.
+        tests: The tests; the first one is meant.
+
+    """
+
+    kind: str
+    family: str
+    form: str
+    code: str
+    setup: str
+    tests: tuple[str, ...]
+
+
+class Adversary:
+    """Attacks on one executor.
+
+    Args:
+        executor: It runs the pairs, and the referee's programs.
+        seed: Of all rounds.
+
+    """
+
+    def __init__(self, executor: Executor, seed: int) -> None:
+        self.executor = executor
+        self.seed = seed
+
+    def round(self, number: int) -> list[Pair]:
+        """Return the pairs of a round; the first program is right."""
+        chance = random.Random(f"{self.seed} {number}")
+        form = make_form(chance)
+        return [
+            Pair(form, Cheat("right", form.right)),
+            *(Pair(form, make_cheat(chance, form)) for _ in range(CHEATS_PER_ROUND)),
+        ]
+
+    def run(self, numbers: range) -> tuple[Counter[str], list[Finding]]:
+        """Attack in these rounds.
+
+        Returns:
+            counts: "FAMILY\\tOUTCOME" -> number of pairs.
+            found: The holes, and the right programs that were refused.
+
+        """
+        counts: Counter[str] = Counter()
+        found = []
+        rounds = [self.round(number) for number in numbers]
+        pairs = [pair for round_ in rounds for pair in round_]
+        results = self.first_results(pairs)
+        outcomes = self._outcomes(pairs, results)
+        for pair, outcome in zip(pairs, outcomes, strict=True):
+            counts[f"{pair.cheat.family}\t{outcome}"] += 1
+            if outcome in (*HOLES, REFUSED_RIGHT):
+                found.append(
+                    Finding(
+                        outcome,
+                        pair.cheat.family,
+                        pair.form.name,
+                        pair.program.code,
+                        pair.form.setup,
+                        pair.form.tests,
+                    )
+                )
+        return counts, found
+
+    def _outcomes(self, pairs: list[Pair], results: list[ExecutionResult]) -> list[str]:
+        outcomes = [first_outcome(pair, result) for pair, result in zip(pairs, results, strict=True)]
+        referred = [n for n, outcome in enumerate(outcomes) if outcome in ("passed", "marked", REFUSED_RIGHT)]
+        sample = [n for n, outcome in enumerate(outcomes) if outcome == "failed"][::TEETH_EVERY]
+        accepted = dict(
+            zip([*referred, *sample], self.plain([pairs[n] for n in (*referred, *sample)]), strict=True)
+        )
+        for n in referred:
+            if outcomes[n] == REFUSED_RIGHT:
+                outcomes[n] = REFUSED_RIGHT if accepted[n] else "right, and refused by plain Python"
+            elif self.is_weak(pairs[n].form):
+                outcomes[n] = "weak"
+            elif outcomes[n] == "passed":
+                outcomes[n] = "lie" if accepted[n] else "refused"
+        for n in sample:
+            outcomes[n] = "failed, plain Python passes it" if accepted[n] else "failed, as under plain Python"
+        return outcomes
+
+    def first_results(self, pairs: list[Pair]) -> list[ExecutionResult]:
+        """Run the pairs as the executor judges them."""
+        return self.executor.run([pair.program for pair in pairs])
+
+    def plain(self, pairs: list[Pair]) -> list[bool]:
+        """Return for each pair whether plain Python accepts the program."""
+        results = self.executor.run([plain_program([pair]) for pair in pairs])
+        return [result.all_passed for result in results]
+
+    def is_weak(self, form: Form) -> bool:
+        """Return whether plain Python accepts a wrong value."""
+        wrong = [Pair(form, Cheat("wrong", code)) for code in wrong_programs()]
+        [result] = self.executor.run([plain_program(wrong)])
+        return result.all_passed
+
+
+def plain_program(pairs: list[Pair]) -> Program:
+    """Return a program that passes if plain Python accepts one of the pairs."""
+    cases = [[pair.program.code, pair.form.setup, *pair.form.tests] for pair in pairs]
+    return Program(f"{REFEREE}{cases!r}", ("assert is_any_accepted() is True",))
+
+
+def first_outcome(pair: Pair, result: ExecutionResult) -> str:
+    """Return the outcome of a pair before the referee has seen it."""
+    if result.is_infra_failure:
+        return "no verdict"
+    verdict = result.verdicts[0]
+    if pair.cheat.family == "right":
+        return REFUSED_RIGHT if not verdict.passed else "right, marked" if verdict.in_child else "right"
+    if not verdict.passed:
+        return "failed"
+    if not verdict.in_child:
+        return "passed"
+    is_split = isinstance(plan_test(pair.form.tests[0], pair.form.setup), Split)
+    return "marked" if is_split else "passed, marked"
+
+
+class Log:
+    """Counts and holes of one seed, kept in a file.
+
+    Args:
+        path: The file: one JSON line per batch.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.counts: Counter[str] = Counter()
+        self.findings: list[dict] = []
+        self.next_round = 0
+        for line in path.read_text().splitlines() if path.exists() else ():
+            self._add(json.loads(line))
+
+    def _add(self, batch: dict) -> None:
+        self.counts.update(batch["counts"])
+        self.findings += batch["findings"]
+        self.next_round = batch["next_round"]
+
+    def append(self, next_round: int, counts: Counter[str], found: list[Finding]) -> None:
+        """Add a batch."""
+        batch = {"next_round": next_round, "counts": counts, "findings": [vars(one) for one in found]}
+        with self.path.open("a") as file:
+            file.write(json.dumps(batch) + "\n")
+        self._add(batch)
+
+    @property
+    def holes(self) -> list[dict]:
+        return [finding for finding in self.findings if finding["kind"] in HOLES]
+
+    @property
+    def num_pairs(self) -> int:
+        return sum(n for key, n in self.counts.items() if not key.startswith("right\t"))
+
+    def table(self) -> Iterator[str]:
+        """Yield the lines of a table of outcomes by family."""
+        yield f"{'family':44} {'pairs':>7} {'failed':>7} {'marked':>7} {'weak':>6} " + " ".join(
+            f"{h:>10}" for h in HOLES
+        )
+        families = sorted({key.partition("\t")[0] for key in self.counts} - {"right"})
+        for family in families:
+            found = Counter(
+                {key.partition("\t")[2]: n for key, n in self.counts.items() if key.startswith(f"{family}\t")}
+            )
+            failed = sum(n for outcome, n in found.items() if outcome.startswith("failed"))
+            yield (
+                f"{family:44} {found.total():7} {failed:7} {found['passed, marked']:7} {found['weak']:6} "
+                + " ".join(f"{found[hole]:10}" for hole in HOLES)
+            )
+        sampled = {
+            o: sum(n for k, n in self.counts.items() if k.endswith(f"\t{o}"))
+            for o in ("failed, plain Python passes it", "failed, as under plain Python")
+        }
+        deceived, agreed = sampled.values()
+        yield f"of the refused pairs that plain Python ran too it accepts {deceived} of {deceived + agreed}"
+        rights = {key.partition("\t")[2]: n for key, n in self.counts.items() if key.startswith("right\t")}
+        yield "right programs: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(rights.items()))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Attack for some minutes and print the table; return 1 if the log has a hole."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60, help="time of this call (default 60)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sandbox", default="auto", help="isolation level (default: the first that works)")
+    parser.add_argument("--num_workers", type=int, default=2)
+    parser.add_argument("--output_dir", type=Path, default=ROOT / "outputs/attack")
+    args = parser.parse_args(argv)
+    args.output_dir.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    with Executor(args.num_workers, LIMITS, args.sandbox) as executor:
+        log = Log(args.output_dir / f"{executor.isolation}-{args.seed}.jsonl")
+        adversary = Adversary(executor, args.seed)
+        while (elapsed := time.monotonic() - start) < 60 * args.minutes:
+            numbers = range(log.next_round, log.next_round + ROUNDS_PER_BATCH)
+            log.append(numbers.stop, *adversary.run(numbers))
+            print(
+                f"\r{elapsed / 60:5.1f} min  {log.num_pairs} pairs  {len(log.holes)} holes",
+                end="",
+                flush=True,
+            )
+    print()
+    print("\n".join(log.table()))
+    for (kind, family), n in Counter((h["kind"], h["family"]) for h in log.holes).most_common():
+        print(f"HOLE {kind}: {family} ({n})")
+    print(f"log: {log.path}")
+    return bool(log.holes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""The standing adversary of scripts/attack.py: it has teeth, its tests are strict, and it finds no hole."""
+
+import os
+import random
+
+import pytest
+from attack import HOLES, LIMITS, Adversary, Finding, Log, Pair, plain_program
+from attack_cheats import Cheat, make_cheat
+from attack_forms import make_form
+
+from cocos.executor import Executor
+from tests.support.executor import at_night, level_or_skip, offered
+
+pytestmark = pytest.mark.processes
+
+# A seed of its own for the tests, so that `make attack` does not repeat them.
+SEED = int(os.environ.get("COCOS_ATTACK_SEED", "1000"))
+
+
+@pytest.fixture(scope="module")
+def adversary():
+    level = offered("namespaces", "seccomp") or "rlimits"
+    with Executor(2, LIMITS, level) as executor:
+        yield Adversary(executor, SEED)
+
+
+def test_a_right_program_passes_a_form_and_no_wrong_value_does_under_plain_python(adversary):
+    chance = random.Random(5)
+    forms = [make_form(chance) for _ in range(60)]
+    right = adversary.plain([Pair(form, Cheat("right", form.right)) for form in forms])
+    assert sum(right) >= 57  # some forms use up a value twice
+    assert [form for form in forms if adversary.is_weak(form)] == []
+
+
+def test_plain_python_is_deceived_by_many_of_the_liars(adversary):
+    pairs = [pair for number in range(6) for pair in adversary.round(number)]
+    liars = [pair for pair in pairs if pair.cheat.family.startswith("objects that lie")]
+    assert sum(adversary.plain(liars)) >= len(liars) / 6
+
+
+def test_the_programs_follow_from_the_seed(adversary):
+    assert adversary.round(7) == adversary.round(7) != adversary.round(8)
+    form = make_form(random.Random(1))
+    chance = random.Random(2)
+    codes = {make_cheat(chance, form).code for _ in range(200)}
+    assert len(codes) > 180
+
+
+def test_the_adversary_finds_a_hole_where_plain_python_is_the_judge(adversary):
+    class Credulous(Adversary):
+        def first_results(self, pairs):
+            return self.executor.run([plain_program([pair]) for pair in pairs])
+
+    counts, found = Credulous(adversary.executor, SEED).run(range(3))
+    assert "lie" in {finding.kind for finding in found}
+    assert not any(key.endswith("\trefused") for key in counts)
+
+
+def test_a_log_goes_on_where_it_was(tmp_path):
+    log = Log(tmp_path / "log.jsonl")
+    hole = Finding("lie", "pairs", "int | call", "def f(): pass", "", ("assert f() == 1",))
+    log.append(12, {"pairs\tlie": 1, "right\tright": 1}, [hole])
+    again = Log(tmp_path / "log.jsonl")
+    assert again.next_round == 12 and again.num_pairs == 1 and len(again.holes) == 1
+    assert "pairs" in "".join(again.table())
+
+
+@pytest.mark.parametrize("level", ["namespaces", *at_night("seccomp", "docker")])
+def test_a_small_attack_finds_no_hole(level):
+    with Executor(2, LIMITS, level_or_skip(level)) as executor:
+        _, found = Adversary(executor, SEED).run(range(12))
+    assert [finding for finding in found if finding.kind in HOLES] == []
+
+
+@pytest.mark.nightly
+def test_an_attack_of_ten_minutes_finds_no_hole(tmp_path):
+    from attack import main
+
+    level = offered("namespaces", "seccomp") or "rlimits"
+    assert (
+        main(["--minutes", "10", "--seed", str(SEED + 1), "--sandbox", level, "--output_dir", str(tmp_path)])
+        == 0
+    )
