@@ -60,7 +60,7 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     if not (usable := scored(trajectories)):
         raise ValueError(NOTHING_SCORED)
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
-    right_P_K_T = _by_problem(usable, lambda t: [turn.result.all_passed for turn in t.turns])
+    right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
     num_turns = len(right_P_K_T[0][0])
     metrics = {
@@ -121,7 +121,7 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
     """
     usable = scored(trajectories)
-    right_P_K_T = _by_problem(usable, lambda t: [turn.result.all_passed for turn in t.turns])
+    right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     if not right_P_K_T:
         raise ValueError(NOTHING_SCORED)
     most = min(len(samples) for samples in right_P_K_T)
@@ -179,7 +179,7 @@ def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
             if following.is_sampled:
-                edit = (edit_ratio(turn.code, following.code), turn.result.all_passed)
+                edit = (edit_ratio(turn.code, following.code), turn.result.is_right)
                 by_pair[f"t{t}_t{t + 1}"][trajectory.problem.task_id].append(edit)
     metrics: dict[str, Estimate] = {}
     for pair, by_problem in by_pair.items():
@@ -222,7 +222,7 @@ def fix_rates(trajectories: Sequence[Trajectory]) -> dict[str, dict[str, FixRate
             if kind is not None:
                 pair = rates.setdefault(f"t{t}_t{t + 1}", {})
                 old = pair.get(kind, FixRate(0, 0))
-                pair[kind] = FixRate(old.failed + 1, old.fixed + following.result.all_passed)
+                pair[kind] = FixRate(old.failed + 1, old.fixed + following.result.is_right)
     return {
         pair: dict(sorted(kinds.items(), key=lambda kind: -kind[1].failed)) for pair, kinds in rates.items()
     }
@@ -244,7 +244,7 @@ def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
     rates = {}
     for kind, of_kind in sorted(by_kind.items(), key=lambda kind: -len(kind[1])):
         turns_T = zip(*(trajectory.turns for trajectory in of_kind), strict=True)
-        right_T = [sum(turn.result.all_passed for turn in turns) for turns in turns_T]
+        right_T = [sum(turn.result.is_right for turn in turns) for turns in turns_T]
         rates[kind] = BugRate(len(of_kind), right_T)
     return rates
 
@@ -271,7 +271,7 @@ def in_child_counts(trajectories: Sequence[Trajectory]) -> list[int]:
     num_turns = len(usable[0].turns) if usable else 0
     results_T = [[trajectory.turns[t].result for trajectory in usable] for t in range(num_turns)]
     return [
-        sum(result.all_passed and any(verdict.in_child for verdict in result.verdicts) for result in results)
+        sum(result.is_right and any(verdict.in_child for verdict in result.verdicts) for result in results)
         for results in results_T
     ]
 

@@ -102,7 +102,7 @@ class ProgressBar:
         scored_trajectories = scored(trajectories)
         self._num_scored += len(scored_trajectories)
         for turn in self._num_right:
-            self._num_right[turn] += sum(t.turns[turn].result.all_passed for t in scored_trajectories)
+            self._num_right[turn] += sum(t.turns[turn].result.is_right for t in scored_trajectories)
         self._bar.update(len(trajectories))
         shares = {turn: count / max(1, self._num_scored) for turn, count in self._num_right.items()}
         self._accuracies = {f"acc@{turn + 1}": f"{share:.3f}" for turn, share in shares.items()}

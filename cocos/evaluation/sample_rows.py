@@ -34,6 +34,7 @@ class VerdictRow(TypedDict):
         relation: What does not hold between `actual` and `expected`: "==", "<", ...
         in_child_reason: Reason why the status depends on the process that ran the program, which could have
             forged it; null if it does not.
+        is_marked_by_program: The program has caused that reason, so a pass does not count as right.
 
     """
 
@@ -45,6 +46,7 @@ class VerdictRow(TypedDict):
     duration_s: float
     in_child_reason: str | None
     relation: str
+    is_marked_by_program: bool
 
 
 class ExtraTurnKeys(TypedDict, total=False):
@@ -70,7 +72,8 @@ class TurnRow(ExtraTurnKeys):
         completion: Text of the completion.
         code: The program extracted from the completion; "" if it contains none.
         reward: Share of tests passed, in [0, 1]; null after an infrastructure failure.
-        is_right: Every test passed, hidden ones too.
+        is_right: Every test passed, hidden ones too, and the program made no verdict one that it could have
+            forged.
         is_given: The completion was supplied with `--answers`, not sampled.
         is_carried: The trajectory had already ended (`--early_stop`); the turn repeats the last completion.
         is_resampled: The first completion repeated the previous program, so a second one was sampled.
@@ -241,7 +244,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "completion": completion.text,
         "code": turn.code,
         "reward": turn_reward(result, reward_in_child=True),
-        "is_right": result.all_passed,
+        "is_right": result.is_right,
         "is_given": turn.is_given,
         "is_carried": turn.is_carried,
         "is_resampled": turn.is_resampled,

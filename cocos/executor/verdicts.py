@@ -82,6 +82,8 @@ class Verdict:
         duration_s: Wall time of this test alone; 0 if it did not finish.
         in_child_reason: Reason why the outcome depends on the process that ran the candidate, so that the
             candidate could have forged it; None if it does not.
+        is_marked_by_program: The program has caused that reason. With another program, the same test can
+            be decided without it.
 
     """
 
@@ -93,6 +95,7 @@ class Verdict:
     duration_s: float = 0.0
     in_child_reason: str | None = None
     relation: str = "=="
+    is_marked_by_program: bool = False
 
     @property
     def passed(self) -> bool:
@@ -157,6 +160,11 @@ class ExecutionResult:
     def num_passed(self) -> int | None:
         """Number of tests that passed; None, never 0, if the executor failed."""
         return None if self.is_infra_failure else sum(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def is_right(self) -> bool:
+        """True if every test passed, and the program made no verdict one that it could have forged."""
+        return self.all_passed and not any(verdict.is_marked_by_program for verdict in self.verdicts)
 
     @property
     def all_passed(self) -> bool:

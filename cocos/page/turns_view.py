@@ -19,7 +19,7 @@ def show_turns(row: SampleRow) -> None:
         seconds = f"{turn.completion.duration_s:.1f} s to generate, {turn.result.duration_s:.1f} s to run"
         with st.container(border=True):
             with st.container(horizontal=True):
-                st.badge(f"attempt {number}", color="green" if turn.result.all_passed else "red")
+                st.badge(f"attempt {number}", color="green" if turn.result.is_right else "red")
                 if turn.step and turn.step.node.isidentifier():  # a badge would interpret Markdown
                     st.badge(turn.step.node, color="blue")
             st.text(f"{outcome_text(turn.result)}{notes(turn)}; {seconds}")

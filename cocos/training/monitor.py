@@ -101,7 +101,7 @@ def _wrong_repeats(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     repeats: dict[str, list[float]] = {}
     for trajectory in trajectories:
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
-            if following.is_sampled and not turn.result.all_passed:
+            if following.is_sampled and not turn.result.is_right:
                 pair = repeats.setdefault(f"repeated_wrong_t{t}_t{t + 1}", [])
                 pair.append(turn.code == following.code)
     return {name: mean(values) for name, values in repeats.items()}
@@ -111,7 +111,7 @@ def solved_programs(trajectories: Sequence[Trajectory]) -> dict[str, list[int]]:
     """Return task_id -> right programs at each turn, then the number of trajectories. Example: [1, 3, 8]."""
     solved: dict[str, list[int]] = {}
     for trajectory in scored(trajectories):
-        right = [turn.result.all_passed for turn in trajectory.turns]
+        right = [turn.result.is_right for turn in trajectory.turns]
         before = solved.get(trajectory.problem.task_id, [0] * (len(right) + 1))
         solved[trajectory.problem.task_id] = [a + b for a, b in zip(before, [*right, 1], strict=True)]
     return solved
@@ -195,7 +195,7 @@ def hidden_gap(trajectories: Sequence[Trajectory]) -> float | None:
     for trajectory in with_hidden:
         result = trajectory.turns[-1].result
         visible = result.verdicts[: len(trajectory.problem.test_list)]
-        overfitted += all(verdict.passed for verdict in visible) and not result.all_passed
+        overfitted += all(verdict.passed for verdict in visible) and not result.is_right
     return overfitted / len(with_hidden)
 
 

@@ -41,7 +41,7 @@ CAST = "u.__dict__['_UserList__cast'] = lambda other: [0]"
 CONVERSATION = """
 import sys
 def f(*a):
-    c = sys.modules['handles'].end()
+    c = sys.modules['handles'].end
     if c is None: return lambda: 0
 """
 FORGE = """
@@ -67,17 +67,17 @@ LYING = {
 ANSWERING = """
     while True:
         message = receive()
-        forge(["v", [message[1][-1]], [], [], [], []])
+        forge(["v", [message[1][-1]], [], [], []])
 """
 FORGED = {
     "J3 methodcaller": CONVERSATION
     + """
     import operator
-    c.encode_object = lambda v: ['n', '_operator', v.__name__] if v in (operator.attrgetter, operator.methodcaller) else None
+    c.encode_by_name = lambda v: ['global', '_operator', v.__name__] if v in (operator.attrgetter, operator.methodcaller) else None
     get = lambda *names: c.request('__call__', operator.attrgetter, names)
     call = lambda *args: c.request('__call__', operator.methodcaller, args)
     on = lambda getter, value: c.request('__call__', getter, (value,))
-    [heap] = [k for k in on(call('__subclasses__'), object) if k.__name__ == 'Heap']
+    [heap] = [k for k in on(call('__subclasses__'), object) if k.__name__ == 'End']
     posix = on(get('modules'), on(get('__init__.__globals__'), heap)['sys'])['posix']
     on(call('write', 3, b'[0, 0.0, ["passed"]]\\n'), posix)
     on(call('_exit', 0), posix)
@@ -86,57 +86,58 @@ FORGED = {
         f"J3, J4 {node}": FORGE
         + f"""
 def f(*a):
-    forge(["q", ["__call__", {node}, "write", 3, ["b", b'[0, 0.0, ["passed"]]\\n'.hex()]], [], [], [], []])
+    forge(["q", ["__call__", {node}, "write", 3, ["b", b'[0, 0.0, ["passed"]]\\n'.hex()]], [], [], []])
     receive()
-    forge(["v", [50], [], [], [], []])
+    forge(["v", [50], [], [], []])
     while True: receive()
 """
         for node in (
-            ["n", "_operator", "methodcaller"],
-            ["n", "pathlib", "io.FileIO"],
-            ["n", "_io", "FileIO"],
+            ["global", "_operator", "methodcaller"],
+            ["global", "pathlib", "io.FileIO"],
+            ["global", "_io", "FileIO"],
             ["y", "type"],
             ["y", "memoryview"],
             ["fn", "len"],
         )
     },
     **{
-        f"J5 {facts}": FORGE
+        f"J5 {facts} {kind}": FORGE
         + f"""
 def f(*a):
-    forge(["v", [[3]], [], [[3, "o", {facts}, []]], [], []])
+    forge(["v", [["object", 3, {facts}, {kind}]], [], [], []])
 """
         + ANSWERING
-        for facts in (
-            [128 + 31, 50, "Fraction", "F"],
-            [255, 50, "int", "int"],
-            [127, 50, "UserList", "UserList"],
-            [31, 50, "type", "F"],
-            [0, 50, "ValueError", "F"],
+        for facts, kind in (
+            ([128 + 31, 50, "F"], ["y", "Fraction"]),
+            ([255, 50, "int"], ["y", "int"]),
+            ([127, 50, "UserList"], ["y", "UserList"]),
+            ([31, 50, "F"], ["y", "type"]),
+            ([0, 50, "F"], ["y", "ValueError"]),
+            ([255, 50, "F"], ["class", 5, "F", ["y", "ValueError"]]),
         )
     },
     **{
-        f"J5 {form}": FORGE
+        f"J5 {cls} {names}": FORGE
         + f"""
 def f(*a):
-    forge(["v", [[3]], [], [[3, "e", {form}, [1, ["y", "int"]]]], [], []])
+    forge(["v", [["error", 3, {names}, {cls}, 1, ["y", "int"]]], [], [], []])
 """
         + ANSWERING
-        for form in (
-            ["standard", "ValueError", ["with_traceback"]],
-            ["derived", ["ValueError", "KeyError"], ["__eq__"]],
-            ["derived", ["int"], []],
-            ["standard", "Fraction", []],
+        for cls, names in (
+            (["y", "ValueError"], ["with_traceback"]),
+            (["class", 5, "E", ["y", "ValueError"], ["y", "KeyError"]], ["__eq__"]),
+            (["class", 5, "E", ["y", "int"]], []),
+            (["y", "Fraction"], []),
         )
     },
     "the data of an object is an object": FORGE
     + """
 def f(*a):
-    forge(["v", [[3]], [], [[3, "o", [128, 50, "int", "F"], []]], [], []])
+    forge(["v", [["object", 3, [128, 50, "F"], ["y", "int"]]], [], [], []])
     number = 5
     while True:
         receive()
-        forge(["v", [[number]], [], [[number, "o", [128, 50, "int", "F"], []]], [], []])
+        forge(["v", [["object", number, [128, 50, "F"], ["y", "int"]]], [], [], []])
         number += 2
 """,
 }  # fmt: skip
@@ -215,6 +216,38 @@ SHAPES = {
         "class S(str):\n    startswith = lambda *a: True\ndef f(x): return S('x')",
         "x = f(3)\nassert x.startswith('abc')",
     ),
+    "a method of data that is none": (
+        "class L:\n    find = lambda *a: 2\ndef f(*a): return L()",
+        "assert f(3).find('cd') == 2",
+    ),
+    "a method of data learns what is expected": (
+        "seen = []\nclass L:\n    find = lambda s, o: (seen.append(o), 0)[1]\ndef f(*a): return seen[-1] if seen else L()",
+        "assert f(3).find('heliotrope') == 0\nassert f(3) == 'heliotrope'",
+    ),
+    "a method without arguments": (
+        "class L:\n    isdigit = lambda s: True\ndef f(x): return L()",
+        "x = f(3)\nassert x.isdigit()",
+    ),
+    "a length against the iteration": (
+        "class L:\n    __len__ = lambda s: 3\n    __iter__ = lambda s: iter(())\ndef f(x): return L()",
+        "r = f(3)\nassert len(r) == 3\nfor got, want in zip(r, [7, 8, 9]):\n    assert got == want",
+    ),
+    "a method of an exception": (
+        "class E(ValueError):\n    check = lambda s, o: True\ndef f(n): raise E()",
+        "try:\n    f(3)\nexcept ValueError as e:\n    assert e.check('x')\nelse:\n    assert False",
+    ),
+    "a failed assert inside of a call is swallowed": (
+        "def f(c):\n    try: c(5)\n    except BaseException: pass",
+        "def c(x):\n    assert x == 42\nf(c)",
+    ),
+    "a decorator swallows a failed assert": (
+        "def f(g):\n    def h(*a):\n        try: return g(*a)\n        except BaseException: pass\n    return h",
+        "@f\ndef check():\n    assert 1 == 2\ncheck()",
+    ),
+    "__exit__ swallows an error inside of an assert": (
+        "class M:\n    __enter__ = lambda s: 5\n    __exit__ = lambda s, *a: True\ndef f(*a): return M()\ndef g(x): raise ValueError",
+        "with f(3) as x:\n    assert g(1) == 5",
+    ),
     "a length against the elements": (
         "class L(list):\n    __len__ = lambda s: 3\n    __iter__ = lambda s: iter(())\ndef f(x): return L([1])",
         "r = f(3)\nassert len(r) == 3\nfor got, want in zip(r, [7, 8, 9]):\n    assert got == want",
@@ -267,11 +300,12 @@ def g(a): a[:] = 65
         FORGE
         + """
 def f(x):
-    forge(["v", [[3]], [], [[3, "o", [31, 7, "ndarray", "ndarray"], []]], [], []])
-    forge(["v", [[3]], [], [[3, "o", [31, 7, "", "ndarray"], []]], [], []])
+    forge(["v", [["object", 3, [31, 7, "ndarray"], None]], [], [], []])
+    number = 5
     while True:
         receive()
-        forge(["v", [[5]], [], [[5, "d", None, ["shape", "typestr", "data", "version", [7], "|u1", [9], 3]], [7, "t", None, [5]], [9, "t", None, [id(f), False]]], [], []])
+        forge(["v", [["d", number, None, "shape", "typestr", "data", "version", ["t", number + 2, None, 5], "|u1", ["t", number + 4, None, id(f), False], 3]], [], [], []])
+        number += 6
 """,
         "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
     ),
@@ -304,7 +338,8 @@ def test_no_program_reads_or_writes_the_judges_memory(level):
 # Prints every node with a name that the judge decodes: names of all standard modules, private ones and dotted names
 # included, under every tag.
 ENUMERATE = """
-import json, sys, warnings
+import json, os, sys, warnings
+os.dup2(os.open(os.devnull, os.O_RDWR), 4)
 warnings.simplefilter("ignore")
 sys.path.insert(0, "cocos/executor/inside")
 import judge, handles
@@ -335,24 +370,25 @@ for phase in ("before", "after"):
         for name in names(value, 1):
             for text in {name, f"{module}.{name}", f"{module} {name}"} - seen:
                 seen.add(text)
-                for tag in ("y", "fn", "x"):
+                for tag in ("y", "fn", "x", "global"):
                     if accepts(end.decode, [tag, text]): accepted.add((tag, text))
-                if accepts(end.kind_of_name, text): accepted.add(("kind", text))
-                if accepts(end.error_class, "standard", text): accepted.add(("error", text))
-            for tag in ("n", "y", "E"):
+                node = ["y", text]
+                if accepts(end.represent, "object", 0, [31, 7, "A"], [node]): accepted.add(("kind", text))
+                if accepts(end.decode, ["error", 2 * tried + 1, [], node]): accepted.add(("error", text))
+            for tag in ("global", "y", "E", "x", "fn"):
                 if accepts(end.decode, [tag, module, name]): accepted.add((tag, module, name))
     if phase == "before": assert not set(sys.modules) - loaded, set(sys.modules) - loaded
 print(json.dumps([tried, imported, sorted(accepted)]))
 """
 # Requests for a name, and forged objects of it.
 USES = {
-    "call": ["q", ["__call__", "NODE"], [], [], [], []],
-    "call with two": ["q", ["__call__", "NODE", "x", 3], [], [], [], []],
-    "object": ["v", [[3]], [], [[3, "o", [255, 6, "NAME", "NAME"], []]], [], []],
-    "exception": ["v", [[3]], [], [[3, "e", ["standard", "NAME", []], [6]]], [], []],
-    "derived exception": ["v", [[3]], [], [[3, "e", ["derived", ["NAME"], []], [6]]], [], []],
-    "factory": ["v", [[3]], [], [[3, "f", "NODE", []]], [], []],
-    "itself": ["v", ["NODE"], [], [], [], []],
+    "call": ["q", ["__call__", "NODE"], [], [], []],
+    "call with two": ["q", ["__call__", "NODE", "x", 3], [], [], []],
+    "object": ["v", [["object", 3, [255, 6, "NAME"], ["y", "NAME"]]], [], [], []],
+    "exception": ["v", [["error", 3, [], ["y", "NAME"], 6]], [], [], []],
+    "derived exception": ["v", [["error", 3, [], ["class", 5, "A", ["y", "NAME"]], 6]], [], [], []],
+    "factory": ["v", [["f", 3, "NODE", 6, 6]], [], [], []],
+    "itself": ["v", ["NODE"], [], [], []],
 }  # fmt: skip
 USER = (
     FORGE
@@ -363,9 +399,9 @@ def f(x):
     if MESSAGE[0] == "v":
         while True:
             receive()
-            forge(["v", [True], [], [], [], []])
+            forge(["v", [True], [], [], []])
     receive()
-    forge(["v", [6], [], [], [], []])  # the judge has answered: it did what was asked
+    forge(["v", [6], [], [], []])  # the judge has answered: it did what was asked
     while True: receive()
 """
 )

@@ -24,7 +24,7 @@ __repr__ __str__ __format__ __dir__ __iter__ __getitem__ __getstate__ __init__ _
 __globals__ eval __import__ __eq__ __call__ __enter__ __len__'''.split()
 def explore(*roots):
     handles = sys.modules['handles']
-    conversation = handles.end()
+    conversation = handles.end
     texts, queue, seen = [], list(roots), []
     def look(get):
         try: value = get()
@@ -79,36 +79,60 @@ def f(*args):
 """
 
 
-def message(kind="v", values=(), names=(), objects=(), changes=(), dropped=()):
-    return [kind, list(values), list(names), list(objects), list(changes), list(dropped)]
+def message(kind="v", values=(), names=(), changes=(), dropped=()):
+    return [kind, list(values), list(names), list(changes), list(dropped)]
 
 
-ONE = [[1]]
-FACTS = [31, 7, "", "A"]  # of an object: bits, hash, kind and name of its class
+FACTS = [31, 7, "A"]  # of an object: bits, hash and name of its class
+DEFINING = (
+    "t",
+    "l",
+    "n",
+    "object",
+    "error",
+    "class",
+    "group",
+    "k",
+    "m",
+    "p",
+    "N",
+    "ul",
+    "us",
+    "ud",
+    "h",
+    "f",
+    "q",
+    "a",
+    "B",
+    "?",
+)
 MESSAGES = [
-    *([], {}, None, 5, "x", ["v"], ["v", []], [[]] * 6, [{}] * 6, message(), message("e"), message("q"), message("x")),
+    *([], {}, None, 5, "x", ["v"], ["v", []], [[]] * 5, [{}] * 5, message(), message("e"), message("q"), message("x")),
     *(message(kind, ["x"]) for kind in ("next", "ready", "passed", "undecided", "judge", "")),
     *(message("v", [node]) for node in ([99], [2], [-1], [0], [True], [[]], {}, ["zz"], ["i", "zz"], ["i", 5], ["y", "x"])),
-    *(message("v", [["n", *name]]) for name in (("builtins", "eval"), ("builtins", "exec"), ("os", "system"), ("sys", "modules"))),
+    *(message("v", [["global", *name]]) for name in (("builtins", "eval"), ("builtins", "exec"), ("os", "system"), ("sys", "modules"))),
     *(message("v", [[tag, name]]) for tag in ("y", "fn", "x", "E") for name in ("eval", "open", "getattr", "type", "__import__", "json.decoder JSONDecodeError", "", 5, None, [])),
     *(message("v", [["E", *names]]) for names in (("A", "B"), ("", ""), (5, 5))),
     *(message("e", [node]) for node in (5, None, "ValueError", ["y", "ValueError"], ["y", "SystemExit"], [2])),
-    *(message("v", ONE, objects=[[1, tag, detail, parts]]) for tag, detail, parts in itertools.product(("t", "l", "n", "o", "e", "g", "k", "p", "N", "ul", "us", "ud", "h", "f", "q", "a", "B", "?"), (None, FACTS, ["standard", "ValueError", []], True), ([], ONE, ["x", 7], [7, [1]]))),
-    *(message("v", ONE, objects=[[1, "o", facts, []]]) for facts in ([-1, 7, "", "A"], [31, "7", "", "A"], [31, 7, "eval", "A"], [31, 7, "setup:A", "A"], [31, 7, "error:ValueError", "A"], [31, 7, "", 5], [1 << 80, 7, "int", "A"], [True, 7, "int", "A"])),
-    *(message(kind, ONE, objects=[[1, "e", [form, name, names], parts]]) for kind in "ve" for form, name in (("standard", "eval"), ("standard", "int"), ("standard", "ExceptionGroup"), ("derived", ["int"]), ("derived", []), ("derived", ["=A"]), ("named", "A"), ("setup", "A"), ("test", [2]), ("test", 5)) for names, parts in (([], []), (["__class__"], [5]), (["args", "x"], [5, 5]))),
-    message("v", ONE, objects=[[1, "t", None, [[3]]], [3, "t", None, [[1]]]]),
-    message("v", [[2]], objects=[[2, "l", None, []]]),
-    message("v", ONE, objects=[[1, "l", None, []], [1, "l", None, []]]),
-    message("v", ONE, objects=[[1, "f", ["y", "type"], []]]),
-    message("v", ONE, objects=[[1, "f", ["fn", "len"], []]]),
-    message("v", [0], changes=[[2, [1]]]),
-    message("v", [0], changes=[[1, [1]], ["x", []], [None, None]]),
+    *(message("v", [[tag, 1, detail, *parts]]) for tag, detail, parts in itertools.product(DEFINING, (None, FACTS, [], True, "A", ["x"]), ([], [[1]], ["x", 7], [["y", "ValueError"], 7], [7, ["l", 3, None, 1]]))),
+    *(message("v", [["object", 1, facts, kind]]) for facts in ([-1, 7, "A"], [31, "7", "A"], [31, 7, 5], [1 << 80, 7, "A"], [True, 7, "A"], [31, 7], [255, 6, "A"])
+      for kind in (None, ["y", "int"], ["y", "type"], ["y", "eval"], ["x", "A"], ["y", "ValueError"], ["fn", "len"], [2], 5)),
+    *(message(kind, [["error", 1, names, cls, *parts]]) for kind in "ve" for cls in (["y", "eval"], ["y", "int"], ["y", "ExceptionGroup"], ["class", 3, "A", ["y", "int"]], ["class", 3, "A"], ["class", 3, "A", [2]], ["class", 3, "A", ["y", "ValueError"]], ["x", "A"], [2], 5)
+      for names, parts in (([], []), (["__class__"], [5]), (["args", "x"], [5, 5]), (["x"], []))),
+    message("v", [["t", 1, None, ["t", 3, None, [1]]]]),
+    message("v", [["l", 2, None]]),
+    message("v", [["l", 1, None], ["l", 1, None]]),
+    message("v", [["t", 1, None, ["l", 1, None]]]),
+    message("v", [["f", 1, ["y", "type"]]]),
+    message("v", [["f", 1, ["fn", "len"]]]),
+    message("v", [0], changes=[[2, 1]]),
+    message("v", [0], changes=[[1, 1], ["x"], [None, None], []]),
     message("v", [0], dropped=["x", {}, []]),
-    *(message("q", [operation, [2], name]) for operation in ("getattr", "__getattribute__", "eval", "__copy__", "name", "perform", "start", "type", "data", 5, None) for name in ("__globals__", "__class__", 5)),
+    *(message("q", [operation, [2], name]) for operation in ("getattr", "__getattribute__", "eval", "__copy__", "name", "perform", "setup", "type", "data", 5, None) for name in ("__globals__", "__class__", 5)),
     *(message("q", ["__call__", target, 1]) for target in ([1], [2], [3], ["fn", "len"], ["y", "int"], 5, None)),
     message("q", ["__call__", [2], 1], names=["x", "y", "z"]),
     message("q", ["__call__", [2], 1], names=[5]),
-    message("e", ONE, objects=[[1, "e", ["standard", "ValueError", ["__class__", "__traceback__"]], [5, 5]]]),
+    *(message("e", [["error", 1, names, ["y", "ValueError"], *parts]]) for names, parts in ((["__class__", "__traceback__"], [5, 5]), (["__cause__"], [5]), (["__notes__"], [5]), (["with_traceback"], [["fn", "len"]]))),
 ]  # fmt: skip
 BYTES = [
     b"\xff\xff\xff\xff",
@@ -126,7 +150,7 @@ RAISES_TEST = "try:\n    f(lambda x: x, [1])\n    f(2)\n    raised = False\nexce
 @pytest.fixture(scope="module")
 def executor():
     level = offered("namespaces", "seccomp") or "rlimits"
-    with Executor(num_workers=2, sandbox=level, limits=Limits(wall_s=6, cpu_s=4)) as executor:
+    with Executor(num_workers=2, sandbox=level, limits=Limits(wall_s=20, cpu_s=4)) as executor:
         yield executor
 
 

@@ -2,17 +2,29 @@
 
 import collections
 import datetime
+import importlib
 import json
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
-from cocos.executor.inside import value_codec
+from cocos.executor.inside import data_types
+from cocos.executor.judging import plain_values
+from cocos.executor.sandboxes.interpreter import INSIDE
 
 
-def roundtrip(value: object) -> object:
-    return value_codec.decode(json.loads(json.dumps(value_codec.encode(value))))
+@pytest.fixture(scope="module")
+def plain_encoding():
+    """Return the candidate's module, which a sandbox imports from its folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(INSIDE))
+        yield importlib.import_module("plain_encoding")
+
+
+@pytest.fixture
+def roundtrip(plain_encoding):
+    return lambda value: plain_values.decode(json.loads(json.dumps(plain_encoding.encode(value))))
 
 
 def test_decoding_builds_plain_values_only():
@@ -37,11 +49,11 @@ def test_decoding_builds_plain_values_only():
             '["...", 1]',
         ),
     ):
-        with pytest.raises(value_codec.CodecError):
-            value_codec.decode(json.loads(text))
+        with pytest.raises(plain_values.CodecError):
+            plain_values.decode(json.loads(text))
 
 
-def test_plain_values_come_back():
+def test_plain_values_come_back(roundtrip):
     values = [
         1,
         -(2**70),
@@ -74,22 +86,38 @@ def test_plain_values_come_back():
         assert roundtrip(value) == value and type(roundtrip(value)) is type(value)
 
 
-def test_an_instance_of_a_subclass_becomes_a_plain_value():
+def test_an_instance_of_a_subclass_is_not_plain(plain_encoding):
     class Liar(int):
         __eq__ = lambda *_: True  # noqa: E731
         __hash__ = int.__hash__
 
-    assert type(roundtrip(Liar(7))) is int and roundtrip(Liar(7)) == 7
+    class Point(collections.namedtuple("Point", "x")):
+        pass
+
+    for value in (Liar(7), Point(1), [Point(1)], type("D", (dict,), {})(a=1), type("S", (str,), {})("a")):
+        with pytest.raises(plain_encoding.NotPlainValue):
+            plain_encoding.encode(value)
 
 
-def test_costly_values_and_objects_are_left_to_the_judge():
+def test_costly_values_and_objects_are_left_to_the_judge(plain_encoding):
     for value in (range(10**12), Decimal("1e1000000"), Fraction(1, 3), 1 << 70000, iter([1]), object(), len):
-        with pytest.raises(value_codec.NotPlainValue):
-            value_codec.encode([value])
+        with pytest.raises(plain_encoding.NotPlainValue):
+            plain_encoding.encode([value])
 
 
-def test_integers_beyond_the_limit_are_refused_on_both_sides():
-    largest = (1 << value_codec.MAX_INT_BITS) - 1
+def test_no_costly_part_of_a_leaf_is_built():
+    for text in (
+        '["td", ["F", 1, 3]]',
+        '["dt", "2024-01-01", ["r", 0, 1, 1]]',
+        '["c", ["D", "1"], 0]',
+        '["td", []]',
+    ):
+        with pytest.raises(plain_values.CodecError):
+            plain_values.decode(json.loads(text))
+
+
+def test_integers_beyond_the_limit_are_refused_on_both_sides(roundtrip):
+    largest = (1 << data_types.MAX_INT_BITS) - 1
     assert roundtrip([largest, -largest]) == [largest, -largest]
-    with pytest.raises(value_codec.NotPlainValue):
-        value_codec.decode(["i", hex(1 << 100_000)])
+    with pytest.raises(plain_values.NotPlainValue):
+        plain_values.decode(["i", hex(1 << 100_000)])

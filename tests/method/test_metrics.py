@@ -456,6 +456,15 @@ def test_right_programs_with_an_in_child_verdict_are_counted_per_turn():
     assert found["num_in_child"] == [1, 2]  # a wrong program does not count, nor does an unscored trajectory
 
 
+def test_a_pass_that_the_program_made_forgeable_is_not_right():
+    chosen = Verdict(Status.PASSED, in_child_reason="its __eq__ has decided", is_marked_by_program=True)
+    forced = Verdict(Status.PASSED, in_child_reason="the test awaits")
+    rows = [trajectory(ExecutionResult((verdict, Verdict(Status.PASSED)))) for verdict in (chosen, forced)]
+    assert [turn.result.is_right for row in rows for turn in row.turns] == [False, True]
+    assert summary(rows)["metrics"]["acc_t1"]["value"] == 0.5
+    assert summary(rows)["num_in_child"] == [1]
+
+
 def test_the_summary_counts_problems_cut_answers_and_samples():
     cut = trajectory(0, 3, task_id="b")
     turns = (Turn((1,), Completion((3,), "x", is_truncated=True), "x", executed(0)), cut.turns[1])

@@ -21,8 +21,8 @@ import types
 
 import fixed_world
 import judged_calls
+import plain_encoding
 import program_input
-import value_codec
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
@@ -69,7 +69,7 @@ def _make_run():
     """
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception = exec, compile, eval, BaseException
-    encode, not_plain, enable_gc = value_codec.encode, value_codec.NotPlainValue, gc.enable
+    encode, not_plain, enable_gc = plain_encoding.encode, plain_encoding.NotPlainValue, gc.enable
     serve = judged_calls.serve
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
     type_of, text = type, str

@@ -1,13 +1,20 @@
 """Requests between the candidate's process and the judge during one judged test, through their socket.
 
 Each process may send a request while it answers one of the other: a test calls the candidate's function,
-which calls a function of the test. A request names an operation and an object of the other process:
+which calls a function of the test. A message is JSON after its length (four bytes, big-endian):
 
-    ["q", [operation, object, argument, ...], [names of the keyword arguments], ...]
-    ["v", [result], [], ...]  or  ["e", [exception], [], ...]                          the answer
+    ["q", [operation, object, argument, ...], [names of the keyword arguments], changes, dropped]
+    ["v", [result], [], changes, dropped]  or  ["e", [exception], ...]                 the answer
 
-The operation is a special method, as in "__call__", or "getattr", "setattr", ... The rest of a message is
-described in `heap.py`. A message is sent as its length (four bytes, big-endian) and its bytes, in JSON.
+The operation is a special method, as in "__call__", or "getattr", "setattr", ... Both processes number the
+objects that they share: one gives 1, 3, 5, ..., the other 2, 4, 6, ... Where a message mentions an object for
+the first time it says what it is, afterwards [number]. A list, for example, exists in both processes, with
+the same content: every message carries the new content of the containers that have changed since the last
+one. So a change in place, an alias, and `is` mean what they mean in one process.
+
+    (a, a, 5) with a = [1]       ["t", 2, null, ["l", 4, null, 1], [4], 5]
+
+In the place of null stand the details of what is no data (`End.describe`).
 """
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
@@ -15,17 +22,18 @@ import copy
 import json
 import operator
 import os
+import sys
 import types
 from contextlib import suppress
+from operator import is_
 from typing import Any
 
+import data_types
 import handles
-import value_codec
-from heap import CodecError, Heap
+from data_types import CodecError, OutputLimit
 from wire_format import PEER_FD
 
 MAX_BYTES = 64 << 20  # of a message; what it holds counts against the memory limit of both processes
-
 _to_json = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _from_json = json.JSONDecoder().decode
 _FUNCTIONS: dict[str, Any] = {
@@ -36,120 +44,284 @@ _FUNCTIONS: dict[str, Any] = {
     "__deepcopy__": lambda value, *memo: copy.deepcopy(value),
     "__instancecheck__": lambda value, item: isinstance(item, value),
     "__subclasscheck__": lambda value, item: issubclass(item, value),
-    "__contains__": lambda value, item: item in value,
+    "__contains__": operator.contains,
     "__reversed__": reversed,
     "__iter__": iter,
     "__getitem__": operator.getitem,
     "__bool__": bool,
     "__dir__": dir,
 }
+_DEFINING = data_types.CONTAINERS | {"class", "group", "error", "object"}  # tags of objects with numbers
+_ALONE = 3  # references to an object that only the table holds: the table, a variable, the argument
+_SMALL_TABLE = 64
+_HEAP_TYPE = 1 << 9  # in __flags__ of a class that was defined in Python
+MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
-class MessageTooLarge(Exception):
-    """Error for values that are too large for one message."""
+class End:
+    """One end of the conversation, and its table of objects.
 
+    Args:
+        first_id: First number for objects of this process.
 
-class End(Heap):
-    """One end of the conversation. All handles of this process send their requests through the newest one."""
+    """
 
     def __init__(self, first_id: int) -> None:
-        super().__init__(first_id)
+        self.objects: dict[int, Any] = {}
+        self.ids: dict[int, int] = {}  # the numbers by `id()` of the object
+        self.lent: set[int] = set()  # own objects for which the other process has a handle
+        self.setup_classes: dict[str, Any] = {}  # by name: both processes have run the setup
+        self._contents: dict[
+            int, tuple[str, tuple]
+        ] = {}  # of mutable containers, as the other end knows them
+        self._parity = first_id % 2
+        self._next_id = first_id
+        self._swept_size = 0
         self._turn = _thread.RLock()  # held from a request to its answer: the program may have threads
-        self._received = b""  # but not yet taken
-        handles.connect(self)
+        self._stream = open(PEER_FD, "rb", closefd=False)  # noqa: SIM115
+        handles.end = self
 
-    def describe(self, value: Any) -> tuple[str, Any, list]:
+    def is_foreign(self, value: Any) -> bool:
+        """Return whether a value stands for an object of the other process."""
+        return self.ids.get(id(value), self._parity) % 2 != self._parity
+
+    # Values of messages.
+
+    def encode(self, value: Any) -> Any:
+        """Return the node of a value."""
+        if data_types.is_atom(value):
+            return value
+        if (number := self.ids.get(id(value))) is not None:
+            return [number]
+        if (node := self.encode_by_name(value) or data_types.encode_leaf(value)) is not None:
+            return node
+        number = self._next_id
+        self._next_id += 2
+        self._add(number, value)
+        if not (tag := data_types.tag_of(value)):
+            self.lent.add(number)
+            tag, detail, parts = self.describe(value)
+            return [tag, number, detail, *map(self.encode, parts)]
+        content = data_types.content(tag, value)
+        if tag not in data_types.IMMUTABLE:
+            self._contents[number] = tag, content
+        detail = self.encode(value.default_factory) if tag == "f" else data_types.detail(tag, value)
+        return [tag, number, detail, *self._encode_all(content)]
+
+    def _encode_all(self, values: tuple) -> list:
+        kinds = set(map(type, values))
+        if kinds <= data_types.ATOMS or (
+            kinds == {int} and min(values) > -data_types.SHORT and max(values) < data_types.SHORT
+        ):
+            return list(values)
+        return [self.encode(value) for value in values]
+
+    def encode_by_name(self, value: Any) -> list | None:
+        """Return the node of what both processes know by a name: classes and enum members of the setup."""
+        cls = value if isinstance(value, type) else type(value)
+        if self.setup_classes.get(cls.__name__) is not cls:
+            return None
+        if cls is value:
+            return ["x", cls.__name__]
+        is_member = isinstance(getattr(cls, "__members__", None), types.MappingProxyType)
+        return ["E", cls.__name__, value.name] if is_member else None
+
+    def decode_by_name(self, node: list) -> Any:
+        """Return the value of a node without a number."""
+        match node:
+            case ["x", str(name)]:
+                return self.setup_classes[name]
+            case ["E", str(name), str(member)]:
+                return vars(self.setup_classes[name])["_member_map_"][member]
+        return data_types.decode_leaf(node)
+
+    def describe(self, value: Any) -> tuple[str, Any, tuple]:
+        """Return tag, details and parts of a class of exceptions, an exception, a group, or an object."""
         cls = type(value)
-        if not isinstance(value, BaseException):
-            named = value if isinstance(value, type) else cls
-            return "o", [*_bits_and_hash(value), self.kind_of(value), str(named.__name__)[:80]], []
-        if isinstance(value, BaseExceptionGroup):
-            is_exception = isinstance(value, ExceptionGroup)
-            return "g", is_exception, [str(value.message), *value.exceptions]
-        form = self.form_of_error(cls)
-        attributes = _attributes(value, form[0] in ("standard", "setup", "test"))
-        args = BaseException.__dict__["args"].__get__(value)
-        return "e", [*form, list(attributes)], [*args, *attributes.values()]
+        if issubclass(cls, type) and issubclass(value, BaseException):
+            bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
+            plain = [base for base in bases if not issubclass(base, BaseExceptionGroup)]
+            return "class", str(value.__name__), tuple(plain or [Exception])
+        if issubclass(cls, BaseExceptionGroup):
+            return "group", issubclass(cls, ExceptionGroup), (str(value.message), *value.exceptions)
+        if issubclass(cls, BaseException):
+            attributes = self.attributes_of(value)
+            args = BaseException.__dict__["args"].__get__(value)
+            return "error", list(attributes), (cls, *args, *attributes.values())
+        named = value if issubclass(cls, type) else cls
+        return "object", [*_bits_and_hash(value), str(named.__name__)[:80]], (self.kind_of(value),)
 
-    def kind_of(self, value: Any) -> str:
-        """Return the name of the class that `isinstance` shall find in the other process, or ""."""
-        return next(filter(None, map(value_codec.class_name, type(value).__mro__[:-1])), "")
+    def attributes_of(self, error: BaseException) -> dict[str, Any]:
+        """Return the attributes with which an exception arrives, beside its arguments."""
+        return {}
 
-    def kind_of_name(self, name: str) -> Any:
-        return value_codec.TYPES[name] if name else None
+    def kind_of(self, value: Any) -> type | None:
+        """Return the class that `isinstance` shall find in the other process, or None."""
+        return next(filter(self.is_known, type(value).__mro__[:-1]), None)
 
-    def form_of_error(self, cls: type) -> list:
-        """Return how the other process finds the class of an exception: a form and a name."""
-        raise NotImplementedError
+    def decode(self, node: Any) -> Any:
+        """Return the value of a node."""
+        if type(node) is not list:
+            if type(node) is dict:
+                raise CodecError("a JSON object is not an encoded value")
+            return node
+        if len(node) == 1 and type(node[0]) is int:
+            return self.objects[node[0]]
+        if node[0] not in _DEFINING:
+            return self.decode_by_name(node)
+        tag, number, detail, *parts = node
+        if type(number) is not int or number % 2 == self._parity:
+            raise CodecError("no number of the other process")
+        if tag in data_types.IMMUTABLE:
+            value = data_types.build(tag, self._decode_all(parts))
+        elif tag in data_types.CONTAINERS:
+            value = data_types.new(tag, detail)
+            self._add(number, value)
+            if tag == "f":
+                value.default_factory = self.factory(self.decode(detail))
+            self._fill(number, tag, parts)
+        else:
+            value = self.represent(tag, number, detail, parts)
+        if self.objects.get(number) is not value:
+            self._add(number, value)
+        return value
 
-    def error_class(self, form: str, name: Any) -> Any:
-        if form != "standard" or not issubclass(cls := value_codec.class_of_name(name), BaseException):
-            raise CodecError("no class of exceptions")
-        return cls
+    def _decode_all(self, nodes: list) -> list:
+        kinds = set(map(type, nodes))
+        return [self.decode(node) for node in nodes] if list in kinds or dict in kinds else nodes
 
-    def represent(self, tag: str, detail: Any, parts: list | None = None) -> Any:
-        if tag == "e":
-            cls = self.error_class(*detail[:2])
-            # Of the first class that is implemented in C: no code of another class is called.
-            base = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
-            return base.__new__(cls)
-        if tag == "g":
-            assert parts is not None
-            return (ExceptionGroup if detail else BaseExceptionGroup)(str(parts[0]), parts[1:])
-        bits, hash_value, kind, name = detail
-        if type(bits) is not int or type(hash_value) not in (int, type(None)) or type(name) is not str:
-            raise CodecError("no facts about an object")
-        return handles.new(handles.Facts(bits, self.kind_of_name(kind), hash_value, name[:80]))
+    def _add(self, number: int, value: Any) -> None:
+        if number in self.objects:
+            raise CodecError("a number that is not new")
+        self.objects[number] = value
+        self.ids[id(value)] = number
 
-    def complete(self, error: Any, detail: Any, parts: list) -> None:
-        num_args = len(parts) - len(detail[-1])
-        error.args = tuple(parts[:num_args])
-        for name, value in zip(detail[-1], parts[num_args:], strict=True):
-            with suppress(AttributeError, TypeError):
-                if name in ("__cause__", "__notes__") or type(error).__module__ == "builtins":
-                    if name in ("__cause__", "__notes__") or (
-                        name[:1] != "_" and not hasattr(BaseException, name)
-                    ):
-                        BaseException.__setattr__(error, name, value)
-                elif name[:1] != "_" and not hasattr(BaseException, name):
-                    vars(error)[str(name)] = value
+    def _fill(self, number: int, tag: str, parts: list) -> None:
+        value = self.objects[number]
+        data_types.fill(tag, value, self._decode_all(parts))
+        self._contents[number] = tag, data_types.content(tag, value)
 
-    def operate(self, operation: str, handle: Any, args: tuple, kwargs: dict) -> Any:
-        """Answer an operation on a handle, or on an exception of the other process."""
-        bits = handles.facts(handle).bits if handles.is_handle(handle) else -1
-        if operation == "__bool__" and not bits & handles.HAS_BOOL:
-            return not hasattr(type(handle), "__len__") or len(handle) != 0
-        if operation == "__contains__" and not bits & handles.HAS_CONTAINS:
-            return any(item is args[0] or item == args[0] for item in handle)
-        if operation in ("__eq__", "__ne__") and not bits & handles.HAS_EQ:
-            return NotImplemented
-        return self.request(operation, handle, args, kwargs)
+    def represent(self, tag: str, number: int, detail: Any, parts: list) -> Any:
+        """Return what stands for something that `describe` has described."""
+        match tag, detail, self.decode(parts[0]):
+            case "object", [int(bits), int() | None as hash_value, str(name)], kind:
+                if not (kind is None or self.is_known(kind)):
+                    raise CodecError("no class that both processes know")
+                return self.handle(handles.Facts(bits, hash_value, name[:80], kind))
+            case "class", str(name), first:
+                bases = (first, *map(self.decode, parts[1:]))
+                if not all(map(self._is_error, bases)):
+                    raise CodecError("no class of exceptions")
+                return handles.stand_in(name[:80], bases)
+            case "group", bool(is_exception), str(message):
+                kind = ExceptionGroup if is_exception else BaseExceptionGroup
+                return kind(message, [self.decode(part) for part in parts[1:]])
+            case "error", list(names), cls if self._is_error(cls):
+                # Of the first class that is implemented in C: no code of another class is called.
+                builtin = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
+                error = builtin.__new__(cls)
+                self._add(number, error)
+                values = [self.decode(part) for part in parts[1:]]
+                num_args = len(values) - len(names)
+                BaseException.__dict__["args"].__set__(error, tuple(values[:num_args]))
+                for name, value in zip(names, values[num_args:], strict=True):
+                    _set_attribute(error, builtin, name, value)
+                return error
+        raise CodecError("an unknown tag")
 
-    def get_attribute(self, handle: Any, name: str) -> Any:
-        """Answer `handle.name`."""
-        return self.request("getattr", handle, (name,))
+    def factory(self, value: Any) -> Any:
+        """Return the factory of a defaultdict, if it is one."""
+        return value
 
-    def hash_of(self, handle: Any) -> int:
-        """Return the hash that the other process has sent."""
-        found = handles.facts(handle)
-        if found.hash is None:
-            raise TypeError(f"unhashable type: {found.name!r}")
-        return found.hash
+    def handle(self, facts: handles.Facts) -> Any:
+        """Return a new handle."""
+        return handles.new(facts)
 
-    def error_to_raise(self, operation: str, error: Any) -> BaseException:
-        """Return the exception to raise where the answer to a request is an exception."""
-        return error
+    # Messages.
 
-    def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
-        """Do what the other process requests with an object of this process."""
-        if function := _FUNCTIONS.get(operation):
-            return function(target, *args)
-        method = getattr(type(target), operation, None)
-        if method is not None:
-            return method(target, *args, **kwargs)
-        if operation in handles.COMPARISONS | handles.ARITHMETIC:
-            return NotImplemented
-        raise TypeError(f"{type(target).__name__!r} object has no {operation}")
+    def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
+        """Write one message.
+
+        Raises:
+            Exception: A value cannot be encoded, or the values are too large. Nothing was written.
+            OSError: The other process has closed the socket.
+
+        """
+        first = self._next_id
+        try:
+            nodes = [self.encode(value) for value in values]
+            changes = [[number, *self._encode_all(content)] for number, content in self._changed()]
+            message = _to_json([kind, nodes, names, changes, self.sweep(first)])
+            data = message.encode("utf-8", "surrogatepass")
+            if len(data) > MAX_BYTES:
+                raise OutputLimit(f"more than {MAX_BYTES >> 20} MiB of values")
+        except BaseException:
+            self._forget(range(first, self._next_id, 2))
+            raise
+        view = memoryview(len(data).to_bytes(4, "big") + data)
+        while view:
+            view = view[os.write(PEER_FD, view) :]
+
+    def receive(self) -> tuple[str, list, list]:
+        """Read one message.
+
+        Raises:
+            Exception: The other process has closed the socket, or sent a malformed message.
+
+        """
+        size = int.from_bytes(self._stream.read(4), "big")
+        if not 0 < size <= MAX_BYTES:
+            raise EOFError("the end, or a message that is too large")
+        message = self._stream.read(size).decode("utf-8", "surrogatepass")
+        kind, nodes, names, changes, dropped = _from_json(message)
+        values = self._decode_all(nodes)
+        for number, *parts in changes:
+            self._fill(number, self._contents[number][0], parts)
+        self._forget(dropped)
+        return kind, values, names
+
+    def _changed(self) -> list[tuple[int, tuple]]:
+        """Return number and content of each container that has changed since the other process saw it."""
+        changes = []
+        for number, (tag, known) in self._contents.items():
+            content = data_types.content(tag, self.objects[number])
+            is_same = len(content) == len(known) and all(map(is_, content, known))
+            # The bytes of an array are another object each time.
+            if not is_same and (tag != "N" or content != known):
+                changes.append((number, content))
+        for number, content in changes:
+            self._contents[number] = self._contents[number][0], content
+        return changes
+
+    def sweep(self, first_new: int) -> list[int]:
+        """Remove the objects that only the table refers to, and return their numbers.
+
+        Args:
+            first_new: First number of those that the other process does not know yet; they stay.
+
+        """
+        if _SMALL_TABLE < len(self.objects) < 2 * self._swept_size:
+            return []
+        dropped = []
+        for number in list(self.objects):
+            is_new = number >= first_new and number % 2 == self._parity
+            value = self.objects[number]
+            if sys.getrefcount(value) <= _ALONE and not is_new and number not in self.lent:
+                dropped.append(number)
+                self._forget((number,))
+            del value  # which refers to the object, perhaps as the last
+        self._swept_size = len(self.objects)
+        return dropped
+
+    def _forget(self, numbers: Any) -> None:
+        """Remove these objects from the table."""
+        for number in numbers:
+            if number in self.objects:
+                self.ids.pop(id(self.objects.pop(number)), None)
+                self._contents.pop(number, None)
+                self.lent.discard(number)
+
+    # Requests.
 
     def request(self, operation: str, target: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Have the other process do something and return the result, or raise the exception."""
@@ -169,59 +341,46 @@ class End(Heap):
         operation, target, *args = values
         split = len(args) - len(names)
         try:
-            result = self.perform(
-                operation, target, tuple(args[:split]), dict(zip(names, args[split:], strict=True))
-            )
+            kwargs = dict(zip(names, args[split:], strict=True))
+            result = self.perform(operation, target, tuple(args[:split]), kwargs)
         except BaseException as error:
             self.send("e", (error,))
         else:
             self.send("v", (result,))
 
-    def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
-        """Write one message.
+    def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
+        """Do what the other process requests with an object of this process."""
+        if function := _FUNCTIONS.get(operation):
+            return function(target, *args)
+        if (method := getattr(type(target), operation, None)) is not None:
+            return method(target, *args, **kwargs)
+        if operation in handles.DECIDING:
+            return NotImplemented
+        raise TypeError(f"{type(target).__name__!r} object has no {operation}")
 
-        Raises:
-            MessageTooLarge: Nothing was written.
-            OSError: The other process has closed the socket.
+    def operate(self, operation: str, handle: Any, args: tuple, kwargs: dict) -> Any:
+        """Answer an operation on a handle, or on an exception of the other process."""
+        if operation in ("__eq__", "__ne__") and not handles.facts(handle).bits & handles.HAS_EQ:
+            return NotImplemented
+        return self.request(operation, handle, args, kwargs)
 
-        """
-        first = self._next_id
-        message = _to_json(self.encode_message(kind, values, names)).encode("utf-8", "surrogatepass")
-        if len(message) > MAX_BYTES:
-            self.retract(first)
-            raise MessageTooLarge(f"more than {MAX_BYTES >> 20} MiB of values")
-        view = memoryview(len(message).to_bytes(4, "big") + message)
-        while view:
-            view = view[os.write(PEER_FD, view) :]
+    def get_attribute(self, handle: Any, name: str) -> Any:
+        """Answer `handle.name`."""
+        return self.request("getattr", handle, (name,))
 
-    def receive(self) -> tuple[str, list, list]:
-        """Read one message.
+    def error_to_raise(self, operation: str, error: Any) -> BaseException:
+        """Return the exception to raise where the answer to a request is an exception."""
+        return error
 
-        Raises:
-            Exception: The other process has closed the socket, or sent a malformed message.
+    def is_known(self, cls: Any) -> bool:
+        """Return whether both processes know this class by a name."""
+        if not issubclass(type(cls), type):
+            return False
+        return data_types.class_name(cls) is not None or self.setup_classes.get(cls.__name__) is cls
 
-        """
-        size = int.from_bytes(self._take(4), "big")
-        if size > MAX_BYTES:
-            raise ValueError("a message that is too large")
-        return self.decode_message(_from_json(self._take(size).decode("utf-8", "surrogatepass")))
-
-    def _take(self, size: int) -> bytes:
-        """Return the next `size` bytes. Reads what has come, usually a whole message."""
-        if len(self._received) < size:
-            parts, missing = [self._received], size - len(self._received)
-            while missing > 0:
-                parts.append(os.read(PEER_FD, 1 << 18))
-                if not parts[-1]:
-                    raise EOFError("the other process has closed the socket")
-                missing -= len(parts[-1])
-            self._received = b"".join(parts)
-        taken, self._received = self._received[:size], self._received[size:]
-        return taken
-
-
-_HEAP_TYPE = 1 << 9  # in __flags__ of a class that was defined in Python
-_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+    def _is_error(self, cls: Any) -> bool:
+        is_ours = type(cls) is handles.ErrorClass or self.is_known(cls)
+        return is_ours and issubclass(cls, BaseException) and not issubclass(cls, BaseExceptionGroup)
 
 
 def _bits_and_hash(value: Any) -> tuple[int, int | None]:
@@ -230,13 +389,12 @@ def _bits_and_hash(value: Any) -> tuple[int, int | None]:
     def defines(name: str) -> bool:  # not hasattr: a metaclass may have it too
         return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None) is not None
 
-    has_eq = cls.__eq__ is not object.__eq__
     found = (
         *map(defines, handles.SHOWN),
-        has_eq,
-        defines("__bool__"),
+        cls.__eq__ is not object.__eq__,
+        defines("__bool__") or defines("__len__"),
         defines("__contains__"),
-        value_codec.data_base(cls),
+        data_types.data_base(cls),
     )
     bits = sum(bool(is_so) << number for number, is_so in enumerate(found))
     try:
@@ -245,23 +403,11 @@ def _bits_and_hash(value: Any) -> tuple[int, int | None]:
         return bits, None
 
 
-def _attributes(error: BaseException, has_own: bool) -> dict[str, Any]:
-    """Return the attributes with which an exception arrives; those of other classes are asked for."""
-    attributes = dict(BaseException.__dict__["__dict__"].__get__(error))
-    for base in type(error).__mro__:
-        if base is BaseException:
-            break
-        for name, member in vars(base).items():
-            if isinstance(member, _MEMBERS) and name not in ("args", "obj"):
-                with suppress(AttributeError, TypeError):
-                    if (value := member.__get__(error)) is not None:
-                        attributes[name] = value
-    attributes = {
-        name: value
-        for name, value in attributes.items()
-        if has_own and name[:1] != "_" and value_codec.is_data(value)
-    }
-    for name in ("__cause__", "__notes__"):
-        if (value := getattr(error, name, None)) is not None:
-            attributes[name] = value
-    return attributes
+def _set_attribute(error: Any, builtin: type, name: Any, value: Any) -> None:
+    """Give an exception one attribute, without a call of code of its class."""
+    if name in ("__cause__", "__notes__"):
+        BaseException.__setattr__(error, name, value)
+    elif type(name) is str and name[:1] != "_" and not hasattr(BaseException, name) and not callable(value):
+        member = getattr(builtin, name, None)
+        with suppress(AttributeError, TypeError):
+            member.__set__(error, value) if isinstance(member, MEMBERS) else vars(error).update({name: value})

@@ -5,16 +5,20 @@ Nothing here is trusted.
 """
 
 import builtins
+import collections
+import decimal
 import importlib
 import sys
 import types
+from contextlib import suppress
 from typing import Any
 
+import data_types
 import handles
-import value_codec
-from conversation import End, MessageTooLarge
+from conversation import MEMBERS, End
 
 FRAMES_PER_REQUEST = 40  # that a request of the judge adds to the candidate's stack
+FRAMES_OF_VALUES = 5000  # for values that are nested deeply
 
 
 class Candidate(End):
@@ -28,8 +32,6 @@ class Candidate(End):
     def __init__(self, namespace: dict) -> None:
         super().__init__(first_id=1)
         self.namespace = namespace
-        self._setup_classes: dict[str, Any] = {}  # that the judge has too, by name
-        self._named_errors: dict[type, str] = {}  # exceptions for which the judge has a stand-in
 
     def serve(self) -> None:
         """Answer the judge's requests until its test has ended."""
@@ -49,18 +51,7 @@ class Candidate(End):
         finally:
             sys.setrecursionlimit(limit)
 
-    def operate(self, operation: str, handle: Any, args: tuple, kwargs: dict) -> Any:
-        if self._is_made_here(handle):
-            return getattr(Exception, operation)(handle, *args)
-        return super().operate(operation, handle, args, kwargs)
-
-    def _is_made_here(self, handle: Any) -> bool:
-        """Return whether this is an exception of a class of the test that the program itself has made."""
-        return isinstance(handle, handles.RemoteError) and self.ids.get(id(handle), 1) % 2 == self.parity
-
     def get_attribute(self, handle: Any, name: str) -> Any:
-        if self._is_made_here(handle):
-            return object.__getattribute__(handle, name)
         if name in ("__signature__", "__code__"):
             parameters = self.request("parameters", handle)
             return _signature(parameters) if name == "__signature__" else _code(parameters)
@@ -75,116 +66,94 @@ class Candidate(End):
                 if hasattr(builtins, name):
                     return getattr(builtins, name)
                 raise NameError(f"name {name!r} is not defined")
-            case "start":
-                return self._start(*args)
+            case "setup":
+                found = {name: self.namespace.get(name) for name in args[0]}
+                self.setup_classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}
+                return None
             case "type":
                 return type(target)
             case "data":
-                base = value_codec.data_base(type(target))
+                base = data_types.data_base(type(target))
                 classes = type(target).__mro__[: type(target).__mro__.index(base)]
                 is_own = args[0] and any(args[0] in vars(cls) for cls in classes)
-                return None if is_own else value_codec.plain(target)
+                return None if is_own else plain(target)
         return super().perform(operation, target, args, kwargs)
 
-    def _start(self, setup_classes: list[str], names: list[str]) -> list[tuple]:
-        """Return name and parents of each exception among the names, parents first."""
-        found = {name: self.namespace.get(name) for name in setup_classes}
-        self._setup_classes = {name: value for name, value in found.items() if isinstance(value, type)}
-        values = {name: self.namespace.get(name) for name in names}
-        errors = [
-            (name, value)
-            for name, value in values.items()
-            if isinstance(value, type) and issubclass(value, BaseException)
-        ]
-        rows = []
-        for name, value in sorted(errors, key=lambda error: len(error[1].__mro__)):
-            if not value_codec.class_name(value) and value not in self._named_errors:
-                rows.append((name, self._known_classes(value)))
-                self._named_errors[value] = name
-        return rows
+    def attributes_of(self, error: BaseException) -> dict[str, Any]:
+        found = dict(BaseException.__dict__["__dict__"].__get__(error))
+        for base in type(error).__mro__[: type(error).__mro__.index(BaseException)]:
+            for name, member in vars(base).items():
+                if isinstance(member, MEMBERS) and name not in ("args", "obj"):
+                    with suppress(AttributeError, TypeError):
+                        found[name] = member.__get__(error)
+        attributes = {
+            name: value
+            for name, value in found.items()
+            if name[:1] != "_" and value is not None and data_types.is_data(value) and not callable(value)
+        }
+        for name in ("__cause__", "__notes__"):
+            if (value := getattr(error, name, None)) is not None:
+                attributes[name] = value
+        return attributes
 
-    def _known_classes(self, cls: type) -> list[str]:
-        """Return the classes that the judge knows, or has stand-ins for ("=Name"), nearest first."""
-        found: dict[type, str] = {}
-        for base in cls.__mro__[1:]:
-            name = (
-                f"={self._named_errors[base]}" if base in self._named_errors else value_codec.class_name(base)
-            )
-            if name and base is not object and not any(issubclass(other, base) for other in found):
-                found[base] = name
-        return list(found.values())
-
-    def encode_object(self, value: Any) -> list | None:
-        if isinstance(value, type) and value in self._named_errors:
-            return ["x", self._named_errors[value]]
-        cls = type(value)
-        members = getattr(cls, "__members__", None)
-        if self._setup_classes.get(cls.__name__) is cls and isinstance(members, types.MappingProxyType):
-            return ["E", cls.__name__, value.name]
-        return None
-
-    def decode_special(self, node: list) -> Any:
+    def decode_by_name(self, node: list) -> Any:
         match node:
-            case ["x", str(name)]:
-                return self.namespace[name]
-            case ["E", str(enum), str(name)]:
-                return self._setup_classes[enum][name]
-            case ["n", str(module), str(name)]:
+            case ["global", str(module), str(name)]:
                 value: Any = importlib.import_module(module)
                 for part in name.split("."):
                     value = getattr(value, part)
                 return value
-        return super().decode_special(node)
+        return super().decode_by_name(node)
 
-    def kind_of(self, value: Any) -> str:
-        name = type(value).__name__
-        return f"setup:{name}" if self._setup_classes.get(name) is type(value) else super().kind_of(value)
+    def handle(self, facts: handles.Facts) -> Any:
+        known = handles.new(facts)
+        cls = type(facts.name, (type(known),), handles.EMPTY)  # programs show the names of classes
+        return handles.new(facts, cls)
 
-    def kind_of_name(self, name: str) -> Any:
-        if name.startswith("setup:"):
-            kind = self.namespace.get(name.removeprefix("setup:"))
-            return kind if isinstance(kind, type) else None
-        return super().kind_of_name(name)
-
-    def represent(self, tag: str, detail: Any, parts: list | None = None) -> Any:
-        if tag == "o" and detail[2].startswith("error:"):  # `except` needs a class
-            return type(
-                detail[3],
-                (handles.RemoteError, value_codec.class_of_name(detail[2].removeprefix("error:"))),
-                {},
-            )
-        handle = super().represent(tag, detail, parts)
-        if tag != "o":
-            return handle
-        cls = type(detail[3], (type(handle),), handles.EMPTY)  # programs show the names of classes
-        return handles.new(handles.facts(handle), cls)
-
-    def form_of_error(self, cls: type) -> list:
-        if name := value_codec.class_name(cls):
-            return ["standard", name]
-        if cls in self._named_errors:
-            return ["named", self._named_errors[cls]]
-        if self._setup_classes.get(cls.__name__) is cls:
-            return ["setup", cls.__name__]
-        if id(cls) in self.ids:
-            return ["test", [self.ids[id(cls)]]]
-        return ["derived", self._known_classes(cls)]
-
-    def error_class(self, form: str, name: Any) -> Any:
-        return self.decode(name) if form == "test" else super().error_class(form, name)
+    def sweep(self, first_new: int) -> list[int]:
+        return []  # an object that the program has forgotten may still be of use to the test
 
     def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
+        limit = sys.getrecursionlimit()
         with self._turn:
             try:
+                sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
                 super().send(kind, values, names)
-            except MessageTooLarge as error:
+            except (data_types.OutputLimit, MemoryError, RecursionError) as error:
                 if kind == "q":
                     raise
-                super().send("e", (value_codec.OutputLimit(str(error)),))
-            except (MemoryError, RecursionError) as error:
-                if kind == "q":
-                    raise
-                super().send("e", (type(error)("while a value was encoded"),))
+                super().send("e", (type(error)(str(error) or "while a value was encoded"),))
+            finally:
+                sys.setrecursionlimit(limit)
+
+    def receive(self) -> tuple[str, list, list]:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
+        try:
+            return super().receive()
+        finally:
+            sys.setrecursionlimit(limit)
+
+
+def plain(value: Any) -> Any:
+    """Return the data in an object of a class that derives from one of data, or None."""
+    base = data_types.data_base(type(value))
+    for scalar, convert in ((int, int.__index__), (float, float.__float__), (str, str.__str__)):
+        if base is scalar:
+            return convert(value)
+    if base in (list, tuple, set, frozenset, collections.deque, bytearray):
+        return base(base.__iter__(value))
+    if base in (dict, collections.Counter, collections.OrderedDict, collections.defaultdict):
+        copy = base()
+        # Not Counter.update, which adds. OrderedDict keeps an order of its own.
+        update = collections.OrderedDict.update if base is collections.OrderedDict else dict.update
+        update(copy, base.items(value))
+        return copy
+    if base in (bytes, complex, decimal.Decimal):
+        return base(value)
+    if base in (collections.UserDict, collections.UserList, collections.UserString):
+        return base(vars(value).get("data"))
+    return None
 
 
 def _signature(parameters: list[tuple]) -> Any:

@@ -13,16 +13,16 @@ from typing import Any
 from handles import COMPARISONS, OPERATIONS
 
 MODULE = "test"  # of the classes that test and setup define
-_OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))
+# Modules of the standard library whose objects have no way to a test's code or data but their own content.
+_OPEN_MODULES = frozenset(
+    [MODULE, "_io", "io", "re", "random", "queue", "_queue", "_csv", "argparse", "_struct", "types"]
+)
+_OPEN_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__doc__"))  # of functions and classes
 _TUPLE_ATTRIBUTES = frozenset(("_fields", "_asdict", "_replace", "_make"))
 _ITERATOR_OPERATIONS = frozenset(("__iter__", "__next__", "__length_hint__", "send", "throw", "close"))
-_IDENTITY = frozenset(("__eq__", "__ne__", "__hash__"))
-_MORE_OPERATIONS = {
-    **dict.fromkeys((types.BuiltinMethodType, types.MethodType, types.MethodWrapperType), _IDENTITY),
-    type(functools.cmp_to_key(max)): COMPARISONS,  # these call the test's function
-}
-# Modules of the standard library whose objects have no way to a test's code or data but their own content.
-_OPEN_MODULES = frozenset(["_io", "io", "re", "random", "queue", "_queue", "_csv", "argparse", "_struct"])
+# Methods are compared by identity; the keys of `cmp_to_key` call the test's function.
+_COMPARED: tuple[Any, ...] = (types.BuiltinMethodType, types.MethodType, types.MethodWrapperType)
+_COMPARED += (type(functools.cmp_to_key(max)),)
 # Top-level modules whose functions and classes have one name in both processes. `__main__` adds packages.
 shared_modules = set(sys.stdlib_module_names)
 _FUNCTIONS = (
@@ -34,25 +34,17 @@ _FUNCTIONS = (
 def is_permitted(operation: str, target: Any, args: tuple) -> bool:
     """Return whether the candidate may do this with an object of the test."""
     kind = type(target)
-    is_open = kind.__module__ == MODULE or kind.__module__ in _OPEN_MODULES or kind is types.SimpleNamespace
-    if operation in ("__copy__", "__deepcopy__"):
-        return is_open
+    is_open = kind.__module__ in _OPEN_MODULES or (issubclass(kind, type) and target.__module__ == MODULE)
     if operation in ("getattr", "setattr", "delattr"):
-        name = args[0] if args else None
-        if not isinstance(name, str):
-            return False
+        name = args[0] if args and type(args[0]) is str else "_"
         if operation == "getattr" and name in _OPEN_ATTRIBUTES:
             return callable(target)
-        if name.startswith("_"):
-            return isinstance(target, tuple) and is_open and name in _TUPLE_ATTRIBUTES
-        return is_open or (isinstance(target, type) and target.__module__ == MODULE)
-    if operation not in OPERATIONS | _ITERATOR_OPERATIONS or not hasattr(kind, operation):
-        return False
-    if is_open or (isinstance(target, type) and target.__module__ == MODULE):
+        return is_open and (name[:1] != "_" or (issubclass(kind, tuple) and name in _TUPLE_ATTRIBUTES))
+    if operation in _ITERATOR_OPERATIONS and hasattr(kind, "__next__"):
         return True
-    if operation in _ITERATOR_OPERATIONS:
-        return hasattr(kind, "__next__")
-    return operation == "__call__" or operation in _MORE_OPERATIONS.get(kind, ())
+    if kind in _COMPARED and operation in COMPARISONS:
+        return True
+    return operation == "__call__" or (is_open and operation in OPERATIONS)
 
 
 def parameters(function: types.FunctionType | types.MethodType) -> list[tuple]:

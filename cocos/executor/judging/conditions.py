@@ -7,7 +7,7 @@ than their encoding, such as ranges. A test with such a value is undecided, and 
 
 from types import CodeType
 
-from cocos.executor.inside import value_codec
+from cocos.executor.judging import plain_values
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.safe_expressions import SAFE_NAMES
 from cocos.executor.verdicts import Status, Verdict, comparison_text
@@ -41,14 +41,14 @@ class _Atoms(dict):
         match self.outcomes[int(name[1:])]:
             case ["v", node]:
                 try:
-                    return self.setdefault(name, value_codec.decode(node))
-                except value_codec.NotPlainValue as error:
+                    return self.setdefault(name, plain_values.decode(node))
+                except plain_values.NotPlainValue as error:
                     raise Undecided(str(error)[:TEXT_CHARS]) from None
             case ["n", str(reason)]:
                 raise Undecided(reason[:TEXT_CHARS])
             case ["e", *description]:
                 raise _CandidateRaised(*description)
-        raise value_codec.CodecError("no well-formed value")
+        raise plain_values.CodecError("no well-formed value")
 
 
 def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
@@ -106,13 +106,13 @@ def failed_comparison(symbol: str, left: str, right: str, tolerance: str, durati
     )
 
 
-def error_verdict(description: list, duration_s: float, in_child_reason: str | None = None) -> Verdict:
+def error_verdict(description: list, duration_s: float) -> Verdict:
     """Return the verdict for [error type, message]; any other list gives the error type MalformedEvidence."""
     if len(description) != 2 or not all(isinstance(part, str) for part in description):
         description = ["MalformedEvidence", "the process sent no well-formed outcome"]
     error_type, message = (part[:TEXT_CHARS] for part in description)
     status = _STATUS.get(error_type, Status.ERROR)
-    return Verdict(status, error_type, message, duration_s=duration_s, in_child_reason=in_child_reason)
+    return Verdict(status, error_type, message, duration_s=duration_s)
 
 
 def _text_of_side(side: CodeType, atoms: _Atoms) -> str:

@@ -8,7 +8,7 @@ cannot reach.
 import json
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import WIFSIGNALED, WTERMSIG
 from typing import Any, NamedTuple, TypeGuard
 
@@ -135,26 +135,26 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
 
     """
     duration_s = duration_s if 0 <= duration_s < float("inf") else 0.0
+    mark: dict[str, Any] = {}
+    if isinstance(plan, InChild):
+        mark = {"in_child_reason": plan.reason, "is_marked_by_program": plan.is_programs_choice}
     match plan, outcome:
         case Split(), ["n", str(reason)]:  # values that are too large
             raise Undecided(reason[:TEXT_CHARS])
         case Split(), _ if outcome[:1] != ["e"]:
             return compare(plan, duration_s, outcome)
         case InChild() | Judged(), ["passed"]:
-            return Verdict(Status.PASSED, duration_s=duration_s, in_child_reason=_reason(plan))
+            return Verdict(Status.PASSED, duration_s=duration_s, **mark)
         case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
-            return Verdict(Status.PASSED, duration_s=duration_s, in_child_reason=reason[:TEXT_CHARS])
+            mark = {"in_child_reason": reason[:TEXT_CHARS], "is_marked_by_program": True}
+            return Verdict(Status.PASSED, duration_s=duration_s, **mark)
         case Judged(), ["e", "AssertionError", "", str(symbol), str(left), str(right), *tolerance]:
             return failed_comparison(symbol, left, right, str(*tolerance), duration_s)
         case Judged(), ["e", "AssertionError", "", str(text)]:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
         case Judged(), ["undecided", str(reason)]:
             raise Undecided(reason[:TEXT_CHARS])
-    return error_verdict(outcome[1:], duration_s, _reason(plan))
-
-
-def _reason(plan: Plan) -> str | None:
-    return plan.reason if isinstance(plan, InChild) else None
+    return replace(error_verdict(outcome[1:], duration_s), **mark)
 
 
 def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:

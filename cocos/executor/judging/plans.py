@@ -56,11 +56,13 @@ class InChild:
     Attributes:
         source: The statements.
         reason: Why the test can be neither split nor judged.
+        is_programs_choice: What the program did is the reason.
 
     """
 
     source: str
     reason: str
+    is_programs_choice: bool = False
 
 
 Plan = Split | Judged | InChild
@@ -126,7 +128,7 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
     if isinstance(plan, Split):
         return plan_test(test, setup, entry_point, may_split=False)
     if isinstance(plan, Judged) and isinstance(plan_test(test, setup, entry_point), Judged):
-        return InChild(test, reason)
+        return InChild(test, reason, is_programs_choice=True)
     return plan
 
 

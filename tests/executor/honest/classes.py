@@ -181,6 +181,13 @@ PROGRAMS = [
         setup="class Overdrawn(Exception):\n    pass",
     ),
     honest(
+        "a NamedTuple of the setup",
+        "def move(p, n): return p._replace(x=p.x + n)\ndef make(x): return Pair(x, 0)",
+        "p = make(3)\nassert p == (3, 0) and p.x == 3 and p.total() == 3 and p == Pair(3, 0)",
+        "assert move(Pair(1, 2), 4) == Pair(5, 2)",
+        setup="from typing import NamedTuple\nclass Pair(NamedTuple):\n    x: int\n    y: int\n    def total(self): return self.x + self.y",
+    ),
+    honest(
         "a dataclass of the setup",
         "def shift(p, d): return Point(p.x + d, p.y + d)",
         "assert shift(Point(1, 2), 1) == Point(2, 3)",

@@ -78,6 +78,7 @@ PROGRAMS = [
         "class ignore:\n    def __init__(self, *kinds): self.kinds = kinds\n    def __enter__(self): return self\n    def __exit__(self, kind, error, trace): return kind is not None and issubclass(kind, self.kinds)",
         "with ignore(ValueError):\n    raise ValueError('gone')\nreached = True\nassert reached",
         "try:\n    with ignore(ValueError):\n        raise KeyError\n    assert False\nexcept KeyError:\n    pass",
+        marked=True,
     ),
     honest(
         "contextlib.contextmanager",

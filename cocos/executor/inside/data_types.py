@@ -1,0 +1,331 @@
+"""Values that cross between processes by value.
+
+Data are values of exact types from the tables below. Encoding and decoding call nothing of a program: no
+attribute is looked up by name, no module imported, and no class called but those of the tables. An instance
+of a subclass is no data, because its class could decide a comparison.
+
+An atom is encoded as itself, any other value as a list of a tag and its parts. A *leaf* has only parts of
+exact leaf types. The parts of a *container* are any values, the keys of a mapping before its values.
+
+Imports the standard library only, because a sandbox loads this file as a top-level module.
+"""
+
+import array
+import builtins
+import collections
+import datetime
+import decimal
+import fractions
+import pathlib
+import re
+import sys
+import types
+from typing import Any
+
+
+class CodecError(ValueError):
+    """Error for what is not an encoded value."""
+
+
+class OutputLimit(Exception):
+    """A value is too large for one message."""
+
+
+SHORT = 1 << 63
+ATOMS = frozenset((type(None), bool, float, str))  # as themselves in JSON, like short integers
+KEYS: Any = type({}.keys())
+VALUES: Any = type({}.values())
+ITEMS: Any = type({}.items())
+_PATHS: tuple[Any, ...] = (pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath)
+
+
+def _with_zone(kind: Any) -> tuple[Any, Any]:
+    """Return how to take a datetime or a time apart, and how to put it together."""
+    return (
+        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo),
+        lambda text, zone: kind.fromisoformat(text).replace(tzinfo=zone),
+    )
+
+
+def _bounds(value: Any) -> tuple:
+    return value.start, value.stop, value.step
+
+
+# Per class: its tag, the parts of a value, and the value of the parts.
+_LEAVES: dict[type, tuple[str, Any, Any]] = {
+    int: ("i", lambda v: (hex(v),), lambda digits: int(digits, 16)),
+    bytes: ("b", lambda v: (v.hex(),), bytes.fromhex),
+    memoryview: ("mv", lambda v: (v.tobytes(),), memoryview),
+    complex: ("c", lambda v: (v.real, v.imag), complex),
+    decimal.Decimal: ("D", lambda v: (str(v),), decimal.Decimal),
+    fractions.Fraction: ("F", lambda v: (v.numerator, v.denominator), fractions.Fraction),
+    range: ("r", _bounds, range),
+    slice: ("sl", _bounds, slice),
+    datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
+    datetime.timezone: ("tz", lambda v: (v.utcoffset(None), v.tzname(None)), datetime.timezone),
+    datetime.date: ("da", lambda v: (v.isoformat(),), datetime.date.fromisoformat),
+    datetime.datetime: ("dt", *_with_zone(datetime.datetime)),
+    datetime.time: ("ti", *_with_zone(datetime.time)),
+    type(...): ("...", lambda v: (), lambda: ...),
+    type(NotImplemented): ("ni", lambda v: (), lambda: NotImplemented),
+    **{kind: (f"P{number}", lambda v: (str(v),), kind) for number, kind in enumerate(_PATHS)},
+}
+_BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
+# Types and tags of the parts of leaves. A zone of another class would answer questions of the judge.
+_PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
+_PART_TAGS = frozenset(("i", "b", "td", "tz"))
+
+_SEQUENCES: dict[type, str] = {
+    **{list: "l", set: "s", collections.deque: "q", bytearray: "B", array.array: "a"},
+    **{tuple: "t", frozenset: "z", KEYS: "k", VALUES: "v", ITEMS: "m"},
+}
+_MAPPINGS: dict[type, str] = {
+    **{dict: "d", collections.Counter: "C", collections.OrderedDict: "O", collections.defaultdict: "f"},
+    **{types.MappingProxyType: "p", types.SimpleNamespace: "n"},
+}
+# Their methods are Python, and any other attribute could replace one that compares. They have only this one.
+_WRAPPED: dict[str, tuple[str, type]] = {
+    **{"ud": ("data", dict), "ul": ("data", list), "us": ("data", str), "h": ("maps", list)}
+}
+_TAGS: dict[type, str] = {
+    **{**_SEQUENCES, **_MAPPINGS, collections.UserDict: "ud", collections.UserList: "ul"},
+    **{collections.UserString: "us", collections.ChainMap: "h"},
+}
+_CLASSES: dict[str, Any] = {tag: cls for cls, tag in _TAGS.items()}
+_ARRAY = "N"  # an array of numpy
+_ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
+IMMUTABLE = frozenset("tzkvmp")
+CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
+# Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
+PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
+PLAIN_LEAVES = frozenset(("b", "c", "dt", "da", "ti", "td", "y", "..."))
+MAX_DEPTH = 100
+MAX_INT_BITS = 1 << 16
+# Classes whose values are data. Their subclasses are not, but have such a value.
+DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
+
+# Functions that cross by name. None of them runs code, opens files or shows the names of a process.
+_FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
+min next oct ord pow repr round sorted sum
+"""
+FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
+_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None), OutputLimit)
+# Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
+TYPES: dict[str, Any] = {
+    **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
+    **{cls.__name__: cls for cls in (*_TAGS, *_LEAVES, *_MORE_TYPES)},
+}
+_TYPE_NAMES = {cls: name for name, cls in TYPES.items() if name == cls.__name__}
+# Exceptions that are no builtins: module, names, and the builtin in their place if the module is not loaded.
+_STANDARD_EXCEPTIONS = """
+_csv Error Exception; _pickle PicklingError UnpicklingError Exception; _queue Empty Exception
+argparse ArgumentError ArgumentTypeError Exception; queue Full Exception; copy Error Exception
+asyncio.exceptions CancelledError BaseException; asyncio.exceptions InvalidStateError Exception
+binascii Error ValueError; calendar IllegalMonthError IllegalWeekdayError ValueError; zlib error Exception
+configparser Error NoSectionError NoOptionError DuplicateSectionError DuplicateOptionError Exception
+dataclasses FrozenInstanceError AttributeError; getopt GetoptError Exception; graphlib CycleError ValueError
+decimal DecimalException Clamped Inexact Overflow Rounded Subnormal Underflow ArithmeticError
+decimal ConversionSyntax DivisionImpossible InvalidContext InvalidOperation ArithmeticError
+decimal DivisionByZero DivisionUndefined ZeroDivisionError; decimal FloatOperation TypeError
+gzip BadGzipFile OSError; io UnsupportedOperation OSError; struct error Exception; re error Exception
+ipaddress AddressValueError NetmaskValueError ValueError; json.decoder JSONDecodeError ValueError
+shutil Error SameFileError OSError; statistics StatisticsError ValueError; zipfile BadZipFile Exception
+sqlite3 Warning Error InterfaceError DatabaseError DataError OperationalError IntegrityError Exception
+tarfile ReadError TarError Exception; threading BrokenBarrierError RuntimeError; tokenize TokenError Exception
+tomllib TOMLDecodeError ValueError; unittest.case SkipTest Exception; urllib.error HTTPError URLError OSError
+xml.etree.ElementTree ParseError SyntaxError; xml.parsers.expat ExpatError Exception
+zoneinfo._common ZoneInfoNotFoundError KeyError
+numpy.exceptions AxisError ValueError; numpy.linalg LinAlgError ValueError
+"""
+_EXCEPTION_BASES: dict[str, str] = {
+    f"{module} {name}": base
+    for module, *names, base in map(str.split, re.findall("[^;\n]+", _STANDARD_EXCEPTIONS))
+    for name in names
+}
+
+
+def class_name(cls: type) -> str | None:
+    """Return the name under which a class crosses, or None."""
+    if (name := _TYPE_NAMES.get(cls)) is None and issubclass(cls, BaseException):
+        name = f"{cls.__module__} {cls.__qualname__}"
+        return name if name in _EXCEPTION_BASES else None
+    return name
+
+
+def class_of_name(name: str) -> Any:
+    """Return the class of a name; raise KeyError for all others."""
+    if name not in _EXCEPTION_BASES:
+        return TYPES[name]
+    module, name_there = name.split()
+    found = vars(sys.modules[module]).get(name_there) if module in sys.modules else None
+    return found if isinstance(found, type) else TYPES[_EXCEPTION_BASES[name]]
+
+
+def data_base(cls: type) -> Any:
+    """Return the first base whose values are data, or None."""
+    return next((base for base in cls.__mro__ if base in DATA_CLASSES), None)
+
+
+def is_atom(value: Any) -> bool:
+    """Return whether a value is encoded as itself."""
+    kind = type(value)
+    return kind in ATOMS or (kind is int and -SHORT < value < SHORT)
+
+
+def encode_leaf(value: Any) -> list | None:
+    """Encode a leaf, a class or a function of the tables; return None for any other value."""
+    kind: Any = type(value)
+    if (found := _LEAVES.get(kind)) is not None:
+        tag, take_apart, _ = found
+        parts = take_apart(value)
+        if not _PARTS.issuperset(map(type, parts)):
+            return None
+        return [tag, *[part if is_atom(part) else encode_leaf(part) for part in parts]]
+    if issubclass(kind, type):
+        return ["y", name] if (name := class_name(value)) else None
+    if kind is types.BuiltinFunctionType and FUNCTIONS.get(name := str(value.__name__)) is value:
+        return ["fn", name]
+    if kind.__module__ == "uuid" and kind is getattr(sys.modules["uuid"], "UUID", None):
+        return ["U", hex(value.int)]
+    if kind.__module__ == "numpy" and (numpy := sys.modules.get("numpy")) and issubclass(kind, numpy.generic):
+        is_own = getattr(numpy, str(kind.__name__), None) is kind and _ARRAY_TYPE.fullmatch(value.dtype.str)
+        return ["np", value.dtype.str, value.tobytes().hex()] if is_own else None
+    return None
+
+
+def decode_leaf(node: list) -> Any:
+    """Return the value of a node.
+
+    Raises:
+        ValueError, TypeError, LookupError, ArithmeticError: It is malformed.
+
+    """
+    tag, *parts = node
+    if (build := _BUILDERS.get(tag)) is not None:
+        for number, part in enumerate(parts):
+            if type(part) is list:
+                if part[0] not in _PART_TAGS:
+                    raise CodecError("a part of another type")
+                parts[number] = decode_leaf(part)
+        return build(*parts)
+    match node:
+        case ["y", str(name)]:
+            return class_of_name(name)
+        case ["fn", str(name)]:
+            return FUNCTIONS[name]
+        case ["U", str(digits)]:
+            import uuid  # rarely used, and slow to import
+
+            return uuid.UUID(int=int(digits, 16))
+        case ["np", str(dtype), str(digits)]:
+            [scalar] = sys.modules["numpy"].frombuffer(bytes.fromhex(digits), _checked(dtype))
+            return scalar
+    raise CodecError("an unknown tag")
+
+
+def tag_of(value: Any) -> str:
+    """Return the tag of a container, or "" for any other value."""
+    cls = type(value)
+    tag = _TAGS.get(cls, "")
+    if tag == "n":
+        # A function among the attributes could stand for a method; then the namespace is an object.
+        parts = vars(value).values()
+        return tag if all(map(is_data, parts)) and not any(map(callable, parts)) else ""
+    if tag in _WRAPPED:
+        attribute, kind = _WRAPPED[tag]
+        return tag if vars(value).keys() == {attribute} and type(vars(value)[attribute]) is kind else ""
+    if not tag and cls.__name__ == "ndarray" and cls is getattr(sys.modules.get("numpy"), "ndarray", None):
+        return _ARRAY if _ARRAY_TYPE.fullmatch(value.dtype.str) else ""
+    return tag
+
+
+def is_data(value: Any) -> bool:
+    """Return whether a value crosses by value."""
+    return is_atom(value) or encode_leaf(value) is not None or bool(tag_of(value))
+
+
+def content(tag: str, value: Any) -> tuple:
+    """Return the parts of a container, flat; for a mapping first all keys."""
+    if tag in "dCOfpn":
+        mapping = vars(value) if tag == "n" else value
+        return (*mapping.keys(), *mapping.values())
+    if tag in _WRAPPED:
+        return (vars(value)[_WRAPPED[tag][0]],)
+    return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
+
+
+def detail(tag: str, value: Any) -> Any:
+    """Return what `new` needs besides the content, as JSON."""
+    if tag == "q":
+        return value.maxlen
+    return value.typecode if tag == "a" else value.dtype.str if tag == _ARRAY else None
+
+
+def new(tag: str, detail: Any) -> Any:
+    """Return an empty mutable container."""
+    match tag:
+        case "q":
+            return collections.deque(maxlen=detail)
+        case "a":
+            return array.array(detail)
+        case "N":
+            return sys.modules["numpy"].empty(0, _checked(detail))
+        case "us":
+            return collections.UserString("")
+    return _CLASSES[tag]()
+
+
+def fill(tag: str, value: Any, items: list) -> None:
+    """Replace the content of a mutable container in place."""
+    if tag == "N":
+        _fill_array(value, items[0], items[1:])
+    elif tag in _WRAPPED:
+        [vars(value)[_WRAPPED[tag][0]]] = items
+    elif tag in "laB":
+        del value[:]
+        value.extend(items)
+    elif tag in "sq":
+        value.clear()
+        (value.update if tag == "s" else value.extend)(items)
+    else:
+        mapping = vars(value) if tag == "n" else value
+        mapping.clear()
+        # Not Counter.update, which adds. OrderedDict keeps an order of its own.
+        (collections.OrderedDict if tag == "O" else dict).update(mapping, _pairs(items))
+    if tag_of(value) != tag:
+        raise CodecError("parts that such a container never has")
+
+
+def build(tag: str, items: list) -> Any:
+    """Return a tuple, a frozenset, a view of a dict or a mapping proxy."""
+    match tag:
+        case "k":
+            return dict.fromkeys(items).keys()
+        case "v":
+            return dict(enumerate(items)).values()
+        case "m":
+            return dict(items).items()
+        case "p":
+            return types.MappingProxyType(dict(_pairs(items)))
+    return _CLASSES[tag](items)
+
+
+def _pairs(items: list) -> list[tuple]:
+    half = len(items) // 2
+    return list(zip(items[:half], items[half:], strict=True))
+
+
+def _fill_array(value: Any, elements: bytes, shape: list[int]) -> None:
+    new = sys.modules["numpy"].frombuffer(elements, value.dtype).reshape(shape)
+    if value.shape != new.shape:
+        # A view of the array would keep the memory that a resize frees. An empty array has none.
+        if value.size and value.size != new.size:
+            raise CodecError("an array that has changed its number of elements in place")
+        value.resize(new.shape, refcheck=False)
+    value[...] = new
+
+
+def _checked(dtype: str) -> str:
+    if not _ARRAY_TYPE.fullmatch(dtype):
+        raise CodecError("no type of elements")
+    return dtype
