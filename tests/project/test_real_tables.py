@@ -4,13 +4,13 @@ import json
 from math import isnan
 
 import pytest
+import qwen_tables
 import real_tables
-from real_tables import Evaluation, Point, StepTime, collect, tables, update_csv
+import smollm2_tables
+from real_rows import KINDS, Evaluation, Point, Rows, StepTime, collect, update_csv
 from result_files import fill, load_csv
 
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered
-
-KINDS = {"evaluations": Evaluation, "curves": Point, "times": StepTime}
 
 
 def play(folder, *turns: str):
@@ -48,19 +48,19 @@ def cells(table: str, row: int) -> list[str]:
 def test_finished_runs_become_rows(outputs):
     rows = collect(outputs)
     # The sampled run on training problems is no result. No second program repeats the first.
-    assert rows[Evaluation] == [
-        Evaluation("toy/seed0/boost", "docker", "1000", "1000", 0.0, 0),
-        Evaluation("toy/seed0/cocos", "docker", "1010", "1111", 0.0, 0),
+    assert rows.evaluations == [
+        Evaluation("toy/seed0/boost", "docker", 1, "1000 1000", "1000 1000", "xxxx", 0.0, 0, 6.0),
+        Evaluation("toy/seed0/cocos", "docker", 1, "1010 1111", "1010 1111", "xxxx", 0.0, 0, 6.0),
     ]
-    assert rows[Point] == [Point("toy/seed0/models/cocos", 2, 1000, 0.25, 0.5)]
-    assert rows[StepTime] == [
+    assert rows.curves == [Point("toy/seed0/models/cocos", 2, 1000, 0.25, 0.5)]
+    assert rows.times == [
         StepTime("toy/seed0", "evaluate boost", 120),
         StepTime("toy/seed0", "evaluate cocos", 30),
     ]
 
 
 def test_the_tables_by_hand(outputs):
-    made = tables(*collect(outputs).values())
+    made = smollm2_tables.tables(collect(outputs))
     boost, cocos = cells(made["toy"], 0), cells(made["toy"], 1)
     # acc@1 1/4, acc@2 1/4, delta 0, i->c 0, c->i 0; Boost is not compared with itself.
     assert [cell.split(" ")[0] for cell in boost] == [
@@ -83,14 +83,40 @@ def test_the_tables_by_hand(outputs):
     assert made["base"] == "*Not run yet: `TRACK=base make real`.*"
 
 
+def test_the_tables_of_three_turns_by_hand():
+    folder = "qwen/seed0/mbpp/{}".format
+    untrained = Evaluation(
+        folder("untrained"), "docker", 1, "1000 1000 1000", "1100 1100 1100", "--=~ --==", 0.5, 0, 30.0
+    )
+    boost = Evaluation(
+        folder("boost"), "docker", 1, "1000 1010 1011", "1100 1110 1111", "--x~ ---x", 0.0, 0, 40.0
+    )
+    # 4 samples of a problem: right 4, 1, 0, 0; passing the visible test 4, 2, 1, 0
+    sampled = Evaluation(folder("boost-sampled"), "docker", 4, "4100", "4210", "", float("nan"), 0, 20.0)
+    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled]))
+    numbers = [[cell.split(" ")[0] for cell in cells(made["qwen correction"], row)] for row in (0, 1)]
+    assert numbers[0][2:9] == ["4", "25.0", "25.0", "25.0", "0.0", "0.0", "0.0"]
+    assert numbers[1][2:9] == ["4", "25.0", "50.0", "75.0", "50.0", "50.0", "0.0"]
+    # two programs after wrong ones: repeated and nearly so; Boost gains two problems: p = 2 * 1 / 2^2
+    assert [row[9:] for row in numbers] == [["50.0", "100.0", "", "", "30"], ["0.0", "50.0", "0.5", "", "40"]]
+    # k = 40 / 20: best@2 = (1 + (1 - 1/6) * 1/2 + 0 + 0) / 4; pass@1 (1 + 1/4) / 4, pass@4 2 / 4
+    choice = cells(made["qwen choice"], 0)
+    assert choice[:6] == ["MBPP test", "Boost", "40", "20", "2.00", "75.0"]
+    assert choice[6:] == ["35.4", "37.5", "31.2", "50.0"]  # best@3: 1 + 1/2
+
+
 def test_rows_of_other_runs_stay_in_the_csv_files(outputs, tmp_path):
     path = tmp_path / "curves.csv"
     single_turn = Point("toy/seed0/models/single-turn", 5, 7, 0.5, float("nan"))
     update_csv(path, Point, [single_turn, Point("toy/seed0/models/cocos", 1, 1, 0.0, 0.0)])
-    new = collect(outputs)[Point]
+    new = collect(outputs).curves
     first, second = update_csv(path, Point, new)
     assert [first] == new and second[:4] == single_turn[:4] and isnan(second.acc_2)
-    assert tables([], [first, second], [])["toy curve"].splitlines()[-1].endswith("| 50.0 |  |")
+    assert (
+        smollm2_tables.tables(Rows(curves=[first, second]))["toy curve"]
+        .splitlines()[-1]
+        .endswith("| 50.0 |  |")
+    )
 
 
 def test_a_problem_without_a_verdict_is_an_error(tmp_path):
@@ -99,8 +125,11 @@ def test_a_problem_without_a_verdict_is_an_error(tmp_path):
         collect(tmp_path)
 
 
-def test_the_page_shows_the_committed_numbers():
+@pytest.mark.parametrize("page", real_tables.PAGES, ids=lambda page: page.stem)
+def test_the_pages_show_the_committed_numbers(page):
     files = {name: real_tables.RESULTS / f"{name}.csv" for name in KINDS}
-    rows = [load_csv(files[name], kind) if files[name].exists() else [] for name, kind in KINDS.items()]
-    page = real_tables.PAGE.read_text(encoding="utf-8")
-    assert fill(page, tables(*rows)) == page
+    rows = Rows(
+        *(load_csv(files[name], kind) if files[name].exists() else [] for name, kind in KINDS.items())
+    )
+    text = page.read_text(encoding="utf-8")
+    assert fill(text, real_tables.PAGES[page](rows)) == text

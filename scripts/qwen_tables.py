@@ -1,0 +1,165 @@
+"""Tables of docs/real.md: Qwen2.5-Coder-0.5B-Instruct before and after training.
+
+An evaluation's folder is qwen/seedS/SET/MODEL. Three turns are played by muCODE's protocol unless the model's
+name says otherwise.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import floor, isnan
+
+from real_rows import Evaluation, Rows, Update, outcomes, table_or_command, time_table
+
+from cocos.files.markdown import markdown_table
+from cocos.intervals import change, compare, wilson
+from cocos.metrics import best_at_k, pass_at_k
+from cocos.report.tables import format_estimate, format_p_value
+
+TRACK = "qwen"
+SETS = {
+    "mbpp": "MBPP test",
+    "mbppplus": "MBPP+",
+    "humaneval": "HumanEval",
+    "humanevalplus": "HumanEval+",
+    "humanevalfix": "HumanEvalFix",
+}
+MODELS = {"untrained": "untrained, three examples", "boost": "Boost", "cocos": "CoCoS"}
+Evaluations = Mapping[str, Evaluation]
+
+
+def percent(share: float) -> str:
+    """Return a share in percent with one digit; "" for nan."""
+    return "" if isnan(share) else f"{100 * share:.1f}"
+
+
+def find(evaluations: Evaluations, data: str, model: str) -> Evaluation | None:
+    """Return seed 0's evaluation of a model on a set, if it is there."""
+    return evaluations.get(f"qwen/seed0/{data}/{model}")
+
+
+def repeated_wrong(evaluation: Evaluation, turn: int, kinds: str = "=") -> float:
+    """Return which share of the programs of a turn >= 2 after a wrong one has an edit of these kinds."""
+    before, edits = evaluation.right_T[turn - 2], evaluation.edits.split()[turn - 2]
+    of_wrong = [edit for right, edit in zip(before, edits, strict=True) if right == "0" and edit != "-"]
+    return sum(edit in kinds for edit in of_wrong) / len(of_wrong) if of_wrong else float("nan")
+
+
+def p_value(baseline: Evaluation | None, evaluation: Evaluation) -> str:
+    """Return McNemar's p of the last turns; "" for the baseline itself."""
+    if baseline is None or baseline is evaluation:
+        return ""
+    last = [outcomes(e.right_T[-1]) for e in (baseline, evaluation)]
+    return format_p_value(compare(*last).p_value)
+
+
+def correction_table(evaluations: Evaluations) -> str:
+    """Return a row per set and model: accuracies of the turns, changes, repeats and paired tests."""
+    rows = []
+    for data, title in SETS.items():
+        baseline, boost = (find(evaluations, data, model) for model in ("untrained", "boost"))
+        for model, name in MODELS.items():
+            if evaluation := find(evaluations, data, model):
+                n, right_T = len(evaluation.right_T[0]), evaluation.right_T
+                pairs = list(zip(right_T[0], right_T[-1], strict=True))
+                cells = [format_estimate(wilson(right.count("1"), n)) for right in right_T]
+                cells.append(format_estimate(change([[int(last) - int(first)] for first, last in pairs])))
+                cells += [f"{100 * pairs.count(kind) / n:.1f}" for kind in (("0", "1"), ("1", "0"))]
+                cells += [
+                    percent(repeated_wrong(evaluation, 2)),
+                    percent(repeated_wrong(evaluation, 2, "=~")),
+                ]
+                tests = [
+                    p_value(baseline, evaluation),
+                    "" if model == "untrained" else p_value(boost, evaluation),
+                ]
+                rows.append([title, name, str(n), *cells, *tests, f"{evaluation.tokens:.0f}"])
+    header = ["set", "model", "n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i"]
+    header += ["wrong repeated", "or edited ≤ 5 %", "p, untrained", "p, Boost", "tokens"]
+    return table_or_command(header, rows, TRACK)
+
+
+def mean_best(evaluation: Evaluation, k: float) -> float:
+    """Return best@k of first turns, averaged over problems; a broken k is interpolated."""
+    whole = floor(k)
+    if weight := k - whole:
+        return (1 - weight) * mean_best(evaluation, whole) + weight * mean_best(evaluation, whole + 1)
+    right, visible = evaluation.right_T[0], evaluation.visible.split()[0]
+    best = [best_at_k(evaluation.samples, int(v), int(c), whole) for v, c in zip(visible, right, strict=True)]
+    return sum(best) / len(best)
+
+
+def mean_pass(evaluation: Evaluation, k: int) -> float:
+    """Return pass@k of first turns, averaged over problems."""
+    right = evaluation.right_T[0]
+    return sum(pass_at_k(evaluation.samples, int(c), k) for c in right) / len(right)
+
+
+def choice_table(evaluations: Evaluations) -> str:
+    """Return three turns beside samples that the visible test chooses, a row per set and model."""
+    rows = []
+    for data, title in SETS.items():
+        for model, name in MODELS.items():
+            turns, sampled = (find(evaluations, data, f"{model}{kind}") for kind in ("", "-sampled"))
+            if turns and sampled:
+                k = min(sampled.samples, max(1.0, turns.tokens / sampled.tokens))
+                shares = [turns.right_T[-1].count("1") / len(turns.right_T[-1]), mean_best(sampled, k)]
+                shares += [mean_best(sampled, 3), mean_pass(sampled, 1), mean_pass(sampled, sampled.samples)]
+                tokens = [f"{e.tokens:.0f}" for e in (turns, sampled)]
+                rows.append([title, name, *tokens, f"{k:.2f}", *map(percent, shares)])
+    header = ["set", "model", "tokens of three turns", "of one sample", "k at equal tokens", "acc@3"]
+    header += ["best@k", "best@3", "pass@1", "pass@n"]
+    return table_or_command(header, rows, TRACK)
+
+
+def dev_table(evaluations: Evaluations) -> str:
+    """Return every model on MBPP's 90 validation problems, which choose recipe and checkpoint."""
+    rows = []
+    for folder, evaluation in evaluations.items():
+        if folder.startswith("qwen/seed0/dev/"):
+            shares = [right.count("1") / len(right) for right in evaluation.right_T]
+            repeats = [
+                repeated_wrong(evaluation, turn, kinds) for turn, kinds in ((2, "="), (2, "=~"), (3, "="))
+            ]
+            rows.append(
+                [folder.rsplit("/", 1)[1], *map(percent, [*shares, *repeats]), f"{evaluation.tokens:.0f}"]
+            )
+    header = [
+        "model",
+        "acc@1",
+        "acc@2",
+        "acc@3",
+        "wrong repeated, turn 2",
+        "or edited ≤ 5 %",
+        "turn 3",
+        "tokens",
+    ]
+    return table_or_command(header, rows, TRACK)
+
+
+def update_table(updates: Sequence[Update], width: int = 5) -> str:
+    """Return means over `width` updates of training: repaired programs, repeats, entropy, length."""
+    rows = []
+    by_folder: dict[str, list[Update]] = {}
+    for update in updates:
+        if update.folder.startswith("qwen/"):
+            by_folder.setdefault(update.folder.rsplit("/", 1)[1], []).append(update)
+    for model, of_model in by_folder.items():
+        for start in range(0, len(of_model), width):
+            part = of_model[start : start + width]
+            means = [sum(values) / len(part) for values in zip(*(u[2:] for u in part), strict=True)]
+            *shares, entropy, length = means
+            span = f"{part[0].update} to {part[-1].update}"
+            rows.append([model, span, *map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"])
+    header = ["run", "updates", "acc_t1", "last acc", "wrong repeated", "entropy", "tokens of the last turn"]
+    return markdown_table(header, rows) if rows else "*No training run yet.*"
+
+
+def tables(rows: Rows) -> dict[str, str]:
+    """Return every table of the page by the name in its marker lines."""
+    evaluations = {evaluation.folder: evaluation for evaluation in rows.evaluations}
+    return {
+        "qwen correction": correction_table(evaluations),
+        "qwen choice": choice_table(evaluations),
+        "qwen dev": dev_table(evaluations),
+        "qwen updates": update_table(rows.updates),
+        "qwen times": time_table(rows.times, TRACK),
+    }
