@@ -195,12 +195,12 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
     problems = hide_tests(options, load_problem_set(options.train_data))
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
     protocol = prompt_protocol(options)
-    prompts = given_prompts(options.answers, problems, protocol)
+    prompts = given_prompts(options.answers, problems, protocol, options.early_stop)
     for prompt in prompts:
         if options.reward_tests == "hidden" and not prompt.problem.hidden_test_list:
             raise ValueError(
-                f"--reward_tests hidden: problem {prompt.problem.task_id!r} of {options.train_data} has no "
-                "hidden tests; hide some with --visible_tests"
+                f"--reward_tests hidden: problem {prompt.problem.task_id!r} of {options.train_data} hides "
+                f"none of its {len(prompt.problem.test_list)} tests; see --visible_tests, or leave it out"
             )
         if len(prompt.given) >= options.num_turns:
             raise ValueError(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
@@ -17,7 +18,22 @@ from cocos.prompts import PromptProtocol
 from cocos.trajectories import Key, Trajectory, begin
 
 PROBLEM_SOURCES = {"references": "code", "buggy": "buggy_code"}  # source -> field of the problem
-AnswersByKey = dict[Key, tuple[str, ...]]  # the completions of turns 1, 2, ...
+
+
+class Answers(NamedTuple):
+    """A row of a file of answers.
+
+    Attributes:
+        texts: The completions of turns 1, 2, ...
+        passed: Which tests the last program passed; () if the row has no verdicts.
+
+    """
+
+    texts: tuple[str, ...]
+    passed: tuple[bool, ...] = ()
+
+
+AnswersByKey = dict[Key, Answers]
 
 
 def given_answers(
@@ -40,12 +56,14 @@ def given_answers(
 
 
 def given_prompts(
-    sources: Sequence[str], problems: Sequence[Problem], protocol: PromptProtocol
+    sources: Sequence[str], problems: Sequence[Problem], protocol: PromptProtocol, early_stop: bool = False
 ) -> list[Trajectory]:
     """Return trajectories without turns to train on, whose `given` completions are part of their prompt.
 
     Without a file in `sources` there is one per problem. Otherwise there is one per row, in the order of the
-    problems and samples; a problem without rows has none. Rows of other problems are ignored.
+    problems and samples; a problem without rows has none. Rows of other problems are ignored, and so are rows
+    with the answers of an earlier one. With early stop, a row of samples.jsonl whose last program passes the
+    visible tests is no prompt: its trajectory is over.
 
     Raises:
         DataError: A problem has no such program, or no row is about one of the problems.
@@ -54,14 +72,31 @@ def given_prompts(
     files = _load_files(sources)
     prompts = begin(problems)
     if files:
-        samples: dict[str, list[int]] = {}
-        for task_id, sample in next(iter(files.values())):
-            if all((task_id, sample) in answers for answers in files.values()):
-                samples.setdefault(task_id, []).append(sample)
-        prompts = [Trajectory(p, sample) for p in problems for sample in samples.get(p.task_id, ())]
+        *_, last = files.values()
+        keys: dict[str, list[Key]] = {}
+        for key in last:
+            if all(key in answers for answers in files.values()):
+                keys.setdefault(key[0], []).append(key)
+        prompts = [
+            Trajectory(problem, key[1])
+            for problem in problems
+            for key in keys.get(problem.task_id, ())
+            if not (early_stop and _passes_visible_tests(problem, last[key].passed))
+        ]
         if not prompts:
-            raise DataError(f"{', '.join(files)}: no row is about a problem of --train_data")
-    return [replace(prompt, given=_answers_of(prompt, sources, files, protocol)) for prompt in prompts]
+            raise DataError(
+                f"{', '.join(files)}: no row is about a problem of --train_data, or none is left to repair"
+            )
+    unique: dict[tuple[str, tuple[str, ...]], Trajectory] = {}
+    for prompt in prompts:
+        given = _answers_of(prompt, sources, files, protocol)
+        unique.setdefault((prompt.problem.task_id, given), replace(prompt, given=given))
+    return list(unique.values())
+
+
+def _passes_visible_tests(problem: Problem, passed: Sequence[bool]) -> bool:
+    visible = passed[: len(problem.test_list)]
+    return bool(visible) and all(visible)
 
 
 def _load_files(sources: Sequence[str]) -> dict[str, AnswersByKey]:
@@ -93,7 +128,7 @@ def load_answers(path: str | Path) -> AnswersByKey:
     answers: AnswersByKey = {}
     num_samples: Counter[str] = Counter()
     for place, row in read_rows(Path(path)):
-        if not isinstance(row, dict) or not (texts := _texts(row)):
+        if not isinstance(row, dict) or not (found := _answers(row)):
             raise DataError(
                 f'{place}: expected a row of samples.jsonl, or {{"task_id": ..., "answers": ["...", ...]}}'
             )
@@ -102,19 +137,20 @@ def load_answers(path: str | Path) -> AnswersByKey:
         if key in answers:
             raise DataError(f"{place}: sample {key[1]} of problem {task_id!r} occurs twice; keep one of them")
         num_samples[task_id] += 1
-        answers[key] = texts
+        answers[key] = found
     return answers
 
 
-def _texts(row: dict) -> tuple[str, ...]:
-    """Return the completions of a row's turns, or () if it has none."""
+def _answers(row: dict) -> Answers | None:
+    """Return the answers of a row, or None if it has none."""
     match row:
         # `turns` first: in a row of samples.jsonl, of any schema version, `answers` are names of sources.
-        case {"turns": list(turns)} if all(isinstance(turn, dict) and "completion" in turn for turn in turns):
-            return tuple(str(turn["completion"]) for turn in turns)
-        case {"answers": list(answers)} if all(isinstance(answer, str) for answer in answers):
-            return tuple(answers)
-    return ()
+        case {"turns": [*_, last] as turns} if all(isinstance(t, dict) and "completion" in t for t in turns):
+            passed = tuple(verdict.get("status") == "passed" for verdict in last.get("verdicts", ()))
+            return Answers(tuple(str(turn["completion"]) for turn in turns), passed)
+        case {"answers": [_, *_] as answers} if all(isinstance(answer, str) for answer in answers):
+            return Answers(tuple(answers))
+    return None
 
 
 def _find_answers(answers: AnswersByKey, key: Key, source: str) -> tuple[str, ...]:
@@ -123,7 +159,7 @@ def _find_answers(answers: AnswersByKey, key: Key, source: str) -> tuple[str, ..
             f"{source}: no answers for sample {key[1]} of problem {key[0]!r}; add a row or change "
             "--task_ids or --num_samples"
         )
-    return answers[key]
+    return answers[key].texts
 
 
 def _program(problem: Problem, source: str) -> str:

@@ -50,7 +50,7 @@ class TurnOptions:
         default_factory=list,
         help="Sources of given answers for the first turns: `references`, `buggy` (of the problems, a turn "
         "each), or a samples.jsonl or other file of answers. In training, each row of the file is a "
-        "prompt.",
+        "prompt, unless it repeats another, or --early_stop has ended it.",
     )
 
     def __post_init__(self) -> None:

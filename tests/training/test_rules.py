@@ -197,7 +197,7 @@ def data(tmp_path, **options):
 
 def test_a_problem_whose_tests_all_are_visible_cannot_be_paid_by_hidden_ones(tmp_path):
     assert len(data(tmp_path, reward_tests="hidden", visible_tests=2).prompts) == 3
-    with pytest.raises(ValueError, match="has no hidden tests; hide some with --visible_tests"):
+    with pytest.raises(ValueError, match="hides none of its 3 tests; see --visible_tests"):
         data(tmp_path, reward_tests="hidden", visible_tests=3)
 
 
@@ -221,6 +221,31 @@ def test_answers_that_leave_nothing_to_train_are_refused(tmp_path, answers, comp
     (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
     with pytest.raises(ValueError, match=complaint):
         data(tmp_path, answers=[str(tmp_path / "answers.jsonl")])
+
+
+def test_given_programs_that_end_the_trajectory_and_repeated_ones_are_no_prompts(tmp_path):
+    def row(task_id: str, code: str, *passed: bool) -> dict:
+        verdicts = [{"status": "passed" if test else "failed"} for test in passed]
+        return {"task_id": task_id, "turns": [{"completion": code, "verdicts": verdicts}]}
+
+    rows = [
+        row("train-1", "fools the visible test", True, False, False),
+        row("train-0", "wrong", False, True, True),
+    ]
+    rows += [row("train-0", "wrong", False, True, True), row("train-0", "also wrong", False, False, False)]
+    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = {"answers": [str(tmp_path / "samples.jsonl")], "visible_tests": 1}
+    left = data(tmp_path, **source, early_stop=True).prompts
+    assert [(p.problem.task_id, p.sample, p.given) for p in left] == [
+        ("train-0", 0, ("wrong",)),
+        ("train-0", 2, ("also wrong",)),
+    ]
+    assert (
+        len(data(tmp_path, **source).prompts) == 3
+    )  # without early stop, every program is to be kept or repaired
+    (tmp_path / "samples.jsonl").write_text(json.dumps(rows[0]))
+    with pytest.raises(ValueError, match="none is left to repair"):
+        data(tmp_path, **source, early_stop=True)
 
 
 def test_a_resampled_turn_is_not_of_the_policy_and_refused(tmp_path):
