@@ -11,6 +11,7 @@ import inspect
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 import torch.distributed as dist
@@ -110,13 +111,17 @@ class HuggingFaceGenerator(TokenTranscripts):
         draws = uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
         batch, logits = self._prefill(prompts, max_transcripts)
         sampled: list[list[int]] = [[] for _ in prompts]
+        logps: list[list[float]] = [[] for _ in prompts]  # of the sampled ids; empty with greedy decoding
         rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues
         has_ended = [False for _ in prompts]
         for step in range(max_length):
-            ids = sample_ids(logits, temperature, None if draws is None else draws[rows, step])  # (B)
-            for prompt, token in zip(rows, ids.tolist(), strict=True):
+            step_draws = None if draws is None else draws[rows, step]
+            ids, logps_of_ids = sample_ids(logits, temperature, step_draws)  # (B)
+            stated = [] if logps_of_ids is None else logps_of_ids.tolist()
+            for row, (prompt, token) in enumerate(zip(rows, ids.tolist(), strict=True)):
                 if not has_ended[prompt]:
                     sampled[prompt].append(token)
+                    logps[prompt] += stated[row : row + 1]
                     has_ended[prompt] = self.has_ended(sampled[prompt])
             if self.on_tokens:
                 self.on_tokens(sum(len(ids) == step + 1 for ids in sampled))
@@ -135,7 +140,13 @@ class HuggingFaceGenerator(TokenTranscripts):
             logits = self._next_logits(batch, ids[:, None])
         remaining = {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}
         self.cache.store(batch, remaining, is_last_use=True)
-        return self.batch_completions(sampled, time.perf_counter() - started)
+        completions = self.batch_completions(sampled, time.perf_counter() - started)
+        if draws is None:
+            return completions
+        return [
+            replace(completion, engine_logps=tuple(of_ids))
+            for completion, of_ids in zip(completions, logps, strict=True)
+        ]
 
     def _prefill(self, prompts: list[Sequence[int]], max_transcripts: int) -> tuple[Batch, torch.Tensor]:
         """Compute the prompts; return a batch with a row for each, and the logits (B, V) of their next ids.

@@ -23,8 +23,8 @@ class Completion:
     num_prompt_tokens: int | None = None  # prompt tokens as counted by an endpoint; None for other generators
     # Completion tokens as counted by an endpoint; None for other generators.
     num_completion_tokens: int | None = None
-    # Log-probabilities of `token_ids` under the engine that samples for a training policy; NaN for an id
-    # without one. None for other generators.
+    # Log-probabilities of `token_ids` as the engine that sampled them computed them; NaN for an id without
+    # one. None for generators that state none, and with greedy decoding.
     engine_logps: tuple[float, ...] | None = None
     key: int | None = None  # number of the API key that served the request, from 1; None for other generators
 

@@ -19,8 +19,10 @@ def uniform_draws(seeds: Sequence[int], count: int) -> torch.Tensor:
     )
 
 
-def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | None) -> torch.Tensor:
-    """Return one id per row of logits, by inverse transform sampling.
+def sample_ids(
+    logits: torch.Tensor, temperature: float, draws: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return one id per row of logits, by inverse transform sampling, and its log-probability.
 
     A draw first selects a block of ids by the sum of their probabilities, then an id of that block. Up to
     rounding that is the id that it selects among all, but only one block needs float64.
@@ -30,21 +32,29 @@ def sample_ids(logits: torch.Tensor, temperature: float, draws: torch.Tensor | N
         temperature: Sampling temperature above 0; not used without draws.
         draws: Uniform random numbers in [0, 1) of shape (B); None decodes greedily.
 
+    Returns:
+        The ids (B), and their log-probabilities at the temperature (B); None with greedy decoding.
+
     """
     if draws is None:
-        return logits.argmax(-1)
+        return logits.argmax(-1), None
     rows, vocabulary = logits.shape
     if vocabulary <= BLOCK_IDS:
-        return _pick((logits.double() / temperature).softmax(-1), draws)[0]
+        probabilities = (logits.double() / temperature).softmax(-1)
+        ids = _pick(probabilities, draws)[0]
+        return ids, probabilities.gather(1, ids[:, None])[:, 0].log()
     num_blocks = math.ceil(vocabulary / BLOCK_IDS)
     scaled = logits.new_empty((rows, num_blocks * BLOCK_IDS), dtype=torch.float32)
     scaled[:, :vocabulary], scaled[:, vocabulary:] = logits, -torch.inf
     # Less the maximum first, so that the ids that matter have small numbers, which rounding hardly changes.
     scaled.sub_(scaled.amax(-1, keepdim=True)).div_(temperature)
     scaled = scaled.view(rows, num_blocks, BLOCK_IDS)
-    blocks, draws = _pick(scaled.exp().sum(-1).double(), draws)
-    selected = scaled[torch.arange(rows, device=logits.device), blocks].double().exp()  # (B, BLOCK_IDS)
-    return blocks * BLOCK_IDS + _pick(selected, draws)[0]
+    sums = scaled.exp().sum(-1).double()  # (B, blocks)
+    blocks, draws = _pick(sums, draws)
+    selected = scaled[torch.arange(rows, device=logits.device), blocks].double()  # (B, BLOCK_IDS)
+    indices = _pick(selected.exp(), draws)[0]
+    logps = selected.gather(1, indices[:, None])[:, 0] - sums.sum(-1).log()
+    return blocks * BLOCK_IDS + indices, logps
 
 
 def _pick(weights: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

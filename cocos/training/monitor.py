@@ -1,4 +1,4 @@
-"""Measurements of a training run: batch metrics, the completions table, seconds per phase, and warnings.
+"""Measurements of a training run: batch metrics, seconds per phase, and warnings.
 
 Reads trajectories and returns plain numbers, whose names docs/training.md explains.
 """
@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -125,53 +125,6 @@ def num_sampled_tokens(trajectories: Sequence[Trajectory], credit: Credit) -> in
         for turn in (trajectory.turns[-1:] if credit == "last" and trajectory.sample else trajectory.turns)
         if turn.is_sampled
     )
-
-
-class CompletionsTable(NamedTuple):
-    """Columns of the completions table, one value per trajectory in each.
-
-    Attributes:
-        completions: The text of all turns, each after the feedback in its prompt.
-        rewards: `reward_t1`, ...: raw reward of each turn, NaN where the executor failed.
-        extra: `advantage_t1`, ... of the trained turns and `verdicts_t1`, ... of all turns.
-
-    """
-
-    completions: list[str]
-    rewards: dict[str, list[float]]
-    extra: dict[str, list[Any]]
-
-
-def completions_table(
-    trajectories: Sequence[Trajectory],
-    scores: Sequence[Score],
-    advantages_B_K: Sequence[Sequence[float]],
-    turns: Sequence[int],
-) -> CompletionsTable:
-    """Return the completions table of a batch; `turns` are the numbers of the trained turns, from 1."""
-    num_turns = len(trajectories[0].turns)
-    rewards = {
-        f"reward_t{t + 1}": [
-            float("nan") if (reward := score.rewards_T[t]) is None else reward for score in scores
-        ]
-        for t in range(num_turns)
-    }
-    extra: dict[str, list[Any]] = {
-        f"advantage_t{turn}": [advantage_K[k] for advantage_K in advantages_B_K]
-        for k, turn in enumerate(turns)
-    }
-    extra |= {
-        f"verdicts_t{t + 1}": [verdicts_text(trajectory.turns[t].result) for trajectory in trajectories]
-        for t in range(num_turns)
-    }
-    texts = ["\n".join(_turn_texts(trajectory)) for trajectory in trajectories]
-    return CompletionsTable(texts, rewards, extra)
-
-
-def _turn_texts(trajectory: Trajectory) -> list[str]:
-    """Return the feedback and the answer in each turn that was played."""
-    played = [turn for turn in trajectory.turns if not turn.is_carried]
-    return [text for turn in played for text in (turn.feedback, turn.completion.text) if text]
 
 
 def verdicts_text(result: ExecutionResult) -> str:

@@ -29,6 +29,7 @@ from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
 from cocos.training.run_log import RunLog
 from cocos.training.signals import StopOnSignal
+from cocos.training.start import start_wandb_run
 
 
 class ResumableTrainer(Trainer):
@@ -164,6 +165,8 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         record = dict(card.record)
         if checkpoint and trainer.is_world_process_zero():
             record["changes"] = accepted_changes(args, record, Path(checkpoint).parent)
+        if "wandb" in args.report_to and trainer.is_world_process_zero():
+            record["wandb_run_id"] = start_wandb_run(args, Path(checkpoint).parent if checkpoint else None)
         _add_callbacks(trainer, card, checkpoint)
         with full_disk_named(out):
             if trainer.is_world_process_zero():

@@ -7,9 +7,10 @@ Passes over a batch, by number of updates per batch and KL penalty:
     several updates           policy, the updates
     several updates, KL       policy, reference, the updates
 
-With an engine, the policy's pass is always made, to compare it with the engine (`engine_gap`). An engine
-rounds differently from the policy, may compute in another data type, and may miss an update of the weights.
-So its samples are not exactly the policy's.
+With a foreign engine, the policy's pass is always made, to compare it with the engine (`engine_gap`). An
+engine rounds differently from the policy, may compute in another data type, and may miss an update of the
+weights. So its samples are not exactly the policy's. The trainer's own sampler only rounds differently. Its
+gap is measured in a pass that is made anyway, or else in the update.
 
 With one update per batch, the old policy is the policy, so its log-probabilities are those that the update
 computes, detached. The ratio exp(log p - log p_old) is then 1 without rounding, and its gradient is that of
@@ -74,7 +75,7 @@ class RowStatistics(NamedTuple):
         old_logps: Log-probability of the completion under the policy that sampled, in float32; shape (R,).
             None with one update per batch: the update itself gives it.
         kl: k1 estimate of the KL to the reference, summed over the completion, in float32; shape (R,).
-        gap: Gap to the engine that sampled the rows; None without an engine.
+        gap: Gap to the engine that sampled the rows; None if no pass was made or the engine stated nothing.
 
     """
 
@@ -88,19 +89,21 @@ def row_statistics(
     policy: Callable[[], torch.Tensor],
     reference: Callable[[], torch.Tensor] | None,
     needs_old_logps: bool,
+    needs_gap: bool,
 ) -> RowStatistics:
     """Make the passes of a batch before its update, no more than it needs.
 
     Args:
-        rows: The batch; with an engine also its `engine_logps`, shape (R, C).
+        rows: The batch; `engine_logps`, shape (R, C), if the engine has stated log-probabilities.
         policy: Makes the policy's pass: log p of every completion token at the sampling temperature, (R, C).
         reference: Makes the reference's pass; None without a KL penalty.
         needs_old_logps: The update does not give the old log-probabilities by itself.
+        needs_gap: The engine is a foreign one, whose tokens are weighted.
 
     """
     mask = rows["completion_mask"]
     zeros = torch.zeros(len(mask), device=mask.device)
-    if reference is None and not needs_old_logps and "engine_logps" not in rows:
+    if reference is None and not needs_old_logps and not needs_gap:
         return RowStatistics(None, zeros, None)
     logps = policy()
     return RowStatistics(

@@ -1,10 +1,14 @@
-"""Start of a run: checks before its model is loaded, and the model that it starts from."""
+"""Start of a run: checks before its model is loaded, its run in wandb, and the model that it starts from."""
 
 import dataclasses
+import json
 import logging
+import os
+import secrets
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from transformers.integrations import INTEGRATION_TO_CALLBACK
@@ -54,6 +58,26 @@ def _check_wandb() -> None:
             raise ValueError(f"--report_to wandb: not logged in; run `wandb login`, {remedy}")
     except wandb.Error as error:
         raise ValueError(f"--report_to wandb: {error}; check the login and the network, {remedy}") from None
+
+
+def start_wandb_run(args: BoostConfig | CoCoSConfig, folder: Path | None) -> str:
+    """Start the run in wandb whose id is in a folder's run.json, else a new one; return the id.
+
+    transformers would start a new one, so that a continued training would be two runs in wandb.
+
+    Args:
+        args: Options of the run.
+        folder: Output folder of the run that is continued; None: a run from the start.
+
+    """
+    import wandb  # takes a second
+
+    path = folder / "run.json" if folder else None
+    record = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
+    run_id = os.environ.get("WANDB_RUN_ID") or record.get("wandb_run_id") or secrets.token_hex(4)
+    project = os.environ.get("WANDB_PROJECT", "huggingface")  # as in transformers
+    wandb.init(project=project, name=args.run_name, id=run_id, resume="allow")
+    return str(run_id)
 
 
 def starting_model(args: BoostConfig | CoCoSConfig) -> dict[str, Any]:

@@ -47,7 +47,6 @@ from cocos.training.monitor import (
     PhaseTimer,
     RunWarnings,
     batch_metrics,
-    completions_table,
     hidden_gap,
     num_sampled_tokens,
     peak_memory_mb,
@@ -56,7 +55,8 @@ from cocos.training.monitor import (
 )
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.rollouts import RolloutPlayer, unchanged_base, whole_weights
-from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, row_statistics
+from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, engine_gap, row_statistics
+from cocos.training.sample_tables import MAX_ROWS, SampleTables, sample_table
 from cocos.training.tree_attention import attend_along_trees, plain_sdpa
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
@@ -151,8 +151,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         for policy in filter(None, (self.model, self.ref_model)):
             attend_along_trees(self.accelerator.unwrap_model(policy))
         self.shown_examples: list[str] = []  # of the last batch, as text
-        self.num_shown = args.num_completions_to_print
-        self.num_completions_to_print = -1  # TRL prints none; its table has nine columns
+        self.last_table: list[dict[str, Any]] = []  # of the last batch
+        self.log_completions = False  # TRL would write all rows to wandb at every log entry
+        if args.log_completions:
+            self.add_callback(SampleTables(self))
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
@@ -204,7 +206,9 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.record(batch.metrics() | times)
         rows["advantages"] = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
         if gap is not None:
-            rows["token_weights"] = gap.weights_R_C
+            del rows["engine_logps"]  # measured
+            if self.use_vllm:
+                rows["token_weights"] = gap.weights_R_C
         return rows if old_logps is None else rows | {"old_logps": old_logps}
 
     def _compute_loss(self, model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -242,7 +246,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             result = plain(*rows, batch_size, compute_entropy, compute_aux_loss, **multimodal)
         if torch.is_grad_enabled():
             self._record_entropies(result[1], rows.completion_mask)
-            own = (result[0].detach() * self._micro_batch["completion_mask"]).sum(1)
+            mask = self._micro_batch["completion_mask"]
+            if (stated := self._micro_batch.get("engine_logps")) is not None:
+                self._log_gap(engine_gap(result[0].detach(), stated, mask), mask)
+            own = (result[0].detach() * mask).sum(1)
             self._micro_batch.setdefault("old_logps", own)
             if (weights := self._micro_batch.get("token_weights")) is not None:
                 # The value stays, and with it the ratio of the loss; the gradient of each token is weighted.
@@ -340,6 +347,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                 policy=lambda: self.row_logps(self.model, rows),
                 reference=(lambda: self._reference_logps(rows)) if self.beta else None,
                 needs_old_logps=not self.has_one_update_per_batch,
+                needs_gap=self.use_vllm,
             )
         if found.gap is not None:
             self._log_gap(found.gap, rows["completion_mask"])
@@ -374,8 +382,8 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         """Return one row per trained turn, trajectory by trajectory: prompt ids, then sampled ids.
 
         The row of a turn that was not sampled has one pad token as its prompt, and another one as its
-        completion, which is masked: so no batch is without a column of completions. With vLLM, `engine_logps`
-        are its log-probabilities of the sampled ids, NaN where it stated none.
+        completion, which is masked: so no batch is without a column of completions. `engine_logps` are the
+        engine's log-probabilities of the sampled ids, NaN where it stated none; continuous batching has none.
         """
         turns = [turn for trajectory in trajectories for turn in self.row_turns(trajectory)]
         pad_id = self._tokenizer.pad_token_id
@@ -395,7 +403,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             "completion_ids": padded(completions, "right", pad_id),  # (R, C)
             "completion_mask": padded(masks, "right", 0),  # (R, C)
         }
-        if self.use_vllm:
+        if not self.use_transformers_continuous_batching:
             stated = [
                 turn.completion.engine_logps or (math.nan,) * len(ids)
                 for turn, ids in zip(turns, completions, strict=True)
@@ -465,11 +473,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self._metrics["train"]["episodes"] = [generations * self.args.generation_batch_size]
 
     def _log_gap(self, gap: EngineGap, mask: torch.Tensor) -> None:
-        """Log the gap of all ranks' rows."""
+        """Log the gap of all ranks' rows. Only tokens of a foreign engine have weights, which are limited."""
         num_limited = ((gap.weights_R_C >= MAX_WEIGHT) & mask.bool()).sum()
         counts = torch.stack([gap.kl_R_C.sum(), num_limited.double(), mask.sum().double()])
         kl, limited, tokens = self.accelerator.reduce(counts, reduction="sum").tolist()
-        self.record({"engine/kl": kl / max(tokens, 1), "engine/limited": limited / max(tokens, 1)})
+        self.record({"engine/kl": kl / max(tokens, 1)})
+        if self.use_vllm:
+            self.record({"engine/limited": limited / max(tokens, 1)})
 
     def _record_entropies(self, entropies: torch.Tensor | None, mask: torch.Tensor) -> None:
         """Log the mean entropy of each trained turn in a micro-batch of all ranks, per token."""
@@ -484,7 +494,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     def _log_batch(
         self, batch: Batch, scores: Sequence[Score], advantages_B_K: Sequence[Sequence[float]]
     ) -> None:
-        """Log the metrics and the completions table of one batch of all ranks.
+        """Log the metrics of one batch of all ranks; keep its examples and its table.
 
         Rewards, accuracies and tokens are those of all played trajectories: the trained ones are a selection
         in which right and wrong programs are mixed. KL and table are those of the trained trajectories.
@@ -507,16 +517,13 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         rows = list(zip(trajectories, scores, advantages_B_K, strict=True))
         of_different_problems = rows[:: self.args.num_generations]
         self.last_examples = [example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]]
-        if not self.log_completions:
+        if not self.args.log_completions:
             return
-        self._logs["prompt"].extend(self.protocol.first_turn(t.problem) for t in trajectories)
-        self._logs["advantages"].extend(advantage_K[-1] for advantage_K in advantages_B_K)
-        table = completions_table(trajectories, scores, advantages_B_K, turns)
-        self._logs["completion"].extend(table.completions)
-        for kind, columns in (("rewards", table.rewards), ("extra", table.extra)):
-            for name, values in columns.items():
-                self._logs[kind][name].extend(values)
-        shown = rows if self.num_shown is None else of_different_problems[: self.num_shown]
+        in_table = trajectories[:MAX_ROWS]
+        prompts = [self.protocol.first_turn(t.problem) for t in in_table]
+        self.last_table = sample_table(in_table, prompts, scores[:MAX_ROWS], advantages_B_K[:MAX_ROWS], turns)
+        num_shown = self.args.num_completions_to_print
+        shown = rows if num_shown is None else of_different_problems[:num_shown]
         self.shown_examples = [example_text(*row) for row in shown]
 
 

@@ -381,3 +381,18 @@ def test_options_are_checked_without_importing_a_library_that_takes_seconds():
     code = f"import sys; from cocos.config import {modules}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert not {"torch", "transformers", "accelerate", "datasets", "numpy"} & set(done.stdout.split())
+
+
+def test_every_recipe_says_why_it_has_its_credit():
+    recipes = [
+        *(ROOT / "configs").glob("*.yaml"),
+        *(path for folder in ("toy", "smollm2") for path in (ROOT / "configs" / folder).rglob("*.yaml")),
+    ]
+    lines = {
+        path.name: line
+        for path in recipes
+        for line in path.read_text().splitlines()
+        if line.startswith("credit:")
+    }
+    assert len(lines) >= 8 and [name for name, line in lines.items() if " # " not in line] == []
+    assert all("E[r_2] - (1 - gamma) E[r_1]" in line for line in lines.values() if "trajectory" in line)

@@ -419,7 +419,7 @@ def test_ids_are_drawn_with_their_probability():
     logits = torch.tensor([0.0, -1e9, 2.0, 1.0, -3.0])
     draws = (torch.arange(1000, dtype=torch.float64) + 0.5) / 1000
     for temperature in (0.5, 1.0, 3.0):
-        counts = torch.bincount(sample_ids(logits.expand(1000, -1), temperature, draws), minlength=5)
+        counts = torch.bincount(sample_ids(logits.expand(1000, -1), temperature, draws)[0], minlength=5)
         expected = 1000 * (logits / temperature).softmax(-1)
         assert (counts - expected).abs().max() <= 1
         assert counts[1] == 0
@@ -432,7 +432,11 @@ def test_blocks_of_a_large_vocabulary_select_the_ids_of_one_cumulative_sum(size)
     cumulative = (logits.double() / 0.8).softmax(-1).cumsum(-1)
     for draw in draws:
         expected = torch.searchsorted(cumulative, draw[:, None] * cumulative[:, -1:], right=True)[:, 0]
-        assert sample_ids(logits, 0.8, draw).tolist() == expected.tolist()
+        ids, logps = sample_ids(logits, 0.8, draw)
+        assert ids.tolist() == expected.tolist()
+        exact = (logits.double() / 0.8).log_softmax(-1).gather(1, ids[:, None])[:, 0]
+        assert logps.tolist() == pytest.approx(exact.tolist(), abs=1e-5)
+    assert sample_ids(logits, 0.8, None)[1] is None, "greedy decoding draws nothing"
 
 
 def test_the_output_layer_of_frozen_weights_is_not_copied_for_every_prompt(model, tokenizer, prompts):

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, TrainerControl
 
 from cocos.problems import load_problems
-from cocos.training.callbacks import SaveByTime
+from cocos.training.callbacks import COLLAPSED_LOGS, SaveByTime, StopOnCollapse
 from cocos.training.console import clock_text
 from cocos.training.run_log import run_status
 from tests.support.paths import TOY
@@ -31,6 +31,44 @@ def test_a_run_that_is_made_to_collapse_ends_by_itself_with_its_best_checkpoint(
     start = AutoModelForCausalLM.from_pretrained(TOY / "base", dtype=torch.float32).state_dict()
     for name, tensor in trainer.model.state_dict().items():
         assert torch.equal(tensor, start[name]), name
+
+
+@pytest.mark.processes
+def test_a_policy_without_entropy_ends_its_run(make_trainer):
+    """At a temperature of 0.001 the policy always takes its first choice."""
+    trainer = make_trainer(
+        temperature=1e-3, max_steps=COLLAPSED_LOGS + 3, per_device_train_batch_size=4, global_batch_size=4
+    )
+    trainer.train()
+    assert trainer.state.global_step == COLLAPSED_LOGS
+    [remark] = [remark for remark in trainer.remarks() if "collapsed" in remark]
+    assert "the policy's entropy is" in remark
+
+
+def stopped_at(trainer, repeats, entropy=0.5):
+    """Return the log entry at which a run is stopped whose entries have these shares of repeats; None: never."""
+    callback, control = StopOnCollapse(trainer), TrainerControl()
+    for number, (second, third) in enumerate(repeats, start=1):
+        logs = {"loss": 0.0, "entropy": entropy, "repeated_t1_t2": second, "repeated_t2_t3": third}
+        callback.on_log(trainer.args, trainer.state, control, logs=logs)
+        if control.should_training_stop:
+            return number
+    return None
+
+
+def test_a_policy_that_has_learnt_to_repeat_every_program_ends_its_run(make_trainer):
+    trainer, all_repeat = make_trainer(), [(1.0, 1.0)] * COLLAPSED_LOGS
+    assert stopped_at(trainer, [(0.6, 1.0), *all_repeat]) == COLLAPSED_LOGS + 1
+    assert trainer.remarks()[0].endswith("has collapsed: every program repeats the one before it")
+    # Another program in between, or at one of the turns, starts the count again.
+    assert stopped_at(trainer, [(0.6, 1.0), *all_repeat[1:], (1.0, 0.99), *all_repeat[1:]]) is None
+    # A model that has always repeated itself has not collapsed: it may yet learn to correct.
+    assert stopped_at(trainer, all_repeat * 3) is None
+    # An evaluation or a last log entry, without a loss, does not count.
+    callback, control = StopOnCollapse(trainer), TrainerControl()
+    for _ in range(2 * COLLAPSED_LOGS):
+        callback.on_log(trainer.args, trainer.state, control, logs={"entropy": 0.0, "repeated_t1_t2": 1.0})
+    assert not control.should_training_stop
 
 
 @pytest.mark.processes

@@ -1,6 +1,7 @@
 """Training with an engine: the gap between policy and engine by hand, and with an engine of other weights."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -155,6 +156,37 @@ def test_tokens_of_an_engine_with_other_weights_are_weighted_and_no_row_is_left_
     assert gap > 0.01 and share == pytest.approx((weights[mask] == 2).double().mean().item())
     assert 0 < weights[mask].min() < 0.9 and weights.max() == 2
     assert (rows["advantages"] != 0).float().mean() > 0.3
+
+
+@pytest.mark.parametrize("options", [{}, {"num_iterations": 2, "beta": 0.05}])
+def test_the_trainers_own_sampler_is_compared_too_and_its_tokens_are_not_weighted(make_trainer, options):
+    """With one update per batch and no KL, no pass precedes the update, which is compared itself."""
+    trainer = make_trainer(temperature=0.7, per_device_train_batch_size=8, **options)
+    trainer.train()
+    gaps = [log["engine/kl"] for log in trainer.state.log_history if "engine/kl" in log]
+    num_batches = 2 // options.get("num_iterations", 1)
+    assert len(gaps) == num_batches and 0 <= max(gaps) < 1e-9
+    assert not any("engine/limited" in log for log in trainer.state.log_history)
+
+
+def test_the_gap_of_the_own_sampler_is_that_of_what_it_states(make_trainer):
+    """It states half of every probability, as if the policy's were twice as large: 2 log 2 - 1 a token."""
+    trainer = make_trainer(max_steps=1)
+    play = trainer.player.sample
+
+    def misstated(prompts):
+        return [
+            replace(t, turns=tuple(replace(turn, completion=halved(turn.completion)) for turn in t.turns))
+            for t in play(prompts)
+        ]
+
+    def halved(completion):
+        return replace(completion, engine_logps=tuple(p - math.log(2) for p in completion.engine_logps))
+
+    trainer.player.sample = misstated
+    trainer.train()
+    [gap] = [log["engine/kl"] for log in trainer.state.log_history if "engine/kl" in log]
+    assert gap == pytest.approx(2 * math.log(2) - 1, abs=1e-4)
 
 
 def test_an_engine_that_cannot_take_weights_ends_the_run_with_one_line(make_engine_trainer):

@@ -59,6 +59,39 @@ def test_a_finished_run_leaves_no_lock_and_is_continued_without_a_word(finished)
     assert json.loads((finished / "run.json").read_text())["changes"] == []
 
 
+def test_a_continued_run_is_the_same_run_in_wandb(tmp_path):
+    words = (
+        *RUN,
+        "--train_data",
+        TOY / "boost.jsonl",
+        "--output_dir",
+        tmp_path / "out",
+        "--report_to",
+        "wandb",
+    )
+    environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path)}
+    for more in (
+        ("--max_steps", 1),
+        ("--max_steps", 2, "--resume_from_checkpoint", "last", "--accept_changes", "true"),
+    ):
+        done = command(*words, *more, **environment)
+        assert done.returncode == 0, done.stderr[-2000:]
+    kept = json.loads((tmp_path / "out/run.json").read_text())["wandb_run_id"]
+    folders = [path.name for path in (tmp_path / "wandb").glob("offline-run-*")]
+    assert len(folders) == 2 and all(name.endswith(f"-{kept}") for name in folders)
+    other = (
+        *RUN,
+        "--train_data",
+        TOY / "boost.jsonl",
+        "--output_dir",
+        tmp_path / "other",
+        "--report_to",
+        "wandb",
+    )
+    assert command(*other, "--max_steps", 1, **environment).returncode == 0
+    assert json.loads((tmp_path / "other/run.json").read_text())["wandb_run_id"] != kept
+
+
 def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_accepted(finished):
     words = (
         *RUN,

@@ -20,6 +20,7 @@ from cocos.rewards import Score
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group
 from cocos.training.monitor import trajectory_metrics
+from cocos.training.sample_tables import MAX_ROWS
 from cocos.trajectories import Trajectory, Turn, begin
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
@@ -359,21 +360,20 @@ def test_a_run_whose_answers_are_all_cut_off_stops_and_says_what_to_do(make_trai
         trainer.train()
 
 
-def test_the_completions_table_shows_every_turn_with_raw_reward_and_advantage(make_trainer):
-    trainer = make_trainer(log_completions=True)
-    trainer.num_completions_to_print = 1
-    _, trajectories = rows_of_a_batch(trainer)
+def test_the_table_shows_every_turn_with_raw_reward_and_advantage(make_trainer):
+    trainer = make_trainer(log_completions=True, num_completions_to_print=1, global_batch_size=32)
+    _, trajectories = rows_of_a_batch(trainer, 8)
     rewards_B_T = [fractions(t) for t in trajectories]
-    assert list(trainer._logs["rewards"]["reward_t1"]) == [r[0] for r in rewards_B_T]
-    assert list(trainer._logs["rewards"]["reward_t2"]) == [r[1] for r in rewards_B_T]
     expected = by_hand(rewards_B_T, 4, lambda r: r[0] + 0.5 * r[1])
-    assert list(trainer._logs["extra"]["advantage_t1"]) == pytest.approx(expected)
-    for verdicts, trajectory in zip(trainer._logs["extra"]["verdicts_t2"], trajectories, strict=True):
+    assert len(trainer.last_table) == MAX_ROWS == 16 and len(trajectories) == 32, "whole groups, not all"
+    assert [row["advantage_t1"] for row in trainer.last_table] == pytest.approx(expected[:16])
+    for row, trajectory, rewards_T in zip(trainer.last_table, trajectories, rewards_B_T, strict=False):
+        assert (row["reward_t1"], row["reward_t2"]) == tuple(rewards_T)
         result = trajectory.turns[1].result
-        assert verdicts.split()[0] == f"{result.num_passed}/{len(result.verdicts)}"
-        assert (len(verdicts.split()) == 1) == result.all_passed
-    for row, trajectory in zip(trainer._logs["completion"], trajectories, strict=True):
-        assert row == "\n".join(turn.completion.text for turn in trajectory.turns)
+        assert row["verdicts_t2"].split()[0] == f"{result.num_passed}/{len(result.verdicts)}"
+        assert (len(row["verdicts_t2"].split()) == 1) == result.all_passed
+        assert row["prompt"] == trainer.protocol.first_turn(trajectory.problem)
+        assert row["completion"] == "\n".join(turn.completion.text for turn in trajectory.turns)
 
 
 @pytest.mark.processes
@@ -412,7 +412,9 @@ def test_continuous_batching_trains(make_trainer):
 
 
 @pytest.mark.processes
-def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_trainer, tmp_path, monkeypatch):
+def test_tensorboard_and_wandb_offline_keep_the_metrics_and_a_bounded_number_of_tables(
+    make_trainer, tmp_path, monkeypatch
+):
     """Real loggers, no network: events are read back with TensorBoard's reader, wandb's from its own file."""
     import wandb
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -424,22 +426,33 @@ def test_tensorboard_and_wandb_offline_keep_the_metrics_and_the_table(make_train
         "TENSORBOARD_LOGGING_DIR": str(tmp_path / "board"),
     }.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("cocos.training.sample_tables.MAX_TABLES", 2)
     trainer = make_trainer(
-        max_steps=1, report_to=["tensorboard", "wandb"], log_completions=True, num_completions_to_print=1
+        max_steps=3, report_to=["tensorboard", "wandb"], log_completions=True, num_completions_to_print=1
     )
     trainer.train()
     wandb.finish()  # it writes its file in the background
     trainer.end()
     board = EventAccumulator(str(next((tmp_path / "board").rglob("events.*")).parent)).Reload()
-    [logged] = [log for log in trainer.state.log_history if "reward_t2" in log]
+    logged = [log for log in trainer.state.log_history if "reward_t2" in log]
     for name in ("reward_t2", "delta_t1_t2", "time/update_s", "executor/programs_per_s", "tokens_per_s"):
-        [event] = board.Scalars(f"train/{name}")
-        assert event.value == pytest.approx(logged[name], rel=1e-5)
+        values = [event.value for event in board.Scalars(f"train/{name}")]
+        assert values == pytest.approx([log[name] for log in logged], rel=1e-5) and len(values) == 3
+    # At most two tables in three updates: one at every second update.
+    [text] = board.Tensors("completions/text_summary")
+    assert text.step == 2
+    shown = text.tensor_proto.string_val[0].decode()
+    assert shown.count("advantage_t2") == 16 and "    [BEGIN]" in shown and "    def " in shown
     [run] = (tmp_path / "wandb").glob("offline-run-*")
     assert b"reward_t2" in next(run.glob("*.wandb")).read_bytes()
-    table = next(run.rglob("completions*.table.json"))
-    columns = json.loads(table.read_text())["columns"]
-    assert {"completion", "reward_t1", "reward_t2", "advantage_t1", "advantage_t2", "verdicts_t1"} <= set(
-        columns
-    )
-    assert len(json.loads(table.read_text())["data"]) == 16
+    [table] = [json.loads(path.read_text()) for path in run.rglob("completions*.table.json")]
+    assert {
+        "prompt",
+        "completion",
+        "reward_t1",
+        "reward_t2",
+        "advantage_t1",
+        "advantage_t2",
+        "verdicts_t1",
+    } <= set(table["columns"])
+    assert len(table["data"]) == 16
