@@ -2,7 +2,8 @@
 
 SOURCE is a public set: mbpp, mbpp-sanitized, humaneval, humanevalfix,
 humanevalfix-docs, kodcode; or the format of your own file: jsonl, csv,
-parquet; or OWNER/NAME, a data set on the Hugging Face hub.
+parquet; or OWNER/NAME, a data set on the Hugging Face hub; or repository, a
+folder of Python code whose doctests and test files become problems.
 
 Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md and
 manifest.json; also findings.jsonl if the checks find something, and

@@ -3,16 +3,19 @@
 import argparse
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from prepare_data_options import check_parser, convert_parser, preparation_options, public_parser
 
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, describe_reasons, yields
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, run_check
 from cocos.dataprep.prepared_files import read_prepared
 from cocos.dataprep.readers import fetch_raw_file, input_files
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
+from cocos.files.markdown import markdown_table
 
 
 def run(argv: list[str], description: str | None) -> int:
@@ -30,7 +33,11 @@ def run(argv: list[str], description: str | None) -> int:
 def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
     """Prepare one data set: write its splits, card and manifest."""
     source = _source(args)
-    inputs = input_files(args.input) if args.input else []
+    inputs: list[tuple[Path, str | None]] = []
+    if source.name == REPOSITORY:
+        options = replace(options, drop=options.drop or DROPPED)
+    if args.input:
+        inputs = [(args.input, None)] if source.name == REPOSITORY else input_files(args.input)
     if not inputs and not source.hub:
         raise ValueError(f"--input is missing; give the {source.name} file to read")
     if args.revision and inputs:
@@ -42,9 +49,26 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
         f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
         f"written to {args.output_dir}"
     )
+    if source.name == REPOSITORY:
+        _print_yields(args.output_dir)
     for kind, count in sorted(report.findings.items()):
         print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
     return 0
+
+
+LONGEST_TABLE = 20
+
+
+def _print_yields(folder: Path) -> None:
+    """Print the problems and the reasons of the files of a code base, those with most of both first."""
+    rows = sorted(yields(folder), key=lambda row: -row[1] - row[2].total())
+    total: Counter[str] = sum((reasons for _, _, reasons in rows), Counter())
+    shown, others = rows[:LONGEST_TABLE], rows[LONGEST_TABLE:]
+    cells = [(path, str(count), describe_reasons(reasons, 3)) for path, count, reasons in shown]
+    if others:
+        cells.append((f"{len(others)} other files", str(sum(row[1] for row in others)), "see yields.csv"))
+    cells.append(("all", str(sum(row[1] for row in rows)), describe_reasons(total, 8)))
+    print(markdown_table(("file", "problems", "not, and why"), cells))
 
 
 def check(args: argparse.Namespace, options: PreparationOptions) -> int:
@@ -90,6 +114,8 @@ def _describe(counts: Counter[str]) -> str:
 
 
 def _source(args: argparse.Namespace) -> Source:
+    if args.source == REPOSITORY:
+        return code_base_source(args.licence or "not stated")
     if args.source not in PUBLIC_SOURCES:
         return custom_source(args.source, dict(args.columns), args.tests, args.licence or "not stated")
     if args.columns or args.tests != "list" or args.licence:

@@ -8,17 +8,20 @@ from typing import NoReturn
 from cocos.config.command_line import PlainParser, add_options
 from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.code_base import DROPPED
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions
 from cocos.dataprep.sources import PUBLIC_SOURCES
 
-FILE_SOURCES = ("jsonl", "csv", "parquet")
+FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
 USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
 EXAMPLES = """examples:
   python scripts/prepare_data.py jsonl --input mine.jsonl --splits 0 0 1 \\
       --output_dir data/mine
   python scripts/prepare_data.py csv --input mine.csv --tests lines \\
       --columns text=question test_list=asserts --output_dir data/mine
+  python scripts/prepare_data.py repository --input my_project \
+      --output_dir data/my_project
   python scripts/prepare_data.py mbpp --output_dir data/mbpp
   python scripts/prepare_data.py check data/mine \\
       --against humaneval=HumanEval.jsonl.gz
@@ -144,7 +147,8 @@ def _add_output_options(parser: _Parser) -> None:
         choices=droppable,
         default=[],
         metavar="KIND",
-        help=f"drop rows with these findings: {', '.join(droppable)}",
+        help=f"drop rows with these findings: {', '.join(droppable)} (default for repository: "
+        f"{' '.join(DROPPED)}; otherwise none)",
     )
 
 

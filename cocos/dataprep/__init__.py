@@ -6,11 +6,14 @@
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence
+    code_base.py              problems from a folder of code: doctests, unittest classes, pytest files
+    module_index.py           the modules of a folder of code, and the program that a definition needs
     readers.py                rows of JSON, CSV and Parquet files and of the hub, streamed; raw files
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         humaneval.py          HumanEval's check() -> independent tests
         evalplus.py           EvalPlus' inputs -> calls of the function under test
+        doctests.py           a docstring -> its description, and a test per example
         input_tests.py        a call and its expected value -> a test
         pytest_files.py       a pytest file -> independent tests
         pytest_idioms.py      pytest's calls -> the standard library

@@ -4,6 +4,8 @@ manifest.json describes the folder for programs, dataset_card.md for people. Nei
 so that the same input gives the same bytes.
 """
 
+import csv
+import hashlib
 import shutil
 import signal
 import sys
@@ -15,6 +17,7 @@ from tqdm import tqdm
 
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.checks.reference_checks import NUM_SEEDS
+from cocos.dataprep.code_base import REPOSITORY, describe_reasons, python_files, read_code_base, yields
 from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare
 from cocos.dataprep.readers import RawRow, read_file, read_hub
@@ -89,6 +92,14 @@ def save_card(
 
 
 def _describe_file(path: Path) -> dict[str, object]:
+    if path.is_dir():
+        files = [path / name for name in python_files(path) if (path / name).is_file()]
+        digests = "".join(f"{file.relative_to(path)} {sha256(file)}\n" for file in files)
+        return {
+            "file": path.name,
+            "sha256": hashlib.sha256(digests.encode()).hexdigest(),
+            "files": len(files),
+        }
     return {"file": path.name, "sha256": sha256(path), "bytes": path.stat().st_size}
 
 
@@ -126,7 +137,7 @@ def _describe_checks(report: PreparationReport, options: PreparationOptions) -> 
     isolation = ", ".join([str(report.isolation), *report.packages])
     against = ", ".join(Path(name).name for name in options.against)
     descriptions = {
-        "references": f"references executed {NUM_SEEDS} times (isolation: {isolation})",
+        "references": f"references executed (isolation: {isolation}), under {NUM_SEEDS} seeds of `random`",
         "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
     }
     return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."
@@ -165,16 +176,30 @@ def prepare_data_set(
         ValueError: The folder contains something.
 
     """
-    rows = _rows(source, inputs, revision)
+    if source.name == REPOSITORY:
+        rows = read_code_base(inputs[0][0], tuple(options.program_packages))
+    else:
+        rows = _rows(source, inputs, revision)
     with new_folder(output_dir) as folder:
         former_handler = exit_on_ctrl_c(lambda: _discard(folder, output_dir))
         try:
             with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
                 report = prepare(bar, source, options, folder)
+            if source.name == REPOSITORY:
+                _save_yields(folder)
             save_card(report, source, options, [path for path, _ in inputs], revision)
         finally:
             signal.signal(signal.SIGINT, former_handler)
     return report
+
+
+def _save_yields(folder: Path) -> None:
+    """Write yields.csv: of each file of a code base, its problems and why others became none."""
+    with open(folder / "yields.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("file", "problems", "not", "reasons"))
+        for path, problems, reasons in yields(folder):
+            writer.writerow((path, problems, reasons.total(), describe_reasons(reasons)))
 
 
 def _discard(folder: Path, output_dir: Path) -> str:

@@ -164,7 +164,9 @@ def _convert(
                     raise
                 report.first_error = report.first_error or str(error)
                 # Without the folder: the output must not depend on where the input was.
-                short_place, message = Path(str(place)).name, str(error).removeprefix(f"{place}: ")
+                is_path = isinstance(place.path, Path)
+                short_place = Path(str(place)).name if is_path else str(place)
+                message = str(error).removeprefix(f"{place}: ")
                 report.add_dropped("malformed", place=short_place, detail=message)
                 continue
             if not split:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cocos.dataprep.formats.source_edits import remove_docstrings
 from cocos.problems import Problem
 from cocos.python_parser import parse
 
@@ -203,16 +204,7 @@ def normalize_code(code: str) -> str:
         tree = parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    for node in ast.walk(tree):
-        match node:
-            case (
-                ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-                | ast.AsyncFunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-                | ast.ClassDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-                | ast.Module(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-            ):
-                node.body = rest or [ast.Pass()]
-    dump = ast.dump(tree, annotate_fields=False)
+    dump = ast.dump(remove_docstrings(tree), annotate_fields=False)
     return dump.replace("(", " ( ").replace(")", " ) ").replace(",", " ") if tree.body else ""
 
 

@@ -6,10 +6,11 @@ A failure of the executor raises an exception; it is never reported as a finding
 import ast
 import builtins
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from itertools import islice
+from typing import NamedTuple
 
 from cocos.dataprep.checks.duplicates import Finding
 from cocos.dataprep.formats.source_edits import defined_names
@@ -66,7 +67,9 @@ def _discards_result(node: ast.AST) -> bool:
     return False
 
 
-BATCH_SIZE = 64  # problems submitted at a time, so that a large set is not held in memory
+MAX_PENDING = 64  # problems submitted at a time, so that a large set is not held in memory
+# What a program contains that can read the state of `random`.
+MAY_BE_RANDOM = re.compile(r"random|import_module|__import__|\b(?:eval|exec|compile|sys|globals)\b")
 # Tried when the tests do not reveal which value they expect.
 COMMON_CONSTANTS = ("None", "True", "False", "0", "1", "''", "[]")
 
@@ -76,6 +79,15 @@ REFUSALS = ("NotPlainValue", "CandidateError")
 
 NUM_SEEDS = 3  # runs of each reference; a flaky one differs in most cases
 SLOW_S = 1.0
+
+
+class _Submitted(NamedTuple):
+    """Problem whose programs are in the executor's queue."""
+
+    split: str
+    problem: Problem
+    references: "list[Future[ExecutionResult]]"  # runs of the reference, with a seed each
+    constants: "list[tuple[str, Future[ExecutionResult]]]"  # constant functions: value, run
 
 
 def check_references(
@@ -88,31 +100,42 @@ def check_references(
 
     Args:
         problems: (split, problem), streamed.
-        num_seeds: Runs per reference, each with a different seed of `random`.
+        num_seeds: Runs per reference that may use `random`, each with a different seed; others run once.
         slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
 
     Raises:
         ExecutorError: The executor failed, so a program has no verdicts.
 
     """
-    stream = iter(problems)
-    while batch := list(islice(stream, BATCH_SIZE)):
-        submitted = [
-            (
-                [executor.submit(_seeded_reference(problem, seed)) for seed in range(num_seeds)]
-                if problem.code
-                else [],
-                [(value, executor.submit(program)) for value, program in constant_programs(problem)],
-            )
-            for _, problem in batch
-        ]
-        for (split, problem), (references, constants) in zip(batch, submitted, strict=True):
-            results = [_result(future) for future in references]
-            for kind, detail in _reference_findings(problem, results, slow_s):
-                yield Finding(kind, split, problem.task_id, detail)
-            passing = [value for value, future in constants if _result(future).all_passed]
-            if passing:
-                yield Finding("constant", split, problem.task_id, f"return {passing[0]}")
+    pending: deque[_Submitted] = deque()
+    for split, problem in problems:
+        pending.append(_submit(split, problem, executor, num_seeds))
+        # The executor works while the next problems are read; memory holds this many.
+        if len(pending) == MAX_PENDING:
+            yield from _findings(pending.popleft(), slow_s)
+    while pending:
+        yield from _findings(pending.popleft(), slow_s)
+
+
+def _submit(split: str, problem: Problem, executor: Executor, num_seeds: int) -> _Submitted:
+    sources = (problem.code, problem.setup, *problem.scored_tests, *problem.challenge_test_list)
+    # A seed has no effect on other programs, so one run shows what they do.
+    seeds = num_seeds if executor.packages or any(map(MAY_BE_RANDOM.search, sources)) else 1
+    return _Submitted(
+        split,
+        problem,
+        [executor.submit(_seeded_reference(problem, seed)) for seed in range(seeds if problem.code else 0)],
+        [(value, executor.submit(program)) for value, program in constant_programs(problem)],
+    )
+
+
+def _findings(submitted: _Submitted, slow_s: float) -> Iterator[Finding]:
+    split, problem, references, constants = submitted
+    for kind, detail in _reference_findings(problem, [_result(future) for future in references], slow_s):
+        yield Finding(kind, split, problem.task_id, detail)
+    passing = [value for value, future in constants if _result(future).all_passed]
+    if passing:
+        yield Finding("constant", split, problem.task_id, f"return {passing[0]}")
 
 
 def constant_programs(problem: Problem) -> list[tuple[str, Program]]:

@@ -46,7 +46,7 @@ def split_check_function(source: str, entry_point: str, helpers: str = "") -> Ex
     if not any(isinstance(inner, ast.Assert) for node in body for inner in ast.walk(node)):
         raise ValueError("asserts nothing in check()")
     others = [node for node in tree.body if node is not check and not _is_dispensable(node)]
-    assert_groups = [] if others else _group_by_assert(body)
+    assert_groups = [] if others else group_by_assert(body)
     assigned = set().union(*map(bound_names, body))
     # Substitution is by name: it would be wrong if check() assigned to one of the two names.
     if assert_groups and not assigned & {candidate, entry_point}:
@@ -98,7 +98,7 @@ def _prepend_helpers(test: str, helpers: str) -> str:
     return f"{helpers}\n{test}" if defined & read_names(parse(test)) else test
 
 
-def _group_by_assert(body: list[ast.stmt]) -> list[list[ast.stmt]]:
+def group_by_assert(body: list[ast.stmt]) -> list[list[ast.stmt]]:
     """Group each asserting statement with the earlier statements that bind the names it reads.
 
     Returns:

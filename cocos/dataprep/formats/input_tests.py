@@ -87,10 +87,10 @@ class InputTests(NamedTuple):
         if self.function == "find_zero":  # HumanEval/32: a value near any root of the polynomial is right
             polynomial = f"sum(c * x**i for i, c in enumerate({literal(call.arguments[0])}))"
             return f"x = {call.source}\nassert abs({polynomial}) <= {self.atol!r}"
-        return _equality(call.source, value, self.atol)
+        return equality(call.source, value, self.atol)
 
 
-def _equality(call: str, value: Any, atol: float) -> str:
+def equality(call: str, value: Any, atol: float) -> str:
     """Return the assert that a call returns a value: exactly, or within the tolerance if it has floats.
 
     Like numpy.allclose: a number may differ by atol + `RELATIVE_TOLERANCE` times the expected one.

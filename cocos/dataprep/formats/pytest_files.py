@@ -13,7 +13,7 @@ import ast
 import itertools
 
 from cocos.dataprep.formats.humaneval import ExtractedTests
-from cocos.dataprep.formats.pytest_idioms import decorator_name, replace_pytest_calls
+from cocos.dataprep.formats.pytest_idioms import decorator_name, is_test, is_unittest, replace_pytest_calls
 from cocos.dataprep.formats.source_edits import (
     bound_names,
     defined_names,
@@ -109,7 +109,7 @@ class _TestFile:
         for node in self.tree.body:
             if isinstance(node, Function) and node.name.startswith("test"):
                 functions.append((node.name, node, None))
-            elif isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or _is_unittest(node)):
+            elif isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or is_unittest(node)):
                 methods = [m for m in node.body if isinstance(m, Function) and m.name.startswith("test")]
                 functions += [(f"{node.name}.{method.name}", method, node) for method in methods]
         return functions
@@ -145,8 +145,10 @@ class _TestFile:
         reports the expected and the actual value. A function of asserts alone becomes these asserts. In all
         other cases the test keeps the function and calls it.
         """
-        arguments = {name: node_source(self.source, value) for name, value in values.items()}
-        needed: list[ast.AST] = [*values.values(), owner or function]
+        arguments = {name: self._operand(value, function) for name, value in values.items()}
+        # Not the function's decorators, which are pytest's marks.
+        definition = [owner] if owner else [function.args, *function.body]
+        needed: list[ast.AST] = [*values.values(), *definition]
         for name in parameters:
             if name not in arguments:
                 arguments[name] = self._fixture_call(name, needed)
@@ -162,12 +164,19 @@ class _TestFile:
         call = self._call(function, owner, ", ".join(arguments[name] for name in parameters))
         return "\n".join([*context, *call])
 
+    def _operand(self, value: ast.expr, function: Function) -> str:
+        """Return the text of a parameter's value, in parentheses if an operator may bind tighter."""
+        text = node_source(self.source, value)
+        is_power = isinstance(value, ast.UnaryOp) and "**" in ast.unparse(function)
+        loose = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.BinOp, ast.Compare, ast.NamedExpr)
+        return f"({text})" if is_power or isinstance(value, loose) else text
+
     def _call(self, function: Function, owner: ast.ClassDef | None, arguments: str) -> list[str]:
         """Return the lines that define a test function and call it."""
         if owner is None:
             return [node_source(self.source, function), f"{function.name}({arguments})"]
-        class_source = _without_pytest_marks(self.source, owner)
-        if _is_unittest(owner):
+        class_source = _class_source(self.source, owner, function)
+        if is_unittest(owner):
             # debug() runs setUp, the method and tearDown, and lets a failure through as an exception.
             return [class_source, f"{owner.name}({function.name!r}).debug()"]
         lines = [class_source, f"case = {owner.name}()"]
@@ -270,20 +279,22 @@ def _with_decorators(source: str, node: ast.stmt) -> str:
     return node_source(source, node)
 
 
-def _without_pytest_marks(source: str, owner: ast.ClassDef) -> str:
-    """Return the text of a test class with the pytest decorators of its methods removed."""
+def _class_source(source: str, owner: ast.ClassDef, method: Function) -> str:
+    """Return the text of a test class without its other tests and without pytest's marks."""
     text = node_source(source, owner)
-    if "pytest" not in text:
+    others = {node.name for node in owner.body if isinstance(node, Function) and is_test(node)} - {
+        method.name
+    }
+    if not others and "pytest" not in text:
         return text
     tree = parse(text)
-    for node in ast.walk(tree):
+    [copy] = tree.body
+    assert isinstance(copy, ast.ClassDef)
+    copy.body = [node for node in copy.body if not (isinstance(node, Function) and node.name in others)]
+    for node in ast.walk(copy):
         if isinstance(node, Function):
             node.decorator_list = [d for d in node.decorator_list if "pytest" not in ast.unparse(d)]
-    return ast.unparse(tree)
-
-
-def _is_unittest(node: ast.ClassDef) -> bool:
-    return any(ast.unparse(base).endswith("TestCase") for base in node.bases)
+    return ast.unparse(copy)
 
 
 def _is_docstring(node: ast.stmt) -> bool:

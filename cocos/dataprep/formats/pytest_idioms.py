@@ -6,6 +6,7 @@ names are in the same namespace as the test.
 """
 
 import ast
+import copy
 
 from cocos.dataprep.formats.source_edits import Edit, apply_edits, node_source
 from cocos.python_parser import parse
@@ -119,3 +120,112 @@ class _Pass:
         rel, absolute = tolerance.get("rel", default_rel), tolerance.get("abs", "1e-12")
         operands = f"{node_source(self.source, value)}, {node_source(self.source, approx.args[0])}"
         return f"math.isclose({operands}, rel_tol={rel}, abs_tol={absolute})"
+
+
+# unittest's method -> the condition that it asserts; the keys of the placeholders are its first arguments.
+UNITTEST_CONDITIONS = {
+    **dict.fromkeys(
+        (
+            *("assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertSetEqual"),
+            *("assertTupleEqual", "assertSequenceEqual", "assertMultiLineEqual"),
+        ),
+        "a == b",
+    ),
+    "assertNotEqual": "a != b",
+    "assertTrue": "a",
+    "assertFalse": "not a",
+    "assertIs": "a is b",
+    "assertIsNot": "a is not b",
+    "assertIsNone": "a is None",
+    "assertIsNotNone": "a is not None",
+    "assertIn": "a in b",
+    "assertNotIn": "a not in b",
+    "assertIsInstance": "isinstance(a, b)",
+    "assertGreater": "a > b",
+    "assertGreaterEqual": "a >= b",
+    "assertLess": "a < b",
+    "assertLessEqual": "a <= b",
+    "assertAlmostEqual": "abs(a - b) < 5e-8",  # rounded to 7 digits, the difference is 0
+    "assertCountEqual": "sorted(a) == sorted(b)",
+}
+
+
+def unittest_functions(tree: ast.Module) -> str:
+    """Return the source of a test file with functions of plain asserts in the place of unittest's methods.
+
+    A class keeps the methods that use more of `self` than the methods above and assertRaises.
+    """
+    body: list[ast.stmt] = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.decorator_list and is_unittest(node):
+            methods = [] if _has_fixtures(node) else [method for method in node.body if is_test(method)]
+            functions = {method: _as_function(node, method) for method in methods}
+            body += filter(None, functions.values())
+            node.body = [method for method in node.body if not functions.get(method)]
+            if not node.body:
+                continue
+        body.append(node)
+    tree.body = body
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def is_unittest(node: ast.ClassDef) -> bool:
+    """Return whether a class is a unittest.TestCase by its bases."""
+    return any(ast.unparse(base).endswith("TestCase") for base in node.bases)
+
+
+def is_test(node: ast.stmt) -> bool:
+    """Return whether a statement is a test function or method."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+
+
+def _has_fixtures(owner: ast.ClassDef) -> bool:
+    names = {node.name for node in owner.body if isinstance(node, ast.FunctionDef)}
+    return bool(names & {"setUp", "tearDown", "setUpClass", "tearDownClass"})
+
+
+def _as_function(owner: ast.ClassDef, method: ast.stmt) -> ast.FunctionDef | None:
+    """Return a test method as a function without `self`; None if it needs `self`."""
+    if not isinstance(method, ast.FunctionDef) or method.decorator_list or len(method.args.args) != 1:
+        return None
+    asserts = _PlainAsserts(method.args.args[0].arg)
+    body = [asserts.visit(copy.deepcopy(node)) for node in method.body]
+    if any(isinstance(n, ast.Name) and n.id == asserts.instance for s in body for n in ast.walk(s)):
+        return None
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    return ast.FunctionDef(f"test_{owner.name}_{method.name}", arguments, body, [])
+
+
+class _PlainAsserts(ast.NodeTransformer):
+    """Replaces unittest's assert methods by asserts, and `self.assertRaises` by that of a new instance."""
+
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        match node.value:
+            case ast.Call(func=ast.Attribute(ast.Name(instance), name), args=args, keywords=[]) if (
+                instance == self.instance and name in UNITTEST_CONDITIONS
+            ):
+                values = dict(zip("ab", args, strict=False))
+                condition = ast.parse(UNITTEST_CONDITIONS[name], mode="eval").body
+                if values.keys() >= {n.id for n in ast.walk(condition) if isinstance(n, ast.Name)} & {*"ab"}:
+                    return ast.Assert(_Substitution(values).visit(condition))
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        match node:
+            case ast.Attribute(ast.Name(instance), "assertRaises" | "assertRaisesRegex") if (
+                instance == self.instance
+            ):
+                node.value = ast.parse("__import__('unittest').TestCase()", mode="eval").body
+                return node
+        return self.generic_visit(node)
+
+
+class _Substitution(ast.NodeTransformer):
+    def __init__(self, values: dict[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._values.get(node.id, node)

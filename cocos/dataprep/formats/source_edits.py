@@ -8,9 +8,13 @@ import ast
 import io
 import tokenize
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
 
 from cocos.python_parser import parse
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
 class Edit(NamedTuple):
@@ -22,10 +26,7 @@ class Edit(NamedTuple):
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:
     """Replace nodes of a program by text. An edit inside another edit's node is ignored."""
-    data = source.encode()  # the columns of ast nodes count UTF-8 bytes
-    line_starts = [0]
-    for line in data.splitlines(keepends=True):
-        line_starts.append(line_starts[-1] + len(line))
+    data, line_starts = _lines(source)
     # The negative end sorts the longest of the edits with the same start first: the outer one.
     spans = sorted(
         (
@@ -45,7 +46,20 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
 
 def node_source(source: str, node: ast.AST) -> str:
     """Return the text of a node, without decorators."""
-    return ast.get_source_segment(source, node) or ast.unparse(node)
+    if not isinstance(node, ast.stmt | ast.expr) or not hasattr(node, "lineno"):
+        return ast.unparse(node)
+    # ast.get_source_segment would split the whole source for each node.
+    data, line_starts = _lines(source)
+    start = line_starts[node.lineno - 1] + node.col_offset
+    return data[start : line_starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)].decode()
+
+
+@lru_cache(4)
+def _lines(source: str) -> tuple[bytes, list[int]]:
+    """Return a program's bytes, which the columns of ast nodes count, and the offset of each line."""
+    data = source.encode()
+    lengths = map(len, data.splitlines(keepends=True))
+    return data, list(accumulate(lengths, initial=0))
 
 
 def substitute_names(source: str, node: ast.expr | ast.stmt, replacements: Mapping[str, str]) -> str:
@@ -100,6 +114,20 @@ def defined_names(statement: ast.stmt) -> set[str]:
             return {name}
         case _:
             return bound_names(statement)
+
+
+def remove_docstrings(tree: NodeT) -> NodeT:
+    """Remove the docstrings below a node, in place; return the node."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+                | ast.AsyncFunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+                | ast.ClassDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+                | ast.Module(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+            ):
+                node.body = rest or [ast.Pass()]
+    return tree
 
 
 # Python 3.12 splits an f-string into several tokens.

@@ -1,0 +1,312 @@
+"""Problems from a folder of Python code: functions and classes with doctests or test files.
+
+    prepare_data.py repository --input FOLDER --output_dir OUT
+
+A problem is a function or class of the top level. Its text is the docstring without the examples, its
+reference the definition with all that it needs from the folder, and its tests are the asserts of the doctests
+and of the test files. A function from which no problem can be made gives a row with the reason. Nothing is
+executed or imported: the checks execute the references in the sandbox.
+"""
+
+import ast
+import copy
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cocos.dataprep.checks.reference_checks import asserts
+from cocos.dataprep.formats.conversion import Converted, from_mbpp
+from cocos.dataprep.formats.doctests import description, split_docstring
+from cocos.dataprep.formats.humaneval import group_by_assert
+from cocos.dataprep.formats.pytest_files import split_pytest_file
+from cocos.dataprep.formats.pytest_idioms import unittest_functions
+from cocos.dataprep.formats.source_edits import defined_names
+from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases, global_reads
+from cocos.dataprep.readers import RawRow
+from cocos.dataprep.sources import SPLITS, Source
+from cocos.files.json_lines import DataError, Place, read_rows
+from cocos.python_parser import parse
+
+VISIBLE_TESTS = 3  # as many as MBPP shows
+MAX_TESTS = 30  # of one problem; a table of parameters may have thousands
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+SKIPPED_FOLDERS = re.compile(r"\..*|__pycache__|node_modules|site-packages|.*\.egg-info|venv|build|dist")
+TEST_FILE = re.compile(r"(^|/)((test_[^/]*|[^/]*_tests?|tests?)\.py$|tests?/)")
+
+
+REPOSITORY = "repository"  # the SOURCE of a folder of code
+DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings for which its rows are dropped
+
+
+def code_base_source(licence: str) -> Source:
+    """Return the source for a folder of code."""
+    return Source(REPOSITORY, from_code_base, "Code base", licence, "")
+
+
+def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[RawRow]:
+    """Yield a row per problem, and a DataError per file, function or class that gives none.
+
+    Args:
+        folder: Root of the code.
+        packages: Third-party packages that programs may import.
+
+    Raises:
+        DataError: The folder does not exist, or contains no Python file.
+
+    """
+    files = python_files(folder)
+    code_base = CodeBase(folder, files, packages)
+    tests: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in files:
+        if TEST_FILE.search(path):
+            yield from _read_test_file(code_base, path, tests)
+    for path in files:
+        if not TEST_FILE.search(path):
+            yield from _read_module(code_base, path, tests)
+
+
+def from_code_base(row: dict, place: Place) -> Converted:
+    """Convert a row of `read_code_base`."""
+    left_out = row.pop("left_out")
+    return from_mbpp(row, place)._replace(left_out=tuple(left_out))
+
+
+def python_files(folder: Path) -> list[str]:
+    """Return the relative paths of a folder's Python files, sorted; raise DataError if there is none."""
+    if not folder.is_dir():
+        what = "is a file, not a folder; unpack it" if folder.exists() else "no such folder"
+        raise DataError(f"{folder}: {what}; --input is the folder of the code")
+    found = []
+    for parent, folders, names in os.walk(folder):  # does not follow links to folders
+        folders[:] = sorted(name for name in folders if not SKIPPED_FOLDERS.fullmatch(name))
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        found += [
+            (Path(parent) / name).relative_to(folder).as_posix() for name in names if name.endswith(".py")
+        ]
+    if not found:
+        raise DataError(f"{folder}: contains no Python file; give the folder of the code")
+    return sorted(found)
+
+
+def _read_module(code_base: CodeBase, path: str, tests: dict[tuple[str, str], list[str]]) -> Iterator[RawRow]:
+    try:
+        module = code_base.module(path)
+    except ValueError as error:
+        yield _refused(path, 1, f"the file {error}")
+        return
+    for name in list(module.definitions):
+        node = module.definition(name)
+        if node is None or node.name != name:
+            continue
+        of_files = tests.pop((path, name), [])
+        if not of_files and not any(">>>" in text for text in _docstrings(node).values()):
+            continue
+        try:
+            yield RawRow(Place(path, node.lineno), None, _problem(code_base, path, module, node, of_files))
+        except ValueError as reason:
+            yield _refused(path, node.lineno, f"{name} {reason}")
+
+
+def _refused(path: str, line: int, reason: str) -> RawRow:
+    place = Place(path, line)
+    return RawRow(place, None, DataError(f"{place}: {' '.join(reason.split())}"[:500]))
+
+
+def _problem(
+    code_base: CodeBase, path: str, module: Module, node: Definition, of_files: list[str]
+) -> dict[str, object]:
+    """Return the row of a function or class; raise ValueError if it gives no problem."""
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise ValueError("is asynchronous")
+    reference = code_base.program(path, [node.name])
+    docstrings = _docstrings(node)
+    text = _text(node, docstrings, ast.get_docstring(module.tree) or "")
+    tests: list[str] = []
+    left_out: list[str] = []
+    helpers: set[str] = set()
+    for docstring in docstrings.values():
+        extracted = split_docstring(docstring)
+        left_out += extracted.left_out
+        for test in extracted.tests:
+            try:
+                test = _without_own_imports(code_base, path, test)
+                names = _free_names(test) - {node.name}
+                used = {name for name in names if code_base.resolve(path, name)}
+                if (path, node.name) in code_base.program(path, used).definitions:
+                    raise ValueError(f"needs {', '.join(sorted(used))}, which need {node.name}")
+            except ValueError as reason:
+                left_out.append(f"{test[:60]!r}: {reason}")
+            else:
+                tests.append(test)
+                helpers |= used
+    tests = list(dict.fromkeys([*tests, *of_files]))
+    if not any(node.name in global_reads(test) for test in tests):
+        raise ValueError(
+            f"has no test that calls it; {left_out[0]}" if left_out else "has no test that calls it"
+        )
+    tests = [test for test in tests if node.name in global_reads(test)]
+    left_out += [f"test {number}: more than {MAX_TESTS}" for number in range(MAX_TESTS + 1, len(tests) + 1)]
+    return {
+        "task_id": f"{path}:{node.name}",
+        "text": text,
+        "code": reference.source,
+        "test_list": tests[:VISIBLE_TESTS],
+        "hidden_test_list": tests[VISIBLE_TESTS:MAX_TESTS],
+        "test_setup_code": code_base.program(path, sorted(helpers)).source.strip(),
+        "entry_point": node.name,
+        "left_out": left_out,
+    }
+
+
+def _docstrings(node: Definition) -> dict[str, str]:
+    """Return the docstrings of a definition and, for a class, of its methods, by their headings."""
+    nodes = [node, *(node.body if isinstance(node, ast.ClassDef) else ())]
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    return {_heading(n): ast.get_docstring(n) or "" for n in functions}
+
+
+def _heading(node: Definition) -> str:
+    if isinstance(node, ast.ClassDef):
+        bases = ", ".join(map(ast.unparse, node.bases))
+        return f"class {node.name}({bases})" if bases else f"class {node.name}"
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{node.name}({ast.unparse(node.args)}){returns}"
+
+
+def _text(node: Definition, docstrings: dict[str, str], module_docstring: str) -> str:
+    """Return the task: what to write, with its signature and the description of the docstring.
+
+    The module's docstring stands in for one that contains no description.
+    """
+    (heading, docstring), *methods = docstrings.items()
+    said = description(docstring)
+    if not any(map(description, docstrings.values())) and not (said := description(module_docstring)):
+        raise ValueError("has no description besides the examples" if docstring else "has no docstring")
+    text = f"Write a {'' if isinstance(node, ast.ClassDef) else 'function '}{heading}. {said}".rstrip()
+    public = [(h, description(d)) for h, d in methods if not h.startswith("_") or h.startswith("__init__")]
+    if not public:
+        return text
+    lines = [f"- {h}{': ' + said if said else ''}" for h, said in public]
+    return "\n".join([text, "", "Its methods:", "", *lines])
+
+
+def _without_own_imports(code_base: CodeBase, path: str, test: str) -> str:
+    """Return a test without its imports of the code base; raise ValueError if an import must stay."""
+    tree = parse(test)
+    own = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.level or code_base.find(path, node.module or ""))
+    ]
+    if any(node not in tree.body or alias.asname for node in own for alias in node.names):
+        raise ValueError("imports within a function or under another name")
+    tree.body = [node for node in tree.body if node not in own]
+    return ast.unparse(tree) if own else test
+
+
+def _free_names(test: str) -> set[str]:
+    """Return the names that a test reads and does not define."""
+    return global_reads(test) - set().union(*map(defined_names, parse(test).body))
+
+
+def _read_test_file(
+    code_base: CodeBase, path: str, tests: dict[tuple[str, str], list[str]]
+) -> Iterator[RawRow]:
+    """Add each test of a file to the function that it tests; yield a row for each that gives no problem."""
+    try:
+        module = code_base.module(path)
+        aliases = ModuleAliases(code_base, path, module, excluded=TEST_FILE)
+        tree = aliases.visit(copy.deepcopy(module.tree))
+        modules = _imported_modules(code_base, path, module)
+        extracted = split_pytest_file(unittest_functions(tree), tuple(modules))
+    except ValueError as error:
+        if "has no test function" not in str(error):
+            yield _refused(path, 1, f"the file {error}")
+        return
+    for reason in extracted.left_out:
+        yield _refused(path, 1, f"a test needs pytest: {reason}")
+    targets = {*modules.values(), *(target for target, _ in aliases.used)}
+    for part in [part for test in extracted.tests for part in _split(test)]:
+        try:
+            part = _without_own_imports(code_base, path, part)
+        except ValueError as reason:
+            yield _refused(path, 1, f"a test {reason}")
+            continue
+        names = _free_names(part)
+        found = {
+            origin for name in names for target in targets if (origin := code_base.resolve(target, name))
+        }
+        if not asserts(part):
+            yield _refused(path, 1, f"a test asserts nothing: {part[:60]!r}")
+        elif len(found) == 1 and not any(TEST_FILE.search(file) for file, _ in found):
+            tests[found.pop()].append(part)
+        else:
+            what = "several functions" if len(found) > 1 else "no function"
+            described = ", ".join(sorted(name for _, name in found))
+            yield _refused(path, 1, f"a test of {what}: {described} {part[:60]!r}")
+
+
+def _imported_modules(code_base: CodeBase, path: str, module: Module) -> dict[str, str]:
+    """Return the modules of the code base, but test files, that a test file imports: name -> file."""
+    found = {}
+    for node in ast.walk(module.tree):
+        names: Iterable[str] = ()
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            target = code_base.find(path, name, getattr(node, "level", 0))
+            if target and not TEST_FILE.search(target):
+                found[name] = target
+    return found
+
+
+def _split(test: str) -> list[str]:
+    """Return the asserts of a test as tests of their own, if none depends on another; else the test."""
+    body = parse(test).body
+    match body[-2:]:
+        case [ast.FunctionDef(name=name) as function, ast.Expr(ast.Call(ast.Name(called), []))] if (
+            name == called and not function.args.args
+        ):
+            kinds = (ast.Return, ast.Yield, ast.Global, ast.Nonlocal)
+            if not any(isinstance(node, kinds) for node in ast.walk(function)):
+                body = [*body[:-2], *function.body]
+    groups = group_by_assert(body)
+    return ["\n".join(map(ast.unparse, group)) for group in groups] or [test]
+
+
+def yields(folder: Path) -> list[tuple[str, int, Counter[str]]]:
+    """Return for each file of the code base: its path, its problems, and why others became none.
+
+    Args:
+        folder: Prepared folder; its splits and dropped.jsonl are read.
+
+    """
+    problems: Counter[str] = Counter()
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for path in folder.glob("*.jsonl"):
+        if path.stem not in (*SPLITS, "dropped"):
+            continue
+        for _, row in read_rows(path):
+            assert isinstance(row, dict)
+            file = str(row.get("task_id") or row["place"]).rpartition(":")[0]
+            if path.stem != "dropped":
+                problems[file] += 1
+            else:
+                reasons[file][row["kind"] if row["kind"] != "malformed" else _category(row["detail"])] += 1
+    return [(file, problems[file], reasons[file]) for file in sorted({*problems, *reasons})]
+
+
+def _category(detail: str) -> str:
+    """Return a reason without the name before it and the particulars after it."""
+    return re.split(r"[:;(]", detail.partition(" ")[2])[0].strip()
+
+
+def describe_reasons(reasons: Counter[str], most: int | None = None) -> str:
+    """Return the most frequent reasons with their numbers, as in "3 has no docstring, 1 failing"."""
+    return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(most))
