@@ -20,7 +20,7 @@ EXAMPLES = """examples:
       --output_dir data/mine
   python scripts/prepare_data.py csv --input mine.csv --tests lines \\
       --columns text=question test_list=asserts --output_dir data/mine
-  python scripts/prepare_data.py repository --input my_project \
+  python scripts/prepare_data.py repository --input my_project \\
       --output_dir data/my_project
   python scripts/prepare_data.py mbpp --output_dir data/mbpp
   python scripts/prepare_data.py check data/mine \\
@@ -148,7 +148,7 @@ def _add_output_options(parser: _Parser) -> None:
         default=[],
         metavar="KIND",
         help=f"drop rows with these findings: {', '.join(droppable)} (default for repository: "
-        f"{' '.join(DROPPED)}; otherwise none)",
+        f"{', '.join(DROPPED)}; otherwise none)",
     )
 
 
