@@ -12,15 +12,28 @@ from tests.executor.honest import (
     arguments,
     classes,
     exceptions,
+    features,
     functions,
     in_place,
     iterators,
     scenes,
+    solutions,
     values,
 )
 from tests.support.executor import offered
 
-MODULES = (arguments, classes, exceptions, functions, in_place, iterators, scenes, values)
+MODULES = (
+    arguments,
+    classes,
+    exceptions,
+    features,
+    functions,
+    in_place,
+    iterators,
+    scenes,
+    solutions,
+    values,
+)
 PROGRAMS: list[Honest] = [program for module in MODULES for program in module.PROGRAMS]
 # Refused although plain Python passes them.
 _PLAIN = "its class could say that it equals every plain value; allowed where the test names the class"
@@ -28,6 +41,7 @@ REFUSED = {
     "an object from a function is compared with a number": _PLAIN,
     "an object from a function has a truth of its own": _PLAIN,
     "arithmetic of an object from a function with a number": _PLAIN,
+    "a function named like a builtin": "in a test that calls two such functions, only the first is the program's",
     "dataclasses.asdict of a test's object": "it reads private attributes, which the judge does not show",
 }
 PLAIN = """
