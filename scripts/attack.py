@@ -12,10 +12,11 @@ judge. A pass is a hole if no honest wrong value passes the same test, and
 
     refused     plain Python refuses the program, or
     lie         plain Python accepts it too, because an object of the program lies, and nothing is marked, or
-    marked      the verdict is marked although the test is split: that never depends on the program's process.
+    marked      the verdict is marked although the test is split and names no class: no program decides those.
 """
 
 import argparse
+import ast
 import json
 import random
 import sys
@@ -192,8 +193,14 @@ def first_outcome(pair: Pair, result: ExecutionResult) -> str:
         return "failed"
     if not verdict.in_child:
         return "passed"
-    is_split = isinstance(plan_test(pair.form.tests[0], pair.form.setup), Split)
-    return "marked" if is_split else "passed, marked"
+    return "marked" if is_split_without_class(pair.form) else "passed, marked"
+
+
+def is_split_without_class(form: Form) -> bool:
+    """Return whether the test is split and names no class of the program, which could decide it."""
+    names = {node.id for node in ast.walk(ast.parse(form.tests[0])) if isinstance(node, ast.Name)}
+    classes = {name for name in names if name[:1].isupper() and f"class {name}" in form.adapter}
+    return not classes and isinstance(plan_test(form.tests[0], form.setup), Split)
 
 
 class Log:

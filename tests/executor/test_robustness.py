@@ -1,0 +1,90 @@
+"""Programs that could waste the time of the pool, or leave something behind (R2, R4, R6 and L2 of the third review)."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cocos.executor import Executor, Limits, Program
+from tests.executor.test_pool import starved
+from tests.support.executor import level_or_skip, offered, processes_below
+from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.processes
+
+LEVEL = offered("namespaces", "seccomp") or "rlimits"
+THREADS = """
+import hashlib, threading, time
+def work():
+    while True: hashlib.pbkdf2_hmac('sha256', b'x', b'y', 300_000)  # without the lock of the interpreter
+for _ in range(14): threading.Thread(target=work, daemon=True).start()
+time.sleep(60)
+"""
+
+
+def test_threads_that_wait_for_each_other_get_no_second_attempt():
+    limits = Limits(wall_s=2, cpu_s=60)
+    with Executor(num_workers=1, sandbox=LEVEL, limits=limits) as executor:
+        # A busy machine can starve it in earnest; not each time.
+        for n in range(4):
+            executor.run([Program(f"n = {n}\n{THREADS}", ("assert x == 1",))])
+        assert executor.stats.timeouts == 4 and executor.stats.retried_timeouts < 4
+
+
+def test_twenty_megabytes_of_code_are_the_programs_own_affair():
+    code = "#" * (20 << 20) + "\ndef f(x): return x + 1"
+    with Executor(num_workers=1, sandbox=LEVEL, limits=Limits(wall_s=3, cpu_s=3)) as executor:
+        [result, neighbour] = executor.run(
+            [
+                Program(code, ("assert f(1) == 2",)),
+                Program("def f(x): return x + 1", ("assert f(1) == 2",), limits=Limits(wall_s=30)),
+            ]
+        )
+        assert not result.is_infra_failure and neighbour.all_passed
+        assert executor.stats.worker_restarts == 0
+
+
+def test_a_second_attempt_has_the_time_that_the_first_one_waited():
+    # Without other processes it needs 2.7 s, of which it sleeps 2.5 s: more than its limit of 2 s.
+    code = "import time\nwhile time.process_time() < 0.2: pass\ntime.sleep(2.5)"
+    with Executor(num_workers=1, sandbox=LEVEL, limits=Limits(wall_s=2, cpu_s=2)) as executor:
+        [unhurried] = executor.run([Program(code, ("assert 1 == 1",))])
+        assert not unhurried.all_passed
+        with starved(executor):
+            future = executor.submit(Program(f"{code}\n", ("assert 1 == 1",)))
+            while not executor.stats.retried_timeouts and not future.done():
+                time.sleep(0.01)
+        assert future.result().all_passed and executor.stats.retried_timeouts >= 1
+
+
+TRAINER = """
+import sys, threading
+from cocos.executor import Executor, Program
+executor = Executor(num_workers=1, sandbox=sys.argv[1])
+executor.submit(Program("import time\\nopen('left.bin', 'w').write('x')\\ntime.sleep(3.2)", ("assert x",)))
+threading.Timer(3, print, args=("runs",), kwargs={"flush": True}).start()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp", "rlimits"])
+def test_a_program_that_ends_right_after_the_trainer_leaves_nothing(level, tmp_path):
+    level_or_skip(level)
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", TRAINER, level],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert trainer.stdout.readline() == b"runs\n"
+    processes = processes_below(trainer.pid)[1:]
+    trainer.kill()
+    trainer.wait()
+    trainer.stdout.close()
+    wait_until(
+        lambda: not os.listdir(tmp_path) and not any(os.path.exists(f"/proc/{pid}") for pid in processes)
+    )
+    assert processes
