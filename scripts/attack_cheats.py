@@ -521,6 +521,46 @@ def _raiser(chance: random.Random, form: Form) -> Cheat:
     return Cheat("exceptions", _with_imports(code))
 
 
+# Ways to run a function of the test and lose the assert that fails in it.
+_SWALLOWING = (
+    "def run(c):\n    try: return c()\n    except BaseException: return 9",
+    "def run(c):\n    try: c()\n    finally: return 9",
+    "def run(c):\n    try: c()\n    except AssertionError as error: raise StopIteration from error",
+    "def run(c):\n    with contextlib.suppress(BaseException): c()",
+    "def run(c):\n    t = threading.Thread(target=c)\n    t.start()\n    t.join()",
+    "def run(c):\n    class D:\n        def __del__(self): c()\n    D()",
+    "def run(c):\n    class D: pass\n    weakref.finalize(D(), c)",
+    "def run(c):\n    import concurrent.futures\n    with concurrent.futures.ThreadPoolExecutor(1) as pool: return pool.submit(c)",
+    "def run(c):\n    async def go(): return await asyncio.gather(asyncio.to_thread(c), return_exceptions=True)\n    return asyncio.run(go())",
+    "def run(c): return unittest.FunctionTestCase(c).run()",
+    "def run(c):\n    def g():\n        try: yield\n        finally: c()\n    next(g())",
+    "def run(c):\n    try: getattr(c, '__call__')()\n    except BaseException as error: error.args = ()",
+    "def run(c):\n    class P:\n        @property\n        def x(self): return c()\n    return hasattr(P(), 'x')",
+    "def run(c):\n    for _ in range(3):\n        try: return c()\n        except BaseException: pass",
+    "def run(c): return next((x for x in iter(lambda: c() and None, 1)), 9)",
+    "def run(c):\n    r = sys.getrecursionlimit()\n    def deep(n): return c() if n == 0 else deep(n - 1)\n    try: deep(r - 150)\n    except BaseException: pass",
+)
+_GUARDING = (
+    "class guard:\n    def __enter__(self): return 9\n    def __exit__(self, *a): return True",
+    "class guard:\n    def __enter__(self): return 9\n    def __exit__(self, *a): return [1]",
+    "class guard:\n    def __enter__(self): return 9\n    def __exit__(self, t, e, tb): raise StopIteration",
+    "class guard:\n    def __enter__(self): return 9\n    def __exit__(self, t, e, tb):\n        if e is not None: e.__class__ = ZeroDivisionError\n        return True",
+    "@contextlib.contextmanager\ndef guard():\n    try: yield 9\n    except BaseException: pass",
+    "@contextlib.contextmanager\ndef guard():\n    try: yield 9\n    finally: return",
+    "def guard(): return contextlib.suppress(BaseException)",
+    "def guard():\n    stack = contextlib.ExitStack()\n    stack.push(lambda *a: True)\n    return stack",
+    "def guard(): return unittest.TestCase().assertRaises(BaseException)",
+    "def guard():\n    import warnings\n    stack = contextlib.ExitStack()\n    stack.enter_context(contextlib.suppress(AssertionError))\n    return stack",
+)
+
+
+def _swallower(chance: random.Random, form: Form) -> Cheat:
+    run = chance.choice(_SWALLOWING)
+    around = "def around(g):\n    def h(*a, **k): return run(g)\n    return h"
+    code = f"{run}\n{around}\n{chance.choice(_GUARDING)}\ndef f(*a, **k): return {chance.choice(_ODD_VALUES)}"
+    return Cheat("swallowed asserts", _with_imports(code))
+
+
 _FIND = r"""
 import re
 def pick(text, kind):
@@ -767,7 +807,7 @@ _KNOWN: list[tuple[str, list[str]]] = [
             ("a contextmanager swallows the assert", "lambda *a: managed()"), ("the seed of the judge", "lambda *a: guess()"), ("unpickling", "ser")))]),
 ]  # fmt: skip
 _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
-    (_liar, 0.42), (_odd_value, 0.06), (_raiser, 0.05), (_searcher, 0.1), (_patcher, 0.1), (_forger, 0.1), (_known, 0.17),
+    (_liar, 0.4), (_odd_value, 0.05), (_raiser, 0.05), (_swallower, 0.03), (_searcher, 0.1), (_patcher, 0.1), (_forger, 0.1), (_known, 0.17),
 ]  # fmt: skip
 
 # Ways to return a value in another one, and ways to be a function.
@@ -823,7 +863,11 @@ _FUNCTIONS = (
 
 def make_cheat(chance: random.Random, form: Form) -> Cheat:
     """Return a random cheat against a form, mutated."""
-    cheat = _one(chance, form)
+    cheat = (
+        _swallower(chance, form)
+        if "guard = " in form.adapter and chance.random() < 0.7
+        else _one(chance, form)
+    )
     if chance.random() < 0.15:
         other = _one(chance, form)
         join = chance.choice((

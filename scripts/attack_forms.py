@@ -556,8 +556,17 @@ _BLOCK_FRAMES = {
     "guarded": "done = False\ntry:\n    S\n    done = True\nexcept Exception:\n    pass\nassert done",
     "decorated": "def twice(g):\n    def h():\n        g()\n        g()\n    return h\n@twice\ndef check():\n    S\ncheck()",
     "list of checks": "checks = []\ndef one():\n    S\nchecks.append(one)\nfor check in checks:\n    check()\nassert len(checks) == 1",
+    "the program's context": "with guard():\n    S",
+    "the program's decorator": "@around\ndef check():\n    S\ncheck()",
+    "the program's runner": "def check():\n    S\nrun(check)",
     "subTest": "case = unittest.TestCase()\nwith case.subTest(n=1):\n    S",
 }  # fmt: skip
+# Right functions for the frames that the program provides. A cheat has its own.
+_GUARDS = """
+import contextlib
+guard = globals().get('guard', contextlib.nullcontext)
+around = globals().get('around', lambda g: g)
+run = globals().get('run', lambda g: g())"""
 _MODULES = "ast bisect collections contextlib copy dataclasses difflib functools heapq itertools json math operator pathlib re statistics types unittest"
 _CLASSES = {"Counter": "collections", "Decimal": "decimal", "Fraction": "fractions", "date": "datetime"}
 
@@ -587,7 +596,8 @@ def make_form(chance: random.Random) -> Form:
     test = _imports(test) + test
     # What a later test has as an argument, an earlier one must not see.
     tests = (test, f"assert later({answer}) == 1") if chance.random() < 0.1 else (test,)
-    adapter = route.adapter + ("\ndef later(*a): return 1" if len(tests) > 1 else "")
+    adapter = route.adapter + (_GUARDS if outer.startswith("the program's") else "")
+    adapter += "\ndef later(*a): return 1" if len(tests) > 1 else ""
     name = " | ".join((kind, route.name, condition.replace("\n", "; "), frame, outer))
     return Form(name, adapter, setup, tests, answer)
 
