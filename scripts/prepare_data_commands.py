@@ -37,7 +37,8 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
     if source.name == REPOSITORY:
         options = replace(options, drop=options.drop or DROPPED)
     if args.input:
-        inputs = [(args.input, None)] if source.name == REPOSITORY else input_files(args.input)
+        is_folder = source.name in (REPOSITORY, "debugbench")
+        inputs = [(args.input, None)] if is_folder else input_files(args.input)
     if not inputs and not source.hub:
         raise ValueError(f"--input is missing; give the {source.name} file to read")
     if args.revision and inputs:
@@ -93,7 +94,7 @@ def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int
         raise ValueError(f"--input {args.input}: no such folder; give the folder of the raw files")
     failed = 0
     for source in PUBLIC_SOURCES.values():
-        if source.executes_references:
+        if source.is_large or source.executes_references:
             continue
         folder = args.output_dir / source.name
         try:

@@ -78,7 +78,11 @@ def check_parser() -> _Parser:
 
 def public_parser() -> _Parser:
     """Return the parser of the options of `public`."""
-    names = [source.name for source in PUBLIC_SOURCES.values() if not source.executes_references]
+    names = [
+        source.name
+        for source in PUBLIC_SOURCES.values()
+        if not (source.is_large or source.executes_references)
+    ]
     result = _Parser(
         usage="prepare_data.py public --output_dir FOLDER [--input FOLDER]",
         description=f"Prepare {', '.join(names)},\n"

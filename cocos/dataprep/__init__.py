@@ -13,6 +13,7 @@
         conversion.py         a source's row -> a Problem
         humaneval.py          HumanEval's check() -> independent tests
         evalplus.py           EvalPlus' inputs -> calls of the function under test
+        program_sets.py       OpenCoder, LeetCodeDataset, AceCode, LiveCodeBench, BigCodeBench
         doctests.py           a docstring -> its description, and a test per example
         input_tests.py        a call and its expected value -> a test
         pytest_files.py       a pytest file -> independent tests

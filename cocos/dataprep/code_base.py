@@ -22,8 +22,8 @@ from cocos.dataprep.formats.doctests import description, split_docstring
 from cocos.dataprep.formats.humaneval import group_by_assert
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.pytest_idioms import unittest_functions
-from cocos.dataprep.formats.source_edits import defined_names
-from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases, global_reads
+from cocos.dataprep.formats.source_edits import defined_names, global_reads
+from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import SPLITS, Source
 from cocos.files.json_lines import DataError, Place, read_rows

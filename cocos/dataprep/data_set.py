@@ -6,6 +6,7 @@ so that the same input gives the same bytes.
 
 import csv
 import hashlib
+import os
 import shutil
 import signal
 import sys
@@ -20,7 +21,7 @@ from cocos.dataprep.checks.reference_checks import NUM_SEEDS
 from cocos.dataprep.code_base import REPOSITORY, describe_reasons, python_files, read_code_base, yields
 from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare
-from cocos.dataprep.readers import RawRow, read_file, read_hub
+from cocos.dataprep.readers import RawRow, read_debugbench, read_file, read_hub
 from cocos.dataprep.sources import Source
 from cocos.entry_point import exit_on_ctrl_c
 from cocos.files.durable import save_json
@@ -93,7 +94,8 @@ def save_card(
 
 def _describe_file(path: Path) -> dict[str, object]:
     if path.is_dir():
-        files = [path / name for name in python_files(path) if (path / name).is_file()]
+        names = python_files(path) if any(path.rglob("*.py")) else sorted(os.listdir(path))
+        files = [path / name for name in names if (path / name).is_file()]
         digests = "".join(f"{file.relative_to(path)} {sha256(file)}\n" for file in files)
         return {
             "file": path.name,
@@ -213,7 +215,7 @@ def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str |
         assert source.hub
         yield from read_hub(*source.hub, revision)
     for path, split in inputs:
-        rows = read_file(path, split)
+        rows = read_debugbench(path) if source.name == "debugbench" else read_file(path, split)
         first = next(rows, None)
         if first is None:
             raise DataError(f"{path}: contains no rows; expected one row or more")

@@ -76,7 +76,8 @@ def with_expected_values(converted: Converted, place: Place, executor: Executor)
     """
     tests, problem = converted.input_tests, converted.problem
     assert tests is not None
-    values = compute_values(problem, [tests.expression(call) for call in tests.calls], executor)
+    program = replace(problem, code=f"{problem.code}\n{tests.preamble}")
+    values = compute_values(program, [tests.expression(call) for call in tests.calls], executor)
     visible: list[str] = []
     hidden: list[str] = []
     left_out = list(converted.left_out)

@@ -6,7 +6,6 @@ Reads and parses source only; no module is imported or executed.
 import ast
 import copy
 import re
-import symtable
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from cocos.dataprep.formats.pytest_idioms import decorator_name
-from cocos.dataprep.formats.source_edits import defined_names, remove_docstrings
+from cocos.dataprep.formats.source_edits import defined_names, global_reads, remove_docstrings
 from cocos.python_parser import parse
 
 MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
@@ -296,16 +295,3 @@ def _standard_typing(node: ast.Import | ast.ImportFrom) -> ast.Import | ast.Impo
     text = text.replace("import typing_extensions as", "import typing as")
     [found] = ast.parse(text).body
     return found if isinstance(found, ast.Import | ast.ImportFrom) else node
-
-
-def global_reads(source: str) -> set[str]:
-    """Return the names that a program reads and does not bind in an inner scope."""
-    names: set[str] = set()
-    tables = [symtable.symtable(source, "program", "exec")]
-    for table in tables:
-        is_top = table.get_type() == "module"
-        names |= {
-            s.get_name() for s in table.get_symbols() if s.is_referenced() and (is_top or s.is_global())
-        }
-        tables += table.get_children()
-    return names

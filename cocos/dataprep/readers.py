@@ -86,6 +86,32 @@ def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
             yield RawRow(place, split, row)
 
 
+def read_debugbench(folder: Path) -> Iterator[RawRow]:
+    """Yield DebugBench's Python rows with the row of LeetCodeDataset that has the tests, as `leetcode`.
+
+    Args:
+        folder: DebugBench's files `python3_*.json`, or `eval.json` of the hub, and files `LeetCodeDataset*`.
+
+    Raises:
+        DataError: The folder does not contain both.
+
+    """
+    tests: dict[str, dict] = {}
+    for file in sorted(folder.glob("LeetCodeDataset*")):
+        rows = (row for _, _, row in read_file(file) if isinstance(row, dict))
+        tests |= {row["task_id"]: row for row in rows if "task_id" in row}
+    bugs = sorted([*folder.glob("python3_*.json"), *folder.glob("eval.json")])
+    if not tests or not bugs:
+        missing = "LeetCodeDataset-*.jsonl" if bugs else "python3_*.json of DebugBench"
+        raise DataError(f"{folder}: contains no {missing}; --input is a folder with both")
+    for file in bugs:
+        for place, split, row in read_file(file):
+            if isinstance(row, dict) and row.get("language", "python3") == "python3":
+                found = tests.get(row.get("slug", ""))
+                absent = DataError(f"{place}: LeetCodeDataset has no tests of {row.get('slug')!r}")
+                yield RawRow(place, split, row | {"leetcode": found} if found else absent)
+
+
 def read_hub(repository: str, configuration: str | None, revision: str | None) -> Iterator[RawRow]:
     """Yield every row of a data set on the hub, streamed, with the hub's splits.
 

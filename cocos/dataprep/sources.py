@@ -13,6 +13,15 @@ from cocos.dataprep.formats.conversion import (
     from_mbpp,
 )
 from cocos.dataprep.formats.evalplus import from_humanevalplus, from_mbppplus
+from cocos.dataprep.formats.program_sets import (
+    from_acecode,
+    from_bigcodebench,
+    from_codeio,
+    from_debugbench,
+    from_leetcode,
+    from_livecodebench,
+    from_opc_educational,
+)
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
@@ -35,6 +44,7 @@ class Source:
     raw_file: str = ""  # name of the raw file as it is published, or "" for the user's own sets
     # URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
     raw_urls: tuple[str, ...] = ()
+    is_large: bool = False  # `prepare_data.py public` leaves it out
     executes_references: bool = False  # the tests' expected values come from executing the references
 
 
@@ -97,6 +107,43 @@ PUBLIC_SOURCES = {
         Source(
             "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
             hub=("KodCode/KodCode-V1", None), raw_file="kodcode_demo_232.jsonl", raw_urls=_KODCODE_DEMO,
+        ),
+        Source(
+            "opc-educational", from_opc_educational, "OpenCoder educational_instruct", "MIT",
+            "https://huggingface.co/datasets/OpenCoder-LLM/opc-sft-stage2", is_large=True,
+            hub=("OpenCoder-LLM/opc-sft-stage2", "educational_instruct"),
+            raw_file="educational_instruct.jsonl",
+        ),
+        Source(
+            "leetcode", from_leetcode, "LeetCodeDataset", "Apache-2.0",
+            "https://github.com/newfacade/LeetCodeDataset", is_large=True,
+            hub=("newfacade/LeetCodeDataset", None), raw_file="LeetCodeDataset-train.jsonl",
+        ),
+        Source(
+            "acecode", from_acecode, "AceCode-87K", "MIT",
+            "https://huggingface.co/datasets/TIGER-Lab/AceCode-87K", is_large=True,
+            hub=("TIGER-Lab/AceCode-87K", None), raw_file="acecode.jsonl",
+        ),
+        # Joined from two sets: the bugs of DebugBench and the tests of LeetCodeDataset.
+        Source(
+            "debugbench", from_debugbench, "DebugBench (Python) with tests of LeetCodeDataset", "Apache-2.0",
+            "https://github.com/thunlp/DebugBench", is_large=True, split_of=_test_split, splits=("test",),
+        ),
+        Source(
+            "codeio", from_codeio, "CodeI/O (reasoning-gym)", "Apache-2.0, as reasoning-gym distributes it",
+            "https://github.com/open-thought/reasoning-gym", is_large=True, raw_file="codeio.jsonl.gz",
+            executes_references=True,
+        ),
+        # Its files are the releases; on the hub a script joins them, which `datasets` no longer runs.
+        Source(
+            "livecodebench", from_livecodebench, "LiveCodeBench", "CC (as its card says; the problems' sites "
+            "keep their rights)", "https://huggingface.co/datasets/livecodebench/code_generation_lite",
+            is_large=True, split_of=_test_split, splits=("test",), raw_file="test6.jsonl",
+        ),
+        Source(
+            "bigcodebench", from_bigcodebench, "BigCodeBench", "Apache-2.0",
+            "https://github.com/bigcode-project/bigcodebench", is_large=True, split_of=_test_split,
+            hub=("bigcode/bigcodebench", None), splits=("test",), raw_file="BigCodeBench.jsonl",
         ),
         # On the hub these sets have another format, which cannot be converted.
         Source(

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
-from cocos.dataprep.formats.input_tests import InputTests
+from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import node_source, tabs_to_spaces
 from cocos.dataprep.row_hints import (
@@ -38,7 +38,7 @@ class Converted(NamedTuple):
     group: str = ""  # problems with the same group belong in the same split; "" for no group
     # The calls that the problem has in place of tests, until `expected_values` has made tests of them; None
     # if it has tests.
-    input_tests: InputTests | None = None
+    input_tests: InputTests | GeneratedTests | None = None
 
 
 def from_mbpp(row: dict, place: Place) -> Converted:

@@ -66,6 +66,7 @@ class InputTests(NamedTuple):
     function: str  # name of the function under test
     # Absolute tolerance of numbers; 0 for exact values, except that floats have `FLOAT_TOLERANCE`.
     atol: float
+    preamble: str = ""  # program text that the expressions need besides the reference
 
     def expression(self, call: Call) -> str:
         """Return the expression whose value the reference computes."""
@@ -88,6 +89,27 @@ class InputTests(NamedTuple):
             polynomial = f"sum(c * x**i for i, c in enumerate({literal(call.arguments[0])}))"
             return f"x = {call.source}\nassert abs({polynomial}) <= {self.atol!r}"
         return equality(call.source, value, self.atol)
+
+
+class GeneratedTests(NamedTuple):
+    """Calls whose keyword arguments `generate_inputs` of the data set makes, each from a seed."""
+
+    calls: tuple[Call, ...]  # their sources are the seeds
+    function: str  # name of the function under test
+    preamble: str  # program text that defines generate_inputs
+
+    def expression(self, call: Call) -> str:
+        """Return the expression whose value the reference computes: the arguments and the value."""
+        inputs = f"generate_inputs(__import__('random').Random({call.source}))"
+        # Copied, because the reference may change its arguments.
+        pair = f"(__import__('copy').deepcopy(inputs), {self.function}(**inputs))"
+        return f"(lambda inputs: {pair})({inputs})"
+
+    def test(self, call: Call, value: Any) -> str:
+        """Return the assert that arguments and value give; raise ValueError if it cannot be written."""
+        inputs, result = value
+        arguments = ", ".join(f"{name}={literal(argument)}" for name, argument in inputs.items())
+        return equality(f"{self.function}({arguments})", result, atol=0)
 
 
 def equality(call: str, value: Any, atol: float) -> str:

@@ -6,6 +6,7 @@ become spaces, so that a model reads and writes one kind of indentation.
 
 import ast
 import io
+import symtable
 import tokenize
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -86,6 +87,19 @@ def read_names(node: ast.AST) -> set[str]:
         for inner in ast.walk(node)
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
     }
+
+
+def global_reads(source: str) -> set[str]:
+    """Return the names that a program reads and does not bind in an inner scope."""
+    names: set[str] = set()
+    tables = [symtable.symtable(source, "program", "exec")]
+    for table in tables:
+        is_top = table.get_type() == "module"
+        names |= {
+            s.get_name() for s in table.get_symbols() if s.is_referenced() and (is_top or s.is_global())
+        }
+        tables += table.get_children()
+    return names
 
 
 def bound_names(node: ast.AST) -> set[str]:
