@@ -19,6 +19,7 @@ What the method calls:
 What uses the method:
 
     assembly.py       options -> executor, protocol, problems, prompts, rules, objective
+    executors.py      options -> the executor: workers of this machine, or servers
     given_answers.py  answers of a file or of the problems, to be played as the first turns
     training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
     agents/           repair agents as LangGraph graphs: reflect, react, tools

@@ -18,9 +18,9 @@ from cocos.config.option import option_names
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.turn_options import AgentOptions, TurnOptions
 from cocos.dataprep.public_sets import load_problem_set, problems_file
-from cocos.distributed import num_processors
 from cocos.executor import Executor
 from cocos.executor.calibration import calibrate
+from cocos.executors import start_executor
 from cocos.files.run_record import checksums, sha256
 from cocos.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
 from cocos.problems import Problem
@@ -40,21 +40,13 @@ def open_executor(
     """Start the executor that the options describe; the caller closes it.
 
     Args:
-        options: Isolation level, number of workers, limits and packages.
+        options: Isolation level, number of workers, limits and packages, or servers.
         problems: Problems whose references set the time limits with `--program_timeout_factor`.
         max_wait_s: Longest time that a program may wait for a worker, in seconds; None: no limit.
         sandbox: Isolation level instead of `options.sandbox`; None for that.
 
     """
-    executor = Executor(
-        options.executor_workers or num_processors(),
-        options.program_limits,
-        sandbox or options.sandbox,
-        options.min_isolation,
-        max_wait_s=max_wait_s,
-        packages=tuple(options.program_packages),
-        python=options.program_python,
-    )
+    executor = start_executor(options, max_wait_s, sandbox)
     if isinstance(options, ScoringOptions) and options.program_timeout_factor is not None:
         references = [as_program(problem, problem.code) for problem in problems if problem.code.strip()]
         try:

@@ -21,6 +21,7 @@ from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, read
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import SPLITS, Source
 from cocos.executor import Executor
+from cocos.executors import start_executor
 from cocos.problems import DataError, Problem
 
 CHECKS = ("references", "overlap")
@@ -127,14 +128,7 @@ def run_check(
 
 def _open_executor(options: PreparationOptions, report: PreparationReport) -> Executor:
     """Return a new executor after writing its isolation level and packages into the report."""
-    executor = Executor(
-        options.executor_workers,
-        options.program_limits,
-        options.sandbox,
-        options.min_isolation,
-        packages=tuple(options.program_packages),
-        python=options.program_python,
-    )
+    executor = start_executor(options)
     report.isolation, report.packages = executor.isolation, executor.packages
     return executor
 

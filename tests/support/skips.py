@@ -10,6 +10,7 @@ REMEDIES = {
     "bubblewrap": "install bubblewrap",
     "chromium": "install chromium and chromium-driver",
     "g++": "install g++",
+    "verifiers": "pip install verifiers==0.4.0 in an environment of its own; COCOS_VERIFIERS_PYTHON is its interpreter",
     "unshare": "install util-linux",
 }
 

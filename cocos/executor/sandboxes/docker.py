@@ -7,6 +7,7 @@ whole. `scripts/sandbox_image.sh` builds the image.
 Environment variables: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER_MEMORY, DOCKER_BIN.
 """
 
+import json
 import os
 import shlex
 import shutil
@@ -38,8 +39,13 @@ def client() -> list[str]:
     return shlex.split(os.environ.get("DOCKER_BIN", "")) or ["docker"]
 
 
-def missing_reason() -> str | None:
-    """Return why this level does not work on this machine and what to do; None if it works."""
+def missing_reason(runtime: str | None = None) -> str | None:
+    """Return why this level does not work on this machine and what to do; None if it works.
+
+    Args:
+        runtime: Runtime that the engine must have; None: its own.
+
+    """
     if not shutil.which(client()[0]):
         return f"no {client()[0]!r} command (install docker.io, or set DOCKER_BIN)"
     if reason := syscall_filter.missing_reason():
@@ -49,17 +55,29 @@ def missing_reason() -> str | None:
             return f"no docker engine answers (start the daemon, or join the docker group): {error}"
         if _call("image", "inspect", image()):
             return f"no image {image()!r} (scripts/sandbox_image.sh builds it, SANDBOX_DOCKER_IMAGE names it)"
+        # The template fails for a runtime that the engine does not know.
+        known = "{{(index .Runtimes " + json.dumps(runtime) + ").Path}}"
+        if runtime and _call("info", "--format", known):
+            return f"the docker engine has no runtime {runtime!r} (install it, and add it to daemon.json)"
     except subprocess.TimeoutExpired:
         return "the docker engine does not answer in time (restart the daemon)"
     return None
 
 
-def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
-    """Start a worker in its own container."""
+def launch(limits: Limits, interpreter: Interpreter, runtime: str | None = None) -> Sandbox:
+    """Start a worker in its own container.
+
+    Args:
+        limits: Limits of the programs, from which those of the container follow.
+        interpreter: The interpreter and its packages.
+        runtime: Runtime of the container, such as "runsc"; None: the engine's own.
+
+    """
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
     confinement = {"scratch": "/tmp", "syscall_filter": syscall_filter.shared_filter()}
     program = [*FLAGS, "/inside", *interpreter.arguments(confinement, PACKAGES_FOLDER)]
-    command = [*client(), "run", *_options(name, limits, interpreter), image(), *program]
+    options = [*_options(name, limits, interpreter), *([f"--runtime={runtime}"] if runtime else [])]
+    command = [*client(), "run", *options, image(), *program]
     # The client needs this environment to find the engine; the container does not inherit it. Killing the
     # client leaves the container running, so clean_up removes it.
     return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
