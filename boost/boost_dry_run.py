@@ -60,7 +60,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
             "(longest)",
             *_first_rows_text(rows, tokenizer),
             f"steps: {updates} updates of {batch} rows; {updates * batch / len(rows):.1f} passes over them",
-            memory_text(shape, layout, workload),
+            memory_text(shape, layout, workload, "rows"),
             f"seconds per update, estimated from the cards' data sheets: {seconds}",
             warnings_text(warnings),
         ]

@@ -13,24 +13,11 @@ from cocos.entry_point import run_command
 
 def main() -> None:
     """Load rows and model, train with BoostTrainer, save the model in output_dir."""
-    from pathlib import Path
-
-    from cocos.config.command_line import check_options, parse_options
     from cocos.config.ranks import is_main_process
     from cocos.config.training_options import BoostOptions
-    from cocos.distributed import connect_deepspeed
-    from cocos.files.run_record import check_output_folder
-    from cocos.training.library_messages import silence_library_messages
+    from cocos.training.preflight import checked_options
 
-    options = check_options(BoostOptions, __doc__)
-    if is_main_process():
-        check_output_folder(
-            Path(options.output_dir),
-            remedy="continue it with --resume_from_checkpoint last",
-            is_resumed=options.resume_from_checkpoint is not None,
-        )
-
-    silence_library_messages()
+    checked_options(BoostOptions, __doc__)
     # These imports take seconds; --help and errors in options do not wait for them.
     from datasets import Dataset
 
@@ -38,25 +25,18 @@ def main() -> None:
     from boost.boost_trainer import BoostTrainer, first_prompt, load_boost_inputs
     from cocos.config.trl_configs import BoostConfig
     from cocos.files.run_record import checksums, run_record
-    from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.prompts import protocol
-    from cocos.training.checkpoints import find_checkpoint
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
-    from cocos.training.start import check_loggers, starting_model, warn_about_unused_lora_options
+    from cocos.training.start import check_start, full_options, starting_model
 
-    args = parse_options(BoostConfig, __doc__)
-    if is_main_process():
-        check_loggers(args.report_to)
-        warn_about_unused_lora_options(args)
-    checkpoint = find_checkpoint(args.resume_from_checkpoint, args.output_dir)
+    args, checkpoint = full_options(BoostConfig, __doc__)
     inputs = load_boost_inputs(args)
     if args.dry_run:
         if is_main_process():
             print(boost_dry_run(args, inputs))
         return
-    check_checkpoint(args.model_name_or_path, args.model_revision)
-    connect_deepspeed(args.deepspeed, args.use_cpu)
+    check_start(args)
     trainer = BoostTrainer(
         **starting_model(args),
         args=args,

@@ -122,7 +122,7 @@ def bytes_per_parameter() -> str:
         for num_gpus in (1, 2, 8):
             layout = Layout(precision, stage, num_gpus)
             step = phases(UNIT, layout, NO_WORK)["step"]
-            cells.append(f"{sum(step) / UNIT.parameters:.2f}")
+            cells.append(f"{step.allocated / UNIT.parameters:.2f}")
         rows.append(cells)
     head = [
         "layout",
@@ -151,7 +151,7 @@ def bytes_under_adapters() -> str:
         in_layers = layout.layer_weights or layout.base_weights
         cells = [name, f"{in_layers:g}", f"{layout.base_weights:g}", f"{shape.trained:,}"]
         cells.append(f"{kind.weights:g} + {kind.gradients:g} + {kind.moments:g}")
-        rows.append([*cells, f"{sum(states) / shape.parameters:.2f}"])
+        rows.append([*cells, f"{states.allocated / shape.parameters:.2f}"])
     head = [
         "layout",
         "base, layers",

@@ -220,6 +220,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     )
     schedule = run_schedule(args, len(data.prompts))
     workload = run_workload(args, schedule, layout, prompts_T)
+    rows = "prefix trees of rows" if args.share_prefixes else "plain rows"
     warnings = run_warnings(args, config, shape, schedule, lengths, prompts_T, len(tokenizer), checked)
     return "\n\n".join(
         [
@@ -229,7 +230,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
             f"executor: self-test passed at isolation level {isolation}, {num_workers} workers; "
             f"{_verdict_text(checked)}",
             _updates_text(args, schedule),
-            memory_text(shape, layout, workload),
+            memory_text(shape, layout, workload, rows),
             _seconds_text(args, shape, layout, schedule, prompts_T),
             warnings_text(warnings),
         ]

@@ -6,11 +6,12 @@ stage 1, the gradients too under stage 2, the weights too under stage 3. During 
 adds a float32 copy of a GPU's share of the gradients: 4 P / N. Example without that copy, P = 1e9 and N = 8:
 stage 1 needs 2 + 2 + 12 / 8 = 5.5 GB, stage 2 needs 2 + 14 / 8 = 3.75 GB, stage 3 needs 16 / 8 = 2 GB.
 
-Standard library only; does not know options or models. Sizes are bytes on one GPU. They are estimates, not
-measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's communication buckets
-and padding beyond the assumed lengths are not counted.
+Does not know options or models. Sizes are bytes on one GPU, or in the memory of one process on a processor.
+They are estimates, not measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's
+communication buckets and padding beyond the assumed lengths are not counted.
 """
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,9 +19,11 @@ import torch
 
 from cocos.planning.shapes import GIB, Layout, ModelShape, Workload
 
-OVERHEAD = 1.5 * GIB  # CUDA context, workspaces of cuBLAS and NCCL: assumed
+GPU_OVERHEAD = 1.5 * GIB  # CUDA context, workspaces of cuBLAS and NCCL: assumed
+CPU_OVERHEAD = 0.6 * GIB  # Python and its libraries: measured
 USABLE = 0.95  # share of a card's memory that a run can use: assumed
 HEAD_TILE_TOKENS, HEAD_TILE_VOCAB = 4096, 32768  # trl 1.16 computes logits in tiles of this size
+HEAD_TILE_VOCAB_CPU = 256  # on a processor, training/trl_patches.py makes them this narrow
 
 
 class Memory(NamedTuple):
@@ -33,11 +36,17 @@ class Memory(NamedTuple):
     cache: float
     activations: float
     logits: float
+    overhead: float
+
+    @property
+    def allocated(self) -> float:
+        """Sum of the run's own parts."""
+        return self.total - self.overhead
 
     @property
     def total(self) -> float:
-        """Sum of all parts and of CUDA's overhead."""
-        return sum(self) + OVERHEAD
+        """Sum of all parts."""
+        return sum(self)
 
 
 def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, Memory]:
@@ -50,7 +59,8 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
     """
     weights, optimizer = weight_bytes(shape, layout), optimizer_bytes(shape, layout)
     gradients, reference = gradient_bytes(shape, layout), reference_bytes(shape, layout)
-    resident = Memory(weights, reference, optimizer, 0, 0, 0, 0)
+    overhead = CPU_OVERHEAD if layout.is_cpu else GPU_OVERHEAD
+    resident = Memory(weights, reference, optimizer, 0, 0, 0, 0, overhead)
     update = resident._replace(
         weights=weights + shape.trained * layout.precision.cast,
         gradients=gradients,
@@ -65,8 +75,8 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
             weights=weights + gathered_bytes(shape, layout),
             cache=cache_bytes(shape, workload.rollout_rows * longest, layout.compute),
             activations=forward_bytes(shape, layout, workload.rollout_rows * workload.prompt),
-            # Scores, scaled scores and probabilities, in float32.
-            logits=workload.rollout_rows * shape.vocab * 3 * 4,
+            # Logits; scaled logits and their exponentials, in float32 (generation/sampling.py).
+            logits=workload.rollout_rows * shape.vocab * (layout.compute + 2 * 4),
         )
         memory["scoring"] = resident._replace(
             activations=forward_bytes(shape, layout, workload.scoring.tokens),
@@ -186,7 +196,8 @@ def gib(size: float) -> str:
 
 
 def _head_tile_bytes(shape: ModelShape, layout: Layout, tokens: int) -> float:
-    return min(tokens, HEAD_TILE_TOKENS) * min(shape.vocab, HEAD_TILE_VOCAB) * layout.compute
+    width = HEAD_TILE_VOCAB_CPU if layout.is_cpu else HEAD_TILE_VOCAB
+    return min(tokens, HEAD_TILE_TOKENS) * min(shape.vocab, width) * layout.compute
 
 
 def _whole_module_bytes(shape: ModelShape, layout: Layout) -> float:
@@ -215,21 +226,32 @@ def model_text(name: str | None, shape: ModelShape, layout: Layout) -> str:
     )
 
 
-def memory_text(shape: ModelShape, layout: Layout, workload: Workload) -> str:
-    """Return a table of the memory of every phase, and its peak compared with this machine's GPU, if any."""
+def memory_text(shape: ModelShape, layout: Layout, workload: Workload, rows: str) -> str:
+    """Return a table of the memory of every phase, and its peak compared with this machine's, if it is known.
+
+    Args:
+        rows: Layout of the update's rows. Example: `prefix trees of rows`.
+
+    """
     memory = phases(shape, layout, workload)
-    needed = peak(memory)
-    verdict = f"needs {gib(needed)} GiB per GPU"
-    if torch.cuda.is_available():
-        available = torch.cuda.get_device_properties(0).total_memory
+    needed, longest = peak(memory), workload.prompt + workload.answer
+    if layout.is_cpu:
+        place, available = "process", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    else:
+        place = "GPU"
+        has_gpu = torch.cuda.is_available()
+        available = torch.cuda.get_device_properties(0).total_memory if has_gpu else 0
+    verdict = f"needs {gib(needed)} GiB per {place}"
+    if available:
         room = "fits" if fits(needed, available / GIB) else "does NOT fit"
-        verdict += f", {room} in this GPU's {gib(available)} GiB"
+        verdict += f", {room} in this {'machine' if layout.is_cpu else 'GPU'}'s {gib(available)} GiB"
+    head = f"GiB per {place}"
     return "\n".join(
         [
-            f"memory, estimated for rows of {workload.prompt + workload.answer} tokens, the longest possible",
-            f"{'GiB per GPU':<12}" + "".join(f"{name:>12}" for name in (*Memory._fields, "total")),
+            f"memory, estimated for {rows} of {longest} tokens, the longest possible",
+            f"{head:<16}" + "".join(f"{name:>12}" for name in (*Memory._fields, "total")),
             *(
-                f"{name:<12}" + "".join(f"{size / GIB:>12.2f}" for size in (*parts, parts.total))
+                f"{name:<16}" + "".join(f"{size / GIB:>12.2f}" for size in (*parts, parts.total))
                 for name, parts in memory.items()
             ),
             verdict,

@@ -69,6 +69,7 @@ class Layout:
     has_reference: bool = True
     checkpoints_activations: bool = True  # only the input of each layer is kept for the backward pass
     compute: int = 2  # bytes per activation
+    is_cpu: bool = False  # the run is on a processor, not on a GPU
 
     def share(self, stage: int) -> float:
         """Return a GPU's share of the states that ZeRO divides from `stage` on: 1 / N or, below it, 1."""

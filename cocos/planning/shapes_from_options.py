@@ -68,6 +68,7 @@ def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_re
         has_reference=has_reference,
         checkpoints_activations=args.gradient_checkpointing,
         compute=2 if is_half or is_stored_half else 4,
+        is_cpu=args.use_cpu,
     )
 
 

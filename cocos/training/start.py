@@ -1,4 +1,4 @@
-"""Start of a run: checks before its model is loaded, its run in wandb, and the model that it starts from."""
+"""Start of a run of either stage: checks before its model is loaded, its run in wandb, and the model."""
 
 import dataclasses
 import json
@@ -9,18 +9,45 @@ import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transformers.integrations import INTEGRATION_TO_CALLBACK
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
+from cocos.config.command_line import parse_options
+from cocos.config.ranks import is_main_process
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.distributed import connect_deepspeed
 from cocos.generation.adapters import adapter_config, is_adapter, load_trainable
+from cocos.generation.checkpoint_files import check_checkpoint
+from cocos.training.checkpoints import find_checkpoint
 
 logger = logging.getLogger(__name__)
 
+Config = TypeVar("Config", BoostConfig, CoCoSConfig)
+
 WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
 LORA_OPTIONS = ("lora_", "use_rslora", "use_dora")  # names, or what they start with
+
+
+def full_options(config_type: type[Config], description: str | None) -> tuple[Config, str | None]:
+    """Return the options of a run with those of TRL and transformers, and the checkpoint that it continues.
+
+    Raises:
+        ValueError: An option has a wrong value, a logger cannot be used, or there is no such checkpoint.
+
+    """
+    args = parse_options(config_type, description)
+    if is_main_process():
+        check_loggers(args.report_to)
+        warn_about_unused_lora_options(args)
+    return args, find_checkpoint(args.resume_from_checkpoint, str(args.output_dir))
+
+
+def check_start(args: BoostConfig | CoCoSConfig) -> None:
+    """Check the files of the model that a run starts from, and connect DeepSpeed's ranks."""
+    check_checkpoint(str(args.model_name_or_path), args.model_revision)
+    connect_deepspeed(args.deepspeed, args.use_cpu)
 
 
 def check_loggers(names: Iterable[str]) -> None:

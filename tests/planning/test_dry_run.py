@@ -78,7 +78,10 @@ def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file
     assert f"the reference of task {first.task_id} passes 3 of 3 tests" in text
     # k = 4: 8 trajectories are 2 problems, 2 turns make 16 rows and programs; 20 problems are 10 updates
     assert "30 updates of 8 trajectories (2 problems x 4), 16 rows and 16 programs each; 3.0 passes" in text
-    assert re.search(r"needs \d+\.\d GiB per GPU", text) and text.rstrip().endswith("no warnings")
+    assert "memory, estimated for prefix trees of rows of " in text
+    assert re.search(
+        r"needs 0\.\d GiB per process, fits in this machine's \d+\.\d GiB", text
+    ) and text.rstrip().endswith("no warnings")
 
 
 def test_a_dry_run_shows_what_a_wrong_program_would_be_told_and_that_it_makes_transcripts_longer(

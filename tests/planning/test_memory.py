@@ -10,7 +10,8 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaConfig
 
 from cocos.planning.memory import (
-    OVERHEAD,
+    CPU_OVERHEAD,
+    GPU_OVERHEAD,
     activation_bytes,
     cache_bytes,
     fits,
@@ -56,7 +57,7 @@ def test_the_optimizers_step_equals_deepspeeds_estimate(num_gpus):
     workload = NO_WORK
     two = phases(shape, Layout(ZERO_BF16, 2, num_gpus, has_reference=False), workload)["step"]
     _, theirs = estimate_zero2_model_states_mem_needs(shape.parameters, num_gpus, cpu_offload=False)
-    assert sum(two) == pytest.approx(theirs, abs=2)
+    assert two.allocated == pytest.approx(theirs, abs=2)
 
     largest = 233_373_696  # the embedding
     shape = replace(shape, layer_parameters=largest)
@@ -65,7 +66,7 @@ def test_the_optimizers_step_equals_deepspeeds_estimate(num_gpus):
         shape.parameters, largest, num_gpus, cpu_offload=False
     )
     # DeepSpeed's estimate omits the bfloat16 gradients, which exist until the step has read them
-    assert sum(three) == pytest.approx(theirs + 2 * shape.parameters / num_gpus, abs=2)
+    assert three.allocated == pytest.approx(theirs + 2 * shape.parameters / num_gpus, abs=2)
 
 
 def test_the_states_of_a_real_model_equal_the_estimate():
@@ -155,9 +156,18 @@ def test_one_phase_by_hand():
     # 4,096 answer tokens: two tiles of 4,096 x 32,768 in bfloat16, hidden and head gradients in float32
     assert update.logits == 2 * 4096 * 32768 * 2 + 4096 * 1536 * 4 + 151_936 * 1536 * 4
     assert memory["rollout"].cache == 16 * 1412 * 28_672
-    assert memory["rollout"].logits == 16 * 151_936 * 12
+    assert memory["rollout"].logits == 16 * 151_936 * (2 + 4 + 4)
     assert memory["step"].gradients == (2 + 4) * p / 8
-    assert peak(memory) == max(sum(phase) for phase in memory.values()) + OVERHEAD
+    assert {phase.overhead for phase in memory.values()} == {GPU_OVERHEAD}
+    assert peak(memory) == max(phase.total for phase in memory.values()) > 12 * p / 8 + GPU_OVERHEAD
+
+
+def test_a_processor_has_narrow_tiles_of_logits_and_no_cuda():
+    layout = Layout(FLOAT32, has_reference=False, compute=4, is_cpu=True)
+    update = phases(QWEN, layout, Workload(4, 100, 50, Pass(600, 200), Pass(600, 200)))["update"]
+    # Two tiles of 200 answer tokens by 256 ids in float32, hidden and head gradients.
+    assert update.logits == 2 * 200 * 256 * 4 + 200 * 1536 * 4 + 151_936 * 1536 * 4
+    assert update.overhead == CPU_OVERHEAD
 
 
 def test_sampling_under_stage_3_gathers_the_weights():
