@@ -16,12 +16,14 @@ from cocos.executor.doctor import doctor
 from cocos.executor.limits import Limits
 from cocos.executor.pool import Executor
 from cocos.executor.remote.access import client_tls, read_token, require_safe_host
-from cocos.executor.remote.client import DOCTOR_S, Connection, RemoteExecutor, ServerBusy, ServerLost
+from cocos.executor.remote.client import RemoteExecutor
+from cocos.executor.remote.connection import Connection, ServerBusy, ServerLost
 from cocos.executor.remote.server import serve
 from cocos.executor.sandboxes.levels import NAMES
 from cocos.executor.self_test import RIGHT
 from cocos.executor.verdicts import ExecutorError
 
+DOCTOR_S = 600.0  # longest time that the doctor of a server takes
 SERVE = """Serve this machine's workers to runs on other machines, until Ctrl-C or SIGTERM.
 
 Other machines need TLS: give --host 0.0.0.0 with --certificate and --key, or let

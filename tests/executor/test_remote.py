@@ -248,6 +248,16 @@ def test_a_program_whose_servers_are_always_lost_is_given_up(server, monkeypatch
     assert all(result.all_passed for result in results[:-1])
 
 
+def test_too_many_failures_stop_the_executor_and_end_its_threads(server, monkeypatch):
+    monkeypatch.setattr(client, "MAX_BODY_BYTES", 1000)
+    with remote(server, max_infra_failures=0) as executor:
+        [result] = executor.run([Program("#" * 2000, ("assert 1 == 1",))])
+        assert "bytes; a server takes 1000" in result.infra_error
+        wait_until(lambda: not any(thread.is_alive() for thread in executor._threads), 20)
+        with pytest.raises(ExecutorError, match="more than 0 of the last"):
+            executor.submit(KINDS[0])
+
+
 def test_an_executor_whose_servers_are_all_lost_stops_and_says_which(tmp_path, monkeypatch):
     monkeypatch.setattr(client, "ALL_LOST_S", 1.0)
     with servers(tmp_path) as [server], remote(server) as executor:

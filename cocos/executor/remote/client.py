@@ -1,30 +1,22 @@
 """`Executor` whose workers are those of servers on other machines, or on this one.
 
-Knows what happens to the programs of a server that is lost. Does not know how a message is encoded
-(`messages.py`). Needs the standard library only.
+Knows what happens to the programs of a server that is lost. Does not know HTTP (`connection.py`) or how a
+message is encoded (`messages.py`). Needs the standard library only.
 """
 
-import http.client
-import json
 import logging
 import math
-import ssl
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import cocos
 from cocos.executor.job_queue import Job
 from cocos.executor.limits import Limits
 from cocos.executor.pool import Executor
-from cocos.executor.remote.access import client_tls, split_url
-from cocos.executor.remote.messages import (
-    MAX_BODY_BYTES,
-    SILENCE_S,
-    ServerInfo,
-    decode_result,
-    encode_program,
-)
+from cocos.executor.remote.access import client_tls
+from cocos.executor.remote.connection import Connection, ServerBusy, ServerLost
+from cocos.executor.remote.messages import MAX_BODY_BYTES, ServerInfo, decode_result, encode_program
 from cocos.executor.sandboxes.installed_packages import normalized
 from cocos.executor.sandboxes.levels import NAMES
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program
@@ -40,99 +32,6 @@ MAX_LOSSES = 5
 ALL_LOST_S = 60.0  # stop if no server has answered for so long
 LONGEST_PAUSE_S = 2.0  # between two attempts to reach a server
 BUSY_PAUSE_S = 0.2
-DOCTOR_S = 600.0
-
-
-class ServerLost(Exception):
-    """The server cannot be reached, or it does not speak like one."""
-
-
-class ServerBusy(Exception):
-    """The server has too many programs."""
-
-
-class Connection:
-    """A kept connection to a server. Not thread-safe.
-
-    Args:
-        url: Address of the server.
-        token: Its secret.
-        tls: Settings of TLS, for an address that begins with https.
-        timeout_s: Longest time between two signs of life.
-
-    Raises:
-        ServerLost: The server cannot be reached.
-
-    """
-
-    def __init__(self, url: str, token: str, tls: ssl.SSLContext, timeout_s: float = SILENCE_S) -> None:
-        self.url, self._token = url, token
-        host, port, uses_tls = split_url(url)
-        if uses_tls:
-            self._http: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, port, timeout=timeout_s, context=tls
-            )
-        else:
-            self._http = http.client.HTTPConnection(host, port, timeout=timeout_s)
-
-    def info(self) -> ServerInfo:
-        """Return what the server is."""
-        try:
-            return ServerInfo.decode(self._get("/info"))
-        except (ValueError, TypeError, KeyError) as error:
-            raise ServerLost(f"it answers like another kind of server ({error!r})") from None
-
-    def doctor(self) -> tuple[int, list[str]]:
-        """Return exit status and lines of `python -m cocos.executor doctor` on the server's machine."""
-        report = json.loads(self._get("/doctor"))
-        return report["status"], report["lines"]
-
-    def run(self, body: bytes) -> Iterator[bytes]:
-        """Send programs; yield a line per result, and b"" for every other sign of life.
-
-        Raises:
-            ServerBusy, ServerLost: The programs were not accepted, or the connection ended.
-
-        """
-        response = self._request("POST", "/run", body)
-        rest = b""
-        try:
-            while part := response.read1(1 << 18):
-                *lines, rest = (rest + part).split(b"\n")
-                yield from lines
-        except (OSError, http.client.HTTPException) as error:
-            raise ServerLost(_reason(error)) from None
-
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        self._http.close()
-
-    def _get(self, path: str) -> bytes:
-        response = self._request("GET", path)
-        try:
-            return response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise ServerLost(_reason(error)) from None
-
-    def _request(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
-        try:
-            self._http.request(method, path, body, {"Authorization": f"Bearer {self._token}"})
-            response = self._http.getresponse()
-            if response.status == 200:
-                return response
-            text = response.read().decode(errors="replace")[:300]
-        except ssl.SSLCertVerificationError as error:
-            raise ExecutorError(
-                f"{self.url} has a certificate that is not trusted ({error.verify_message}); give the one to "
-                "trust as --executor_certificate"
-            ) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise ServerLost(_reason(error)) from None
-        if response.status == 503:
-            raise ServerBusy(text)
-        if response.status in (400, 401, 413):
-            raise ExecutorError(f"{self.url} refuses the request: {text}")
-        raise ServerLost(f"status {response.status}: {text}")
 
 
 class RemoteExecutor(Executor):
@@ -172,12 +71,15 @@ class RemoteExecutor(Executor):
         packages: tuple[str, ...] = (),
     ) -> None:
         self._token, self._tls = token, client_tls(certificate)
-        infos = [self._first_info(url) for url in dict.fromkeys(urls)]
-        self._expected = info = infos[0]
+        if not urls:
+            raise ValueError("give the address of one server or more")
+        infos = {url: self._first_info(url) for url in urls}
+        self._expected = info = infos[urls[0]]
         _require(info, urls[0], sandbox, min_isolation, packages)
-        for url, other in zip(dict.fromkeys(urls), infos, strict=True):
+        for url, other in infos.items():
             _require_equal(info, other, url)
-        num_workers = sum(other.num_workers for other in infos)
+        self._num_workers_of = {url: other.num_workers for url, other in infos.items()}
+        num_workers = sum(self._num_workers_of.values())
         self._set_up(
             num_workers, limits, info.isolation, info.packages, info.python, max_infra_failures, max_wait_s
         )
@@ -185,7 +87,7 @@ class RemoteExecutor(Executor):
         self._has_closed = threading.Event()
         self._num_connections = CONNECTIONS * len(infos)
         self._lost_since_s: dict[str, float] = {}  # address -> since when the server does not answer
-        self._start_threads((self._use, url) for url in dict.fromkeys(urls) for _ in range(CONNECTIONS))
+        self._start_threads((self._use, url) for url in infos for _ in range(CONNECTIONS))
 
     def close(self) -> None:
         """Fail every program that has no result with an ExecutorError. Safe to call twice."""
@@ -207,13 +109,15 @@ class RemoteExecutor(Executor):
     def _use(self, url: str) -> None:
         """Have one connection's server execute jobs until the queue is closed."""
         try:
-            while connection := self._connect(url):
+            is_lost = True
+            while is_lost and (connection := self._connect(url)):
                 try:
-                    self._use_connection(connection)
+                    is_lost = self._use_connection(connection)
                 finally:
                     connection.close()
         # Whoever waits for a result must not wait for ever.
         except BaseException as error:
+            self._has_closed.set()
             self._queue.close(
                 str(error) if isinstance(error, ExecutorError) else f"the executor failed: {error!r}"
             )
@@ -257,11 +161,11 @@ class RemoteExecutor(Executor):
             "them again and resume"
         )
 
-    def _use_connection(self, connection: Connection) -> None:
-        """Have the server execute jobs until it is lost or the queue is closed."""
+    def _use_connection(self, connection: Connection) -> bool:
+        """Have the server execute jobs; return True if it is lost, False once the queue is closed."""
         while job := self._queue.take():
             share = math.ceil(len(self._queue) / self._num_connections)
-            most = max(LEAST_BATCH, self._expected.num_workers)
+            most = max(LEAST_BATCH, self._num_workers_of[connection.url])
             more = [] if job.losses else self._queue.take_more(min(share, most - 1))
             jobs, body = self._encode([job, *more])
             were_accepted = False
@@ -282,10 +186,11 @@ class RemoteExecutor(Executor):
                 self._put_back(jobs.values(), str(error) if were_accepted else None)
                 if not self._has_closed.is_set():
                     _log.info("the connection to %s is lost: %r", connection.url, error)
-                return
+                return True
             except BaseException:
                 self._put_back(jobs.values())
                 raise
+        return False
 
     def _encode(self, taken: Sequence[Job]) -> tuple[dict[int, Job], bytes]:
         """Return the jobs to send by their index in a request, and its body; deal with the others."""
@@ -360,7 +265,3 @@ def _require_equal(expected: ServerInfo, info: ServerInfo, url: str) -> None:
         raise ExecutorError(
             f"{url} differs from the servers so far, so verdicts may too: {'; '.join(differences)}"
         )
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
