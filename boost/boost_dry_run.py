@@ -1,4 +1,4 @@
-"""Report of boost_train.py --dry_run: first rows, number of updates, estimated memory and seconds, warnings.
+"""Report of boost_train.py --dry_run: first rows, number of updates, estimated memory, warnings.
 
 python boost/boost_train.py --config configs/boost_qwen2.5-1.5b.yaml --dry_run
 """
@@ -13,7 +13,6 @@ from boost.boost_trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
 from cocos.generation.adapters import adapter_config, base_model
 from cocos.planning.memory import memory_text, model_text, warnings_text
-from cocos.planning.schedule import A10, A100, training_seconds
 from cocos.planning.shapes import Pass, Workload
 from cocos.planning.shapes_from_options import model_shape, run_layout
 from cocos.prompts import BEGIN, CORRECT
@@ -44,12 +43,6 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
         scoring=Pass(0, 0),
         update=Pass(*[args.per_device_train_batch_size * longest] * 2),
     )
-    mean_length = sum(len(row["input_ids"]) for row in rows) / len(rows)
-    local_tokens = mean_length * batch / args.world_size
-    seconds = ", ".join(
-        f"{args.world_size} x {card.name}: {training_seconds(shape, layout, card, local_tokens):.1f}"
-        for card in (A10, A100)
-    )
     warnings = []
     if longest > shape.context:
         warnings.append(f"a row has {longest} tokens, beyond the model's context of {shape.context}")
@@ -61,7 +54,6 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
             *_first_rows_text(rows, tokenizer),
             f"steps: {updates} updates of {batch} rows; {updates * batch / len(rows):.1f} passes over them",
             memory_text(shape, layout, workload, "rows"),
-            f"seconds per update, estimated from the cards' data sheets: {seconds}",
             warnings_text(warnings),
         ]
     )

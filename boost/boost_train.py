@@ -5,7 +5,7 @@
 
 Rows come from scripts/make_boost_data.py or from a file in its format. The loss covers the completions
 only. With --eval_data, the checkpoint with the lowest evaluation loss is saved. --dry_run checks the inputs,
-prints the plan of the run and its estimated memory and time, and exits.
+prints the plan of the run and its estimated memory, and exits.
 """
 
 from cocos.entry_point import run_command

@@ -1,8 +1,8 @@
-"""Print the tables of docs/scaling.md: estimated memory and time of the recipes for real models.
+"""Print the table of docs/scaling.md: estimated memory and time of the recipes for real models.
 
     python scripts/scaling.py
 
-The shapes are those of the checkpoints' config.json. A test compares the tables with the page.
+The shapes are those of the checkpoints' config.json. A test compares the table with the page.
 """
 
 from dataclasses import replace
@@ -22,18 +22,7 @@ from cocos.planning.schedule import (
     seconds_per_update,
     training_seconds,
 )
-from cocos.planning.shapes import (
-    AUTOCAST,
-    FLOAT32,
-    NF4,
-    PURE_BF16,
-    ZERO_BF16,
-    Layout,
-    ModelShape,
-    Pass,
-    Precision,
-    Workload,
-)
+from cocos.planning.shapes import FLOAT32, Layout, ModelShape, Workload
 from cocos.planning.shapes_from_options import model_shape
 
 CONFIGS: dict[str, PretrainedConfig] = {
@@ -99,95 +88,8 @@ def load(num_gpus: int, per_device: int = 4, rollout: int = 64) -> Workload:
     return SCHEDULE.workload(PROMPTS_T, ANSWER, num_gpus, rollout, per_device)
 
 
-NO_WORK = Workload(0, 0, 0, Pass(0, 0), Pass(0, 0))
-
-
-def bytes_per_parameter() -> str:
-    """Return a table of bytes per trained parameter on one of N GPUs, including the reference model."""
-    kinds: list[tuple[str, Precision, int]] = [
-        ("ZeRO-1, bf16", ZERO_BF16, 1),
-        ("ZeRO-2, bf16", ZERO_BF16, 2),
-        ("ZeRO-3, bf16", ZERO_BF16, 3),
-        ("DDP, float32 weights, bf16 autocast", AUTOCAST, 0),
-        ("FSDP full shard, float32 weights", FLOAT32, 3),
-    ]
-    rows = []
-    for name, precision, stage in kinds:
-        cells = [name, *(f"{x:g}" for x in (precision.weights, precision.gradients))]
-        cells += [
-            f"{precision.master:g} + {precision.moments:g}",
-            f"{precision.step:g}",
-            f"{precision.weights:g}",
-        ]
-        for num_gpus in (1, 2, 8):
-            layout = Layout(precision, stage, num_gpus)
-            step = phases(UNIT, layout, NO_WORK)["step"]
-            cells.append(f"{step.allocated / UNIT.parameters:.2f}")
-        rows.append(cells)
-    head = [
-        "layout",
-        "weights",
-        "gradients",
-        "copy + moments",
-        "at the step",
-        "reference",
-        "N = 1",
-        "N = 2",
-        "N = 8",
-    ]
-    return markdown_table(head, rows)
-
-
-# A billion parameters without width or vocabulary, so that only weights, gradients and optimizer count.
-UNIT = ModelShape(10**9, 0, 1, 0, 0, 1, 1, 0, 0, 1)
-
-
-def bytes_under_adapters() -> str:
-    """Return a table of bytes per frozen and per adapter parameter, and their total for a recipe."""
-    rows = []
-    for name, layout in (("LoRA, bf16 base", LORA), ("QLoRA, 4 bits", QLORA)):
-        kind, shape = layout.precision, ADAPTED["qwen2.5-1.5b"]
-        states = phases(shape, layout, NO_WORK)["step"]
-        in_layers = layout.layer_weights or layout.base_weights
-        cells = [name, f"{in_layers:g}", f"{layout.base_weights:g}", f"{shape.trained:,}"]
-        cells.append(f"{kind.weights:g} + {kind.gradients:g} + {kind.moments:g}")
-        rows.append([*cells, f"{states.allocated / shape.parameters:.2f}"])
-    head = [
-        "layout",
-        "base, layers",
-        "base, embeddings",
-        "adapter parameters",
-        "each",
-        "all, per base parameter",
-    ]
-    return markdown_table(head, rows)
-
-
-def memory_table() -> str:
-    """Return a table of the peak memory of each recipe under each layout."""
-    layouts = {
-        "ZeRO-2, 1 GPU": (SHAPES, Layout(zero_stage=2), load(1)),
-        "ZeRO-1, 8": (SHAPES, Layout(zero_stage=1, num_gpus=8), load(8)),
-        "ZeRO-2, 8": (SHAPES, Layout(zero_stage=2, num_gpus=8), load(8)),
-        "ZeRO-3, 8": (SHAPES, Layout(zero_stage=3, num_gpus=8), load(8)),
-        "LoRA, 1": (ADAPTED, LORA, load(1)),
-        "QLoRA, 1": (ADAPTED, QLORA, load(1)),
-        "ZeRO-2, 1, small": (SHAPES, Layout(zero_stage=2), SMALL),
-        "LoRA, 1, small": (ADAPTED, LORA, SMALL),
-        "QLoRA, 1, small": (ADAPTED, QLORA, SMALL),
-    }
-    rows = [
-        [name, *(gib(peak(phases(shapes[name], layout, at))) for shapes, layout, at in layouts.values())]
-        for name in CONFIGS
-    ]
-    return markdown_table(["recipe", *layouts], rows)
-
-
 LORA = Layout(FLOAT32, base_weights=2)  # --use_peft --dtype bfloat16; adapters are in float32
-QLORA = Layout(PURE_BF16, base_weights=2, layer_weights=NF4)  # with --load_in_4bit; adapters are in bfloat16
 SMALL = load(1, per_device=2, rollout=32)  # small batches, for 24 GB
-
-
 MACHINES = ((A10, 1), (A100, 1), (A100, 8))
 
 
@@ -240,40 +142,9 @@ def recipe_table() -> str:
             cells += [f"{part:.0f}" for part in (*seconds, seconds.total)]
             cells += [f"{cocos_hours(name, card, num_gpus):.0f}", f"{boost_hours(name, card, num_gpus):.1f}"]
             rows.append(cells)
-    head = [
-        "recipe",
-        "machine",
-        "layout",
-        "GiB per GPU",
-        "rollout s",
-        "scoring s",
-        "update s",
-        "s per update",
-    ]
-    return markdown_table([*head, "CoCoS h", "Boost h"], rows)
+    head = ["recipe", "machine", "layout", "GiB per GPU", "rollout s", "scoring s", "update s"]
+    return markdown_table([*head, "s per update", "CoCoS h", "Boost h"], rows)
 
-
-def rollout_table() -> str:
-    """Return a table of the numbers of tokens, rows and programs in one update of the recipes."""
-    row, first = PROMPTS_T[-1] + ANSWER, PROMPTS_T[0]
-    tree = SCHEDULE.loss_tokens(SCHEDULE.trajectories, PROMPTS_T, ANSWER)
-    rows = [
-        (
-            "trajectories",
-            SCHEDULE.trajectories,
-            f"{SCHEDULE.trajectories // SCHEDULE.group} problems x k = {SCHEDULE.group}",
-        ),
-        ("tokens sampled, at most", SCHEDULE.programs * ANSWER, f"128 x T = 2 x {ANSWER}"),
-        ("tokens of transcripts read", SCHEDULE.trajectories * sum(PROMPTS_T), f"128 x {PROMPTS_T}"),
-        ("rows of the loss", SCHEDULE.rows, "128 x K = 2"),
-        ("tokens of the loss as plain rows", SCHEDULE.rows * row, f"256 x ({PROMPTS_T[1]} + {ANSWER})"),
-        ("tokens of the loss as trees", tree, f"64 x ({first} + 2 x {row - first})"),
-        ("programs", SCHEDULE.programs, "128 x T = 2"),
-    ]
-    return markdown_table(["per update", "", ""], [[name, f"{number:,}", how] for name, number, how in rows])
-
-
-TABLES = (bytes_per_parameter, bytes_under_adapters, memory_table, rollout_table, recipe_table)
 
 if __name__ == "__main__":
-    print(*(table() for table in TABLES), sep="\n\n")
+    print(recipe_table())

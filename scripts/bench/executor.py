@@ -3,7 +3,7 @@
     python scripts/bench/executor.py --data data/public/raw/mbpp.jsonl --output_file build/executor.json
 
 Rates depend on the machine, so every round also measures two baselines. The first is the rate of empty
-forks: one process per worker forks children that exit at once, with or without the zygote's modules loaded.
+forks: one process per worker, with the zygote's modules loaded, forks children that exit at once.
 The second is the rate with a fresh `python -I` per program. All figures are medians over the rounds. Programs
 that take longer than 0.5 s are left out, because their own time would hide that of the executor.
 """
@@ -29,7 +29,7 @@ SLOW_S = 0.5
 EMPTY_FORKS = f"""
 import gc, os, sys, time
 sys.path.insert(0, {str(INSIDE)!r})
-if {{preload}}: import candidate, confinement, judge, zygote
+import candidate, confinement, judge, zygote
 gc.collect(); gc.freeze(); gc.disable()
 def forks(count):
     for _ in range(count):
@@ -45,14 +45,9 @@ print({FORKS} / (time.perf_counter() - started))
 """
 
 
-def empty_fork_rate(num_workers: int, preload: bool) -> float:
-    """Return the forks per second of `num_workers` simultaneous processes whose children exit at once.
-
-    Args:
-        preload: Load the zygote's modules first. A larger process takes longer to fork.
-
-    """
-    command = [INTERPRETER, *FLAGS, "-c", EMPTY_FORKS.format(preload=preload)]
+def empty_fork_rate(num_workers: int) -> float:
+    """Return the forks per second of `num_workers` simultaneous processes whose children exit at once."""
+    command = [INTERPRETER, *FLAGS, "-c", EMPTY_FORKS]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(num_workers)]
     for process in processes:
@@ -102,8 +97,7 @@ def measure(path: str, num_workers: int, rounds: int, levels: list[str]) -> dict
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(rounds):
                 # Measure all rates in each round, so that a change of the machine's load affects all of them.
-                rates.setdefault("empty_fork", []).append(empty_fork_rate(num_workers, preload=True))
-                rates.setdefault("empty_fork_bare", []).append(empty_fork_rate(num_workers, preload=False))
+                rates.setdefault("empty_fork", []).append(empty_fork_rate(num_workers))
                 fresh = fresh_interpreter_rate(programs[:FRESH_PROGRAMS], num_workers, folder)
                 rates.setdefault("python_I", []).append(fresh)
                 for name, executor in executors.items():

@@ -3,6 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from trl import RLOOConfig, RLOOTrainer
+from trl.trainer.utils import pad
+
+from cocos.config.trl_configs import CoCoSConfig
+from cocos.executor import Executor
+from cocos.generation.tokenizer import load_tokenizer
+from cocos.problems import load_problems
+from cocos.prompts import protocol
+from cocos.training.prefix_tree import pack
+from cocos.training.trainer import CoCoSTrainer
+from cocos.trajectories import begin
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -45,9 +60,6 @@ RANDOM_MODELS = {
 
 def make_rows(shape: Shape) -> dict[str, Any]:
     """Return rows like those of training, of random tokens. Lengths vary by a third around their mean."""
-    import torch
-    from trl.trainer.utils import pad
-
     chance = torch.Generator().manual_seed(0)
     vocabulary = RANDOM_MODELS[shape.model]["vocab_size"]
 
@@ -77,8 +89,6 @@ def make_rows(shape: Shape) -> dict[str, Any]:
 
 def sample_rows(trainer: Any, shape: Shape) -> dict[str, Any]:
     """Return rows that the laboratory's base model samples for its first problems."""
-    import torch
-
     torch.manual_seed(0)
     prompts = [p for p in trainer.prompts[: shape.num_problems] for _ in range(shape.num_generations)]
     rows: dict[str, Any] = trainer.rows(trainer.player.sample(prompts))
@@ -87,9 +97,6 @@ def sample_rows(trainer: Any, shape: Shape) -> dict[str, Any]:
 
 def load_model(name: str) -> Any:
     """Return a checkpoint, or a random model."""
-    import torch
-    from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
-
     if name not in RANDOM_MODELS:
         return AutoModelForCausalLM.from_pretrained(name, dtype="float32")
     torch.manual_seed(0)
@@ -113,14 +120,6 @@ OPTIONS = {
 
 def our_trainer(folder: str, shape: Shape, **options: Any) -> tuple[Any, Any]:
     """Return a CoCoSTrainer on the laboratory's problems, and its executor."""
-    from cocos.config.trl_configs import CoCoSConfig
-    from cocos.executor import Executor
-    from cocos.generation.tokenizer import load_tokenizer
-    from cocos.problems import load_problems
-    from cocos.prompts import protocol
-    from cocos.training.trainer import CoCoSTrainer
-    from cocos.trajectories import begin
-
     batch = shape.num_problems * shape.num_generations
     args = CoCoSConfig(
         output_dir=folder,
@@ -144,11 +143,6 @@ def our_trainer(folder: str, shape: Shape, **options: Any) -> tuple[Any, Any]:
 
 def trl_trainer(folder: str, model: str) -> Any:
     """Return TRL's RLOOTrainer. It is given rows, so its data and its reward are never used."""
-    from datasets import Dataset
-    from trl import RLOOConfig, RLOOTrainer
-
-    from cocos.generation.tokenizer import load_tokenizer
-
     return RLOOTrainer(
         model=load_model(model),
         reward_funcs=lambda completions, **_: [0.0] * len(completions),
@@ -164,10 +158,6 @@ def operations(model: Any, rows: dict[str, Any]) -> dict[str, float]:
     Two operations per token and weight of a matrix product, and four per pair of tokens that attend, channel
     and layer. Padding counts for the rows, whose attention is causal, but not for the trees: it is no work.
     """
-    import torch
-
-    from cocos.training.prefix_tree import pack
-
     input_ids = torch.cat([rows["prompt_ids"], rows["completion_ids"]], dim=1)
     mask = torch.cat([rows["prompt_mask"], rows["completion_mask"]], dim=1)
     trees, _ = pack(input_ids, mask, rows["completion_ids"].size(1))
