@@ -18,7 +18,6 @@ class AttemptLog:
 
     Args:
         path: The file; created with the first batch, so that a start that fails leaves none.
-        made_with: Options that the attempts are sampled with.
 
     Attributes:
         batches: Complete batches in the order of the file.

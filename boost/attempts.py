@@ -19,25 +19,16 @@ from cocos.trajectories import Rules, Turn, as_program, begin, check_infra_failu
 
 @dataclass(frozen=True)
 class Attempt:
-    """A first attempt at a problem: a model's, or the reference.
+    """A first attempt at a problem: a model's, or the reference."""
 
-    Attributes:
-        task_id: Id of the problem.
-        code: Program extracted from the completion, or "".
-        is_right: The program passes every test, visible and hidden. None: unknown, because the executor
-            failed, or because the program could have forged a verdict (in_child).
-        corrections: Right programs that the model wrote in turn 2 after this attempt.
-        feedback: Feedback on the attempt in the prompt of turn 2; "" for none.
-        passes_visible: The program passes the visible tests.
-
-    """
-
-    task_id: str
-    code: str
+    task_id: str  # id of the problem
+    code: str  # program extracted from the completion, or ""
+    # The program passes every test, visible and hidden. None: unknown, because the executor failed, or
+    # because the program could have forged a verdict (in_child).
     is_right: bool | None
-    corrections: tuple[str, ...] = ()
-    feedback: str = ""
-    passes_visible: bool = False
+    corrections: tuple[str, ...] = ()  # right programs that the model wrote in turn 2 after this attempt
+    feedback: str = ""  # feedback on the attempt in the prompt of turn 2; "" for none
+    passes_visible: bool = False  # the program passes the visible tests
 
 
 def sample_attempts(
@@ -55,18 +46,9 @@ def sample_attempts(
     """Sample first attempts at each problem, then second turns after the wrong ones (rejection sampling).
 
     Args:
-        problems: Problems to attempt.
-        generator: Samples the completions.
-        executor: Runs the programs.
-        protocol: Prompts of both turns.
-        num_samples: First attempts per problem.
         num_corrections: Second turns to sample after each wrong attempt; 0: none.
         temperature: Sampling temperature of both turns; 0 decodes greedily.
         max_infra_share: Largest share of infrastructure failures, see `check_infra_failures`.
-        feedback: Feedback on the attempt in the prompt of the second turn.
-
-    Returns:
-        The attempts in the order of the problems.
 
     Raises:
         ExecutorError: A larger share of the first attempts met an infrastructure failure.
@@ -98,14 +80,7 @@ def sample_attempts(
 def reference_attempts(
     problems: Sequence[Problem], executor: Executor, feedback: Feedback = "none"
 ) -> list[Attempt]:
-    """Return the references that pass every test, as attempts.
-
-    Args:
-        problems: Problems; those without a reference are skipped.
-        executor: Runs the references.
-        feedback: Feedback on the attempt in the prompt of the second turn.
-
-    """
+    """Return the references that pass every test, as attempts."""
     solved = [problem for problem in problems if problem.code.strip()]
     results = executor.run([as_program(problem, problem.code) for problem in solved])
     return [
@@ -126,8 +101,6 @@ def played_attempts(folder: Path, problems: Iterable[Problem], feedback: Feedbac
 
     Args:
         folder: Output folder of test.py. Its rows say which tests are visible.
-        problems: The problems that it has played, perhaps among others.
-        feedback: Feedback on the attempt in the prompt of the second turn.
 
     Raises:
         DataError: A row is damaged, or its problem is missing or has another text or other tests.

@@ -33,12 +33,9 @@ def make_rows(
     """Return the rows of a problem, one per turn: a ratio of 1 : 1 (CoCoS, arXiv 2505.23060).
 
     Args:
-        problem: The problem of both turns.
         attempt: The model's own first program. It teaches the format and keeps the model close to its
             own distribution.
         correction: A program that passes the tests; equal to `attempt` if that is right.
-        protocol: Prompts of both turns.
-        feedback: Feedback on the attempt in the second prompt; "" for none.
 
     """
     first = protocol.first_turn(problem)
@@ -94,7 +91,6 @@ def tokenize(
     generation. Labels follow from the prompt's length, because a program may contain a marker.
 
     Args:
-        row: The row.
         encode: Maps (text, is_start) to token ids, as `cocos.generation.tokenizer.encode` does.
         max_length: Longest row in tokens; None: no limit.
 

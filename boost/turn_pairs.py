@@ -42,7 +42,6 @@ def make_pairs(
     """Return a pair for every attempt that is right or has a correction, in the order of the attempts.
 
     Args:
-        problems: The problems that were attempted.
         attempts: The attempts. Those without a program, or whose `is_right` is unknown, are left out.
         verified: Ids of the problems whose reference passes its tests.
         source: `reference`: verified references only; `own`: the model's own programs that pass every test;
@@ -82,12 +81,10 @@ def balance_pairs(
     """Select pairs so that neither a problem nor a kind of second turn dominates; keep their order.
 
     Args:
-        pairs: All pairs.
         per_problem: Largest number of pairs per problem. Pairs with different attempts are selected first.
             None: no limit.
         keep_share: Share of pairs whose second turn repeats the first, in [0, 1]. Pairs of the more frequent
             kind are dropped at random to reach it. None: no pair is dropped.
-        seed: Seed of the random selection.
 
     """
     rng = random.Random(seed)

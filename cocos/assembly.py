@@ -40,7 +40,6 @@ def open_executor(
     """Start the executor that the options describe; the caller closes it.
 
     Args:
-        options: Isolation level, number of workers, limits and packages, or servers.
         problems: Problems whose references set the time limits with `--program_timeout_factor`.
         max_wait_s: Longest time that a program may wait for a worker, in seconds; None: no limit.
         sandbox: Isolation level instead of `options.sandbox`; None for that.

@@ -44,8 +44,6 @@ def given_answers(
     Args:
         sources: In the order of the turns. `references` and `buggy` supply one turn each; a file supplies as
             many turns as its row has.
-        trajectories: Trajectories without turns; their keys select the rows of a file.
-        protocol: Formats a program as a completion.
 
     Raises:
         DataError: A problem has no such program, or a file has no row for a trajectory.

@@ -53,10 +53,6 @@ def share(outcomes_P_K: Sequence[Sequence[bool]]) -> Estimate:
     p (1 - p) divided by the variance of the mean, at least the number of problems and at most the number of
     samples. Example: 100 problems with two samples each that always agree count as 100 samples, not 200.
     Fewer than `MIN_PROBLEMS` problems say too little about the variance: they count as one sample each.
-
-    Args:
-        outcomes_P_K: Whether each sample of each problem is right.
-
     """
     num_samples = sum(map(len, outcomes_P_K))
     if num_samples == 0:
@@ -73,10 +69,6 @@ def change(changes_P_K: Sequence[Sequence[int]]) -> Estimate:
 
     With one sample per problem the variance is ((gained + lost) / n - delta^2) / n. Example: 30 gained, 10
     lost of 100 -> 0.2 within 0.2 -+ 1.96 * sqrt((0.4 - 0.04) / 100) = (0.082, 0.318).
-
-    Args:
-        changes_P_K: The change of each sample of each problem.
-
     """
     return bounded_mean(changes_P_K, -1.0, 1.0)
 
@@ -87,7 +79,6 @@ def bounded_mean(values_P_K: Sequence[Sequence[float]], lowest: float, highest: 
     Without variance, or with fewer than `MIN_PROBLEMS` problems, there is no interval.
 
     Args:
-        values_P_K: The value of each sample of each problem.
         lowest: Smallest possible value; the interval is cut off there.
         highest: Largest possible value.
 

@@ -148,7 +148,6 @@ def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | No
             `repair` and `fix` for models with a chat template. `chat` asks for a correction in the paper's
             words; `repair` says that the program may be wrong and asks to compare it with the tests; `fix`
             is `repair` with the program to repair in a code block (HumanEvalFix).
-        few_shot: Solved problems for `cocos-fewshot`, in prompt order.
         prompt_tests: Number of tests that turn 1 shows, also of the few-shot problems; None: all visible.
 
     Raises:

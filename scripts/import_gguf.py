@@ -36,9 +36,7 @@ def import_gguf(
     The folder appears only when it is complete.
 
     Args:
-        file: The GGUF file.
         folder: Folder to write; it must not exist.
-        dtype: Data type of the weights.
         tie: Use the output layer as the embedding too. A file with one matrix for both has this already.
         eos_token_ids: Ids that end a completion, because a GGUF file names only one. Empty: that one.
 

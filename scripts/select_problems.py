@@ -35,22 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class SolveRate:
-    """Solve rate of a problem, by the last program of each scored sample.
+    """Solve rate of a problem, by the last program of each scored sample."""
 
-    Attributes:
-        file: Name of the problem file, without its suffix.
-        task_id: Id of the problem.
-        samples: Number of samples without an infrastructure failure.
-        right: How many of them are right.
-        mean_reward: Mean share of the tests that pass, in [0, 1].
-
-    """
-
-    file: str
-    task_id: str
-    samples: int = 0
-    right: int = 0
-    mean_reward: float = 0.0
+    file: str  # name of the problem file, without its suffix
+    task_id: str  # id of the problem
+    samples: int = 0  # number of samples without an infrastructure failure
+    right: int = 0  # how many of them are right
+    mean_reward: float = 0.0  # mean share of the tests that pass, in [0, 1]
 
     @property
     def share(self) -> float:

@@ -120,7 +120,6 @@ def resampled_means(right: np.ndarray, questions: Sequence[str]) -> np.ndarray:
 
     Args:
         right: Outcomes, shape (seeds, problems).
-        questions: Text of each problem.
 
     """
     names, question_of = np.unique(np.array(questions), return_inverse=True)

@@ -56,7 +56,6 @@ class VersionsCorpus:
     """Documents of the first laboratory: noisy programs, with later versions that fix a few errors.
 
     Args:
-        seed: Seed of the problems and the documents.
         repeats: Problems per composition of data/toy/train.jsonl.
 
     """
@@ -111,7 +110,6 @@ class ReadingsCorpus:
     asks for.
 
     Args:
-        seed: Seed of the problems and the documents.
         repeats: Drawn problems per question of data/toy/feedback/train.jsonl.
 
     """

@@ -42,7 +42,6 @@ def option(
 
     Args:
         role: What depends on the option, one of `ROLES`.
-        default: Value if neither the command line nor the config file sets the option.
 
     """
     assert role in ROLES, role
@@ -103,12 +102,7 @@ SFT_SOURCES = (*TRAINING_SOURCES, ("trl", "trainer/sft_config.py"))
 
 
 def library_option_names(sources: Sequence[tuple[str, str]]) -> set[str]:
-    """Return the names of all dataclass fields in the source files.
-
-    Args:
-        sources: Package and path within the package of each file. The package must be installed.
-
-    """
+    """Return the names of all dataclass fields in the source files."""
     names: set[str] = set()
     for package, path in sources:
         spec = find_spec(package)

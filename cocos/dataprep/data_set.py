@@ -60,7 +60,6 @@ def save_card(
     """Write manifest.json and dataset_card.md into the report's folder.
 
     Args:
-        inputs: Files that were read; empty if the rows came from the hub.
         revision: Requested revision on the hub; None for the newest.
 
     """
@@ -171,7 +170,6 @@ def prepare_data_set(
     Args:
         inputs: (file, split or None); empty to read the rows from the hub.
         output_dir: The folder to create; it may exist if it is empty.
-        revision: Commit or tag on the hub; None for the newest.
 
     Raises:
         DataError: A row or a file cannot be used.

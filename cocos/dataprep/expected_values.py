@@ -101,9 +101,6 @@ def with_expected_values(converted: Converted, place: Place, executor: Executor)
 def compute_values(problem: Problem, expressions: Sequence[str], executor: Executor) -> list[Value]:
     """Return the value of each expression after the reference has run, computed in the sandbox.
 
-    Args:
-        expressions: Source of expressions with plain values.
-
     Raises:
         ExecutorError: The executor failed.
 

@@ -98,7 +98,6 @@ def assign_split(converted: Converted, shares: tuple[float, float, float], seed:
     Args:
         converted: The problem and its group; without a group, its text is hashed.
         shares: Shares of train, validation and test, which add up to 1.
-        seed: Another seed gives another assignment.
 
     """
     key = converted.group or normalize_text(converted.problem.text)

@@ -113,8 +113,6 @@ def run_check(
     """Yield the findings of one check.
 
     Args:
-        check: One of `CHECKS`.
-        problems: (split, problem), streamed.
         report: Gives the total for the progress bar; receives the isolation level.
 
     """

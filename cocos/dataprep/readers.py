@@ -224,11 +224,7 @@ def fetch_raw_file(source: Source, raw_folder: Path, input_folder: Path | None) 
     """Put the raw file of a public set into a folder, unless it is already there.
 
     Args:
-        raw_folder: Folder for raw files; it is created.
         input_folder: Folder that contains the file; None to download it.
-
-    Returns:
-        Path of the raw file.
 
     Raises:
         DataError: The set cannot be downloaded, or the input folder does not contain its file.

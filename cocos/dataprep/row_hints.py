@@ -121,12 +121,7 @@ def describe_columns(names: Collection[str], missing: Sequence[str]) -> str:
 
 
 def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequence[str] = ()) -> str:
-    """Return an option --columns for the missing fields, with the columns whose names are likely.
-
-    Args:
-        given: FIELD=COLUMN pairs that the user gave for other fields.
-
-    """
+    """Return an option --columns for the missing fields, with the columns whose names are likely."""
     unused = [name for name in names if not name.lower().endswith("id")]
     columns = {}
     for field in missing:

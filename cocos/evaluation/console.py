@@ -66,13 +66,7 @@ def exceeded_context(trajectories: Sequence[Trajectory], context_length: int | N
 
 
 class ProgressBar:
-    """Progress bar of one rank; ranks other than 0 print nothing.
-
-    Args:
-        generator: Knows the model's context, and shows prompts.
-        is_verbose: Print the first prompt, and every trajectory.
-
-    """
+    """Progress bar of one rank; ranks other than 0 print nothing."""
 
     def __init__(
         self, total: int, num_turns: int, generator: Generator, is_main: bool, is_verbose: bool

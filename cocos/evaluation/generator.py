@@ -51,7 +51,6 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
     """Return a generator for the endpoint that the options name.
 
     Args:
-        say: Prints a line with the endpoint and the number of keys.
         key: API key; "": those in the environment variable `--api_key_env`.
 
     Raises:

@@ -57,9 +57,6 @@ def merge_files(folder: Path, keys: Sequence[Key]) -> dict[Key, SampleRow]:
         folder: No rank may be writing to it.
         keys: The keys of all rows of the finished run.
 
-    Returns:
-        The rows that exist, by key.
-
     Raises:
         DataError: A complete line is not a row, or a row does not belong to this run.
 

@@ -136,7 +136,6 @@ def trajectory_to_row(trajectory: Trajectory, **conditions: Any) -> SampleRow:
     """Return a trajectory as a row of JSON values.
 
     Args:
-        trajectory: A trajectory with all its turns.
         conditions: Options that change what is measured, from `cocos.assembly.conditions`. Only rows with
             equal ones can be compared.
 
@@ -164,11 +163,6 @@ def trajectory_from_row(row: SampleRow, problem: Problem) -> Trajectory:
 
 def played_problem(row: SampleRow, problems: Mapping[str, Problem], folder: Path) -> Problem:
     """Return the problem of a row with the tests visible that were visible then.
-
-    Args:
-        row: A row of samples.jsonl.
-        problems: Problems by task_id, the row's among them.
-        folder: Folder of the row, for the message.
 
     Raises:
         DataError: The row's problem is missing, or has another text or other tests.

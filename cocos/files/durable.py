@@ -95,10 +95,6 @@ class FolderLock:
 
     A run locks the folder exclusively while it merges files, and then shares the lock among its ranks. No
     other run can lock the folder as long as one of these processes exists.
-
-    Args:
-        folder: Created if it does not exist.
-
     """
 
     def __init__(self, folder: Path) -> None:

@@ -20,7 +20,6 @@ def run_record(*configs: Any, **facts: object) -> dict[str, object]:
     Args:
         configs: Dataclasses or transformers' TrainingArguments; if two of them have an
             option of the same name, the value of the later one is kept.
-        facts: Other entries, such as `data_sha256` and `isolation`.
 
     """
     options: dict[str, object] = {}

@@ -34,7 +34,6 @@ def adapter_config(name_or_path: str, chosen: PeftConfig | None) -> PeftConfig |
     """Return the configuration of the adapter that a run trains; None if it trains all weights.
 
     Args:
-        name_or_path: Model that the run starts from.
         chosen: Configuration of a new adapter, from --use_peft and the lora options.
 
     Raises:
@@ -55,8 +54,6 @@ def load_trainable(name_or_path: str, init_kwargs: dict[str, Any], is_sharded: b
     """Load an adapter on its base model, to be trained further.
 
     Args:
-        name_or_path: Folder of the adapter.
-        init_kwargs: Arguments of `from_pretrained` of the base model.
         is_sharded: ZeRO-3 divides the weights. Adapter and base then have one data type, as DeepSpeed needs.
 
     """

@@ -22,20 +22,12 @@ MAX_PADDING = 32_768
 
 @dataclass
 class Batch:
-    """Left-padded transcripts during generation, one per row.
+    """Left-padded transcripts during generation, one per row."""
 
-    Attributes:
-        cache: Keys and values of the first `end` columns.
-        mask: Attention mask: 0 on a row's padding, 1 from its first id on. Shape (B, W + C).
-        positions: Position of every id in its transcript; 0 on padding. Shape (B, W + C).
-        end: Number of columns computed so far, including those of a forward pass that is about to run.
-
-    """
-
-    cache: Cache
-    mask: torch.Tensor
-    positions: torch.Tensor
-    end: int
+    cache: Cache  # keys and values of the first `end` columns
+    mask: torch.Tensor  # Attention mask: 0 on a row's padding, 1 from its first id on. Shape (B, W + C).
+    positions: torch.Tensor  # Position of every id in its transcript; 0 on padding. Shape (B, W + C).
+    end: int  # number of columns computed so far, including those of a forward pass that is about to run
 
     def select(self, rows: torch.Tensor) -> None:
         """Replace the batch by the given rows, in this order. A row may be given more than once."""
@@ -84,16 +76,10 @@ class Batch:
 
 
 class Pass(NamedTuple):
-    """A forward pass over the prompts of a batch.
+    """A forward pass over the prompts of a batch."""
 
-    Attributes:
-        rows: Rows of the batch.
-        num_new: Number of ids that it computes in every row, its last ones.
-
-    """
-
-    rows: list[int]
-    num_new: int
+    rows: list[int]  # rows of the batch
+    num_new: int  # number of ids that it computes in every row, its last ones
 
 
 class PreallocatedLayer(DynamicLayer):
@@ -157,10 +143,7 @@ class PreallocatedLayer(DynamicLayer):
         Args:
             rows: Row of keys and values of shape (H, ids, D), or rows of those of shape (rows, H, ids, D).
             num_rows: Number of rows of the layer (B), used by the first call, which allocates it.
-            width: Number of columns of the layer, likewise.
             end: Column after the last one to write.
-            keys: Keys.
-            values: Values.
 
         """
         if not self.is_initialized:
@@ -205,10 +188,6 @@ def passes(num_new: Sequence[int]) -> list[Pass]:
 
     A pass ends before a prompt that would add more than an eighth of padding, provided that the pass or that
     padding has at least MIN_IDS ids.
-
-    Args:
-        num_new: Number of ids to compute of each prompt.
-
     """
     rows = sorted(range(len(num_new)), key=lambda row: num_new[row])
     lengths = [num_new[row] for row in rows]

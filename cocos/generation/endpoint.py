@@ -45,8 +45,6 @@ class EndpointGenerator(TextTranscripts):
     Args:
         base_url: URL up to and including `/v1`; None selects OpenAI.
         keys: API keys, used in rotation.
-        concurrency: Maximum number of requests in flight.
-        timeout_s: Timeout of one request in seconds.
 
     """
 

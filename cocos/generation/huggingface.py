@@ -36,8 +36,6 @@ class HuggingFaceGenerator(TokenTranscripts):
     Args:
         model: Model on its device. The generator does not change its train or eval mode. If the weights are
             sharded over ranks, every rank must call `generate` equally often.
-        tokenizer: Tokenizer with a pad token; see TokenTranscripts.
-        max_completion_length: Maximum number of new tokens per completion.
         batch_size: Number of prompts per forward pass; None computes all prompts in one.
 
     Raises:
@@ -188,14 +186,11 @@ class HuggingFaceGenerator(TokenTranscripts):
         return torch.stack([logits[row] for row in range(len(logits))])
 
     def _next_logits(self, batch: Batch, ids: torch.Tensor) -> torch.Tensor:
-        """Compute the last columns of a batch and return the logits of the next id.
+        """Compute the last columns of a batch and return the logits of the next id, of shape (B, V).
 
         Args:
             batch: Batch whose `end` already counts these columns.
             ids: Ids of shape (B, columns).
-
-        Returns:
-            Logits of shape (B, V).
 
         """
         if self.is_collective:
@@ -212,12 +207,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         return output.logits[:, -1]
 
     def _any_rank_is_busy(self, is_busy: bool) -> bool:
-        """Return whether any rank still generates. Every rank calls this before each forward pass.
-
-        Args:
-            is_busy: Whether this rank still generates.
-
-        """
+        """Return whether any rank still generates. Every rank calls this before each forward pass."""
         num_busy = torch.tensor(float(is_busy), device=self.model.device)
         dist.all_reduce(num_busy)
         return num_busy.item() > 0
@@ -275,7 +265,6 @@ def load_model(
     """Load a causal language model for evaluation, on a GPU if there is one.
 
     Args:
-        name_or_path: Checkpoint directory or hub id.
         dtype: Data type of the weights, or `auto`; see `resolve_dtype`.
         attn_implementation: Attention implementation of transformers; None is the model's default.
 

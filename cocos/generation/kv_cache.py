@@ -23,9 +23,6 @@ from cocos.generation.batch import Batch, Pass, PreallocatedLayer, passes
 class TranscriptCache:
     """Keys and values of finished transcripts, looked up by their ids.
 
-    Args:
-        config: Configuration of the model.
-
     Attributes:
         is_supported: Every layer of the model caches keys and values per id. If False, a layer has a
             recurrent state, which cannot be truncated to a prefix. Nothing is then stored, and no rows of a
@@ -56,7 +53,6 @@ class TranscriptCache:
             max_new_ids: Maximum number of new ids (C).
             max_transcripts: Limit on stored transcripts and rows of the batch together. The oldest stored
                 transcripts are evicted until it is met.
-            device: Device of the model.
 
         Returns:
             The batch; the ids to compute, right-aligned, of shape (B, M) for the largest M; and the passes
@@ -94,7 +90,6 @@ class TranscriptCache:
         """Store transcripts of a batch.
 
         Args:
-            batch: Batch from `start_batch`.
             ids_by_row: Row number to the transcript's ids, all of which the model has computed.
             is_last_use: Free each layer of the batch as soon as it is copied, so that only one layer is in
                 memory twice. The batch cannot be used afterwards.
@@ -152,7 +147,6 @@ class TranscriptCache:
         """Return a cache with the stored prefixes of prompts.
 
         Args:
-            prompts: Prompts, one per row.
             sources: For each row the transcript to copy from, and the number of the prompt's last ids that
                 will be computed and are not copied.
             width: Number of columns of the batch (W), in which the prompts are right-aligned.

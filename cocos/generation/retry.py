@@ -35,7 +35,6 @@ class RetryPolicy:
 
         Args:
             attempt: Index of the attempt that failed, from 0.
-            headers: Headers of the failed response; empty if there was none.
 
         """
         delay_s = requested_delay_s(headers)

@@ -44,12 +44,7 @@ def parse_tool_calls(text: str) -> list[ToolCall]:
 
 
 def call_fault(calls: Sequence[ToolCall], tools: Sequence[Mapping[str, Any]], argument: str) -> str:
-    """Return why an answer's first call cannot be made, or "".
-
-    Args:
-        argument: The argument that a call needs, a text.
-
-    """
+    """Return why an answer's first call cannot be made, or ""."""
     if not calls:
         return "it calls no tool"
     call = calls[0]

@@ -28,10 +28,6 @@ class VLLMRollouts(TokenTranscripts):
 
     The engine's calls are collective and need equally many prompts from every process. A process with fewer
     prompts, because some of its trajectories have ended, samples from a token of padding in their place.
-
-    Args:
-        engine: Engine of the trainer, which is made to stop at [DONE].
-
     """
 
     def __init__(self, engine: VLLMGeneration, tokenizer: PreTrainedTokenizerBase, eos_ids: Sequence[int]):
@@ -118,10 +114,6 @@ class ContinuousBatches(TokenTranscripts):
 
     Continuous batching supports no stop strings. A completion that does not end with an end-of-sequence
     id runs on after [DONE]; the ids after [DONE] are dropped.
-
-    Args:
-        config: Configuration from TRL's `--transformers_continuous_batching_config`.
-
     """
 
     def __init__(

@@ -52,10 +52,6 @@ def call_while_alive(call: Callable[[], T], processes: Iterable[BaseProcess]) ->
     The call runs in a thread. vLLM 0.30 waits for ever for an engine process that was killed, and a thread
     that waits cannot be stopped: after an error it stays behind until this process ends.
 
-    Args:
-        call: Needs all the processes.
-        processes: Children of this process, started with `multiprocessing`.
-
     Raises:
         ChildProcessError: A process has ended before the call.
         BaseException: What the call raises.
@@ -85,7 +81,6 @@ class VLLMGenerator(TokenTranscripts):
     """Generator that samples with vLLM on the accelerator of this machine, or on its processors.
 
     Args:
-        name_or_path: Checkpoint directory or hub id.
         dtype: Data type of the weights: bfloat16, float16 or float32.
 
     Raises:

@@ -167,12 +167,7 @@ def begin_attempts(
 
 
 def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Executor) -> bytes:
-    """Return a ZIP archive with a folder per configuration: samples.jsonl, metrics.json and run.json.
-
-    Args:
-        played: Trajectories with all their turns, each with the options that it was played with.
-
-    """
+    """Return a ZIP archive with a folder per configuration: samples.jsonl, metrics.json and run.json."""
     configs: list[EvalConfig] = []
     for args, _ in played:
         if args not in configs:

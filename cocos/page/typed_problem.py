@@ -16,7 +16,6 @@ def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem 
 
     Args:
         tests: Assert lines and imports, or pytest functions, each of which becomes one test.
-        buggy_code: Program to repair; "" for none.
         example: Problem that is returned if these are its texts: it has what they lack, such as a setup.
 
     Raises:

@@ -133,7 +133,6 @@ def seconds_per_update(
 
     Args:
         prompts_T: Tokens before each turn's answer, including padding.
-        rollout_rows: Sequences that one GPU samples together.
 
     """
     trajectories = schedule.trajectories / layout.num_gpus

@@ -96,9 +96,6 @@ def save_chart(
         path: Path of the files without the suffixes .png and .svg.
         size: Width and height in inches.
 
-    Returns:
-        The SVG element.
-
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The salt makes the ids within each SVG unique, so that one page can contain several.

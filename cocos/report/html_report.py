@@ -44,12 +44,7 @@ def save_page(
     charts: Mapping[tuple[str, str], str],
     path: Path,
 ) -> None:
-    """Write the page, copying the rows of samples.jsonl into it one at a time.
-
-    Args:
-        charts: SVG elements as `chart_files.save_charts` returns them.
-
-    """
+    """Write the page, copying the rows of samples.jsonl into it one at a time."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     svgs = {key: _in_page_colours(svg) for key, svg in charts.items()}

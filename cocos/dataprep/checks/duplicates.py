@@ -175,13 +175,7 @@ def find_duplicates(
     benchmarks: Iterable[tuple[str, Problem]],
     similarity: float = SIMILARITY,
 ) -> list[Finding]:
-    """Return the duplicates among problems, and between problems and benchmarks.
-
-    Args:
-        problems: (split, problem), streamed.
-        benchmarks: (name of the benchmark, problem), streamed.
-
-    """
+    """Return the duplicates among problems, and between problems and benchmarks."""
     index = DuplicateIndex(similarity)
     for name, problem in benchmarks:
         index.add(name, problem, is_benchmark=True)

@@ -99,7 +99,6 @@ def check_references(
     """Execute every reference, and every constant function that could pass; yield the findings.
 
     Args:
-        problems: (split, problem), streamed.
         num_seeds: Runs per reference that may use `random`, each with a different seed; others run once.
         slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
 

@@ -28,9 +28,6 @@ class ExtractedTests(NamedTuple):
 def split_check_function(source: str, entry_point: str, helpers: str = "") -> ExtractedTests:
     """Split a check() function into tests.
 
-    Args:
-        helpers: Definitions of the prompt that the tests may use.
-
     Raises:
         ValueError: The text does not parse, has no check() with one parameter, or check() asserts nothing.
 

@@ -61,21 +61,14 @@ def split_pytest_file(source: str, modules: tuple[str, ...] = MODULES_UNDER_TEST
 
 
 class _TestFile:
-    """Test file without pytest calls, and an index of what its top-level statements define.
-
-    Attributes:
-        definitions: Name -> the statement that defines it.
-        fixtures: Name -> fixture function.
-        side_effects: Statements that define nothing, such as `sys.path.append(...)`. Every test has them.
-        aliases: Local name -> name in the module under test, for `from solution import area as surface`.
-
-    """
+    """Test file without pytest calls, and an index of what its top-level statements define."""
 
     def __init__(self, source: str, tree: ast.Module, modules: tuple[str, ...]) -> None:
         self.source, self.tree = source, tree
-        self.definitions: dict[str, ast.stmt] = {}
+        self.definitions: dict[str, ast.stmt] = {}  # name -> the statement that defines it
         self.fixtures: dict[str, Function] = {}
-        self.side_effects: list[ast.stmt] = []
+        self.side_effects: list[ast.stmt] = []  # such as `sys.path.append(...)`: every test has them
+        # For `from solution import area as surface`: local name -> name in the module under test.
         self.aliases: dict[str, str] = {}
         removed_imports = (*modules, "pytest")
         for node in tree.body:
@@ -116,9 +109,6 @@ class _TestFile:
 
     def convert(self, function: Function, owner: ast.ClassDef | None) -> list[str]:
         """Return the tests of one test function, one per set of parameters.
-
-        Args:
-            owner: The class that it is a method of.
 
         Raises:
             _UnsupportedTest: The function cannot run without pytest.
