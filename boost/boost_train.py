@@ -25,7 +25,7 @@ def main() -> None:
     from boost.boost_trainer import BoostTrainer, first_prompt, load_boost_inputs
     from cocos.config.trl_configs import BoostConfig
     from cocos.files.run_record import checksums, run_record
-    from cocos.prompts import protocol
+    from cocos.prompts import named_protocol
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
     from cocos.training.start import check_start, full_options, starting_model
@@ -49,7 +49,7 @@ def main() -> None:
         record=run_record(args, data_sha256=checksums((args.train_data, args.eval_data))),
         num_rows={args.train_data: len(inputs.rows), args.eval_data: len(inputs.eval_rows)},
         first_message=first_prompt(inputs),
-        later_message=protocol("cocos").later_turn(),
+        later_message=named_protocol("cocos").later_turn(),
     )
     run_training(trainer, card, checkpoint)
 

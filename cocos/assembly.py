@@ -24,7 +24,7 @@ from cocos.executors import start_executor
 from cocos.files.run_record import checksums, sha256
 from cocos.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
 from cocos.problems import Problem
-from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, own_protocol, protocol
+from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, named_protocol, own_protocol
 from cocos.rewards import Objective
 from cocos.trajectories import Rules, Trajectory, as_program, begin
 
@@ -65,7 +65,7 @@ def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     if options.prompt_file:
         return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot = load_problem_set(options.few_shot_data) if options.few_shot_data else ()
-    return protocol(options.protocol, few_shot, options.prompt_tests)
+    return named_protocol(options.protocol, few_shot, options.prompt_tests)
 
 
 def protocol_name(options: PromptOptions) -> str:

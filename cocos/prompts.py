@@ -75,7 +75,6 @@ TOOLS = (
     _tool("submit", "Submit the final program and end.", code="The whole Python program."),
 )
 FEEDBACK_CHARS = 300  # of a quoted test, and of a quoted error: a screen's line or two of a small context
-PROTOCOLS = ("cocos", "cocos-fewshot", "chat", "repair", "fix")
 TEMPLATE_PLACEHOLDERS = {"first_turn": ("text", "tests"), "later_turn": ("feedback",)}  # of own wording
 
 
@@ -91,9 +90,6 @@ class PromptProtocol:
     prefix: str = ""  # solved problems before turn 1 (few-shot examples), or ""
     # Messages go through the model's chat template. Otherwise the transcript is one plain text.
     is_chat: bool = False
-    # The user's own message of turn 1, with `{text}` and `{tests}`; "": the words above.
-    first_template: str = ""
-    later_template: str = ""  # the user's own message of turns 2..T, in which `{feedback}` is optional
     # Number of visible tests that turn 1's message shows, the first ones; None: all.
     prompt_tests: int | None = None
     system: str = ""  # system message of a chat; "" for none
@@ -103,10 +99,7 @@ class PromptProtocol:
 
     def first_turn(self, problem: Problem) -> str:
         """Return the message of turn 1."""
-        tests = "\n".join(problem.test_list[: self.prompt_tests])
-        if self.first_template:
-            return self.first_template.format(text=problem.text, tests=tests)
-        text, gap = problem.text, " "
+        tests, text, gap = self._shown_tests(problem), problem.text, " "
         if self.has_fences:
             gap = "\n\n"
             if problem.buggy_code:
@@ -128,19 +121,49 @@ class PromptProtocol:
             feedback: Text about the previous program, placed before the instruction; "" for none.
 
         """
-        feedback = f"{feedback}\n\n" if feedback else ""
-        request = f"{self.instruction}\n\n{self.later_ending}"
-        if self.later_template:
-            request = self.later_template.format(feedback=feedback)
-        if "{feedback}" not in self.later_template:
-            request = f"{feedback}{request}"
+        request = self._request(f"{feedback}\n\n" if feedback else "")
         if self.is_chat:
             return request
         close = "" if is_closed else f"\n{DONE}"
         return f"{close}\n\n{request}"
 
+    def _shown_tests(self, problem: Problem) -> str:
+        return "\n".join(problem.test_list[: self.prompt_tests])
 
-def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None) -> PromptProtocol:
+    def _request(self, feedback: str) -> str:
+        return f"{feedback}{self.instruction}\n\n{self.later_ending}"
+
+
+@dataclass(frozen=True)
+class OwnWording(PromptProtocol):
+    """The user's own messages (`--prompt_file`)."""
+
+    first_template: str = ""  # message of turn 1, with `{text}` and `{tests}`
+    later_template: str = ""  # message of turns 2..T, in which `{feedback}` is optional
+
+    def first_turn(self, problem: Problem) -> str:
+        return self.first_template.format(text=problem.text, tests=self._shown_tests(problem))
+
+    def _request(self, feedback: str) -> str:
+        before = "" if "{feedback}" in self.later_template else feedback
+        return before + self.later_template.format(feedback=feedback)
+
+
+_CHAT = PromptProtocol("chat", first_ending=FENCE_REQUEST, later_ending=FENCE_REQUEST, is_chat=True)
+_REPAIR = replace(_CHAT, name="repair", instruction=REPAIR_INSTRUCTION)
+_PROTOCOLS = (
+    PromptProtocol("cocos"),
+    PromptProtocol("cocos-fewshot", later_ending=f"{BEGIN}\n"),
+    _CHAT,
+    _REPAIR,
+    replace(_REPAIR, name="fix", has_fences=True),
+)
+PROTOCOLS = {protocol.name: protocol for protocol in _PROTOCOLS}
+
+
+def named_protocol(
+    name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None
+) -> PromptProtocol:
     """Return the prompt protocol of that name.
 
     Args:
@@ -162,27 +185,15 @@ def protocol(name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | No
         raise ValueError(
             f"few-shot problems are given, but the protocol is {name!r}; use --protocol cocos-fewshot"
         )
-    if name == "chat":
-        return PromptProtocol(name, FENCE_REQUEST, FENCE_REQUEST, is_chat=True, prompt_tests=prompt_tests)
-    if name in ("repair", "fix"):
-        return PromptProtocol(
-            name,
-            first_ending=FENCE_REQUEST,
-            later_ending=FENCE_REQUEST,
-            instruction=REPAIR_INSTRUCTION,
-            is_chat=True,
-            prompt_tests=prompt_tests,
-            has_fences=name == "fix",
-        )
-    if name == "cocos":
-        return PromptProtocol(name, prompt_tests=prompt_tests)
+    named = replace(PROTOCOLS[name], prompt_tests=prompt_tests)
+    if name != "cocos-fewshot":
+        return named
     if not few_shot or not all(p.code.strip() for p in few_shot):
         raise ValueError(
             "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
         )
-    bare = PromptProtocol(name, prompt_tests=prompt_tests)
-    prefix = "".join(f"{bare.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
-    return replace(bare, later_ending=f"{BEGIN}\n", prefix=prefix)
+    prefix = "".join(f"{named.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
+    return replace(named, prefix=prefix)
 
 
 def agent_protocol(protocol: PromptProtocol, agent: str, system: str | None = None) -> PromptProtocol:
@@ -235,7 +246,7 @@ def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> 
                 )
     if "{text}" not in first_turn:
         raise ValueError("first_turn: {text} is missing, so the model would not see the task; add it")
-    return PromptProtocol(name, is_chat=is_chat, first_template=first_turn, later_template=later_turn)
+    return OwnWording(name, is_chat=is_chat, first_template=first_turn, later_template=later_turn)
 
 
 def answer(code: str) -> str:

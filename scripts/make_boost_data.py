@@ -31,7 +31,7 @@ from cocos.entry_point import exit_on_ctrl_c, run_command
 from cocos.executor import Executor
 from cocos.files.run_record import sha256
 from cocos.problems import Problem
-from cocos.prompts import PromptProtocol, protocol
+from cocos.prompts import PromptProtocol, named_protocol
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -86,7 +86,7 @@ def main() -> None:
         args.seed,
     )
     # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
-    taught = protocol("cocos", prompt_tests=args.prompt_tests)
+    taught = named_protocol("cocos", prompt_tests=args.prompt_tests)
     rows = [
         row
         for pair in pairs

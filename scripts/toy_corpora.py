@@ -26,9 +26,9 @@ from make_toy_problems import (
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.problems import Problem
-from cocos.prompts import Feedback, answer, feedback_message, protocol
+from cocos.prompts import Feedback, answer, feedback_message, named_protocol
 
-WORDS = protocol("cocos")
+WORDS = named_protocol("cocos")
 WRONG_SHARE = 0.75  # probability that an operation with a common error has it
 FIX_SHARE = 0.3  # probability that the next version fixes an error
 BREAK_SHARE = 0.03  # probability that the next version introduces an error

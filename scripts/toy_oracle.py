@@ -21,7 +21,7 @@ from cocos.files.markdown import markdown_table
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem, load_problems
-from cocos.prompts import DONE, Feedback, answer, protocol
+from cocos.prompts import DONE, Feedback, answer, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
 
@@ -68,7 +68,7 @@ def _agrees(code: str, attempt: str, feedback: str) -> bool:
 
 def measure(problems: Sequence[Problem], mode: Feedback, num_turns: int, executor: Executor) -> list[float]:
     """Return acc@1..acc@T of the oracle with one kind of feedback."""
-    oracle, words = ScriptedGenerator(Oracle(problems)), protocol("cocos")
+    oracle, words = ScriptedGenerator(Oracle(problems)), named_protocol("cocos")
     played = rollout(begin(problems), oracle, executor, words, num_turns, Rules(feedback=mode))
     metrics = correction_metrics(played)
     return [metrics[f"acc_t{turn}"].value for turn in range(1, num_turns + 1)]

@@ -14,7 +14,7 @@ from cocos.assembly import hide_tests
 from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
-from cocos.prompts import AUXILIARY_INSTRUCTION, protocol
+from cocos.prompts import AUXILIARY_INSTRUCTION, named_protocol
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
 
@@ -110,7 +110,7 @@ def tiny_model(tmp_path_factory):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     corpus = [
-        protocol("cocos").later_turn(),
+        named_protocol("cocos").later_turn(),
         AUXILIARY_INSTRUCTION,
         "[BEGIN]\ndef f(x):\n    return x\n[DONE]",
     ] * 4
@@ -182,10 +182,10 @@ def make_trainer(tmp_path, executor):
         return CoCoSTrainer(
             model=model,
             args=args,
-            prompts=given_prompts(args.answers, problems, protocol("cocos")),
+            prompts=given_prompts(args.answers, problems, named_protocol("cocos")),
             dev_problems=dev_problems,
             executor=runner,
-            protocol=protocol("cocos"),
+            protocol=named_protocol("cocos"),
             tokenizer=load_tokenizer(str(ROOT / "data/toy/base")),
             peft_config=peft_config,
         )

@@ -13,7 +13,7 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.problems import load_problems
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from cocos.training.prefix_tree import pack
 from cocos.training.trainer import CoCoSTrainer
 from cocos.trajectories import begin
@@ -137,7 +137,9 @@ def our_trainer(folder: str, shape: Shape, **options: Any) -> tuple[Any, Any]:
     )
     executor, prompts = Executor(2), begin(load_problems("data/toy/train.jsonl"))
     tokenizer = load_tokenizer("data/toy/base")
-    trainer = CoCoSTrainer(load_model(shape.model), args, prompts, executor, protocol("cocos"), tokenizer)
+    trainer = CoCoSTrainer(
+        load_model(shape.model), args, prompts, executor, named_protocol("cocos"), tokenizer
+    )
     return trainer, executor
 
 

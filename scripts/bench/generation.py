@@ -30,7 +30,7 @@ from cocos.generation import Completion, Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import Problem, load_problems
-from cocos.prompts import DONE, PromptProtocol, protocol
+from cocos.prompts import DONE, PromptProtocol, named_protocol
 
 
 class PlainGenerator(TokenTranscripts):
@@ -95,7 +95,7 @@ def main() -> None:
 
     tokenizer, model = load_tokenizer(args.model_name_or_path), load_model(args.model_name_or_path)
     problems = list(islice(cycle(p for path in args.data for p in load_problems(path)), args.num_problems))
-    sizes = (protocol(args.protocol), args.num_turns, args.batch_size)
+    sizes = (named_protocol(args.protocol), args.num_turns, args.batch_size)
     seconds: dict[str, list[float]] = {"ours": [], "plain": []}
     cpu_seconds: dict[str, list[float]] = {"ours": [], "plain": []}
     for _ in range(args.rounds):

@@ -10,7 +10,7 @@ from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tool_calls import format_tool_call
 from cocos.problems import Problem
-from cocos.prompts import agent_protocol, protocol
+from cocos.prompts import agent_protocol, named_protocol
 from cocos.trajectories import Rules, begin
 from tests.support.paths import ROOT
 
@@ -55,7 +55,7 @@ def submit(code: str) -> str:
 
 def play(agent, generator, executor, num_turns=5, problem=PROBLEM, rules=None, words="fix", **begun):
     rules = rules or Rules(temperatures=(0.0, 0.45, 0.65), seed=1)
-    wording = agent_protocol(protocol(words), agent)
+    wording = agent_protocol(named_protocol(words), agent)
     trajectories = [replace(trajectory, **begun) for trajectory in begin([problem])]
     [trajectory] = play_with_agent(
         trajectories, generator, executor, wording, num_turns, rules, agent, max_repeats=3
@@ -292,7 +292,7 @@ def test_rows_do_not_depend_on_the_size_of_the_batches(executor):
         Problem(str(n), f"Write a function that adds {n}.", (f"assert add(1) == {n + 1}",), entry_point="add")
         for n in range(12)
     ]
-    wording, rules = agent_protocol(protocol("chat"), "reflect"), Rules(seed=3)
+    wording, rules = agent_protocol(named_protocol("chat"), "reflect"), Rules(seed=3)
     played = {}
     for size in (1, 5, None):
         generator = Answering(size)

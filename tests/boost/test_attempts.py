@@ -6,10 +6,10 @@ from boost.attempts import Attempt, reference_attempts, sample_attempts
 from boost.boost_rows import make_rows
 from boost.turn_pairs import make_pairs
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.prompts import answer, protocol
+from cocos.prompts import answer, named_protocol
 
 RIGHT, WRONG = "def double(x):\n    return 2 * x", "def double(x):\n    return x * x"
-COCOS = protocol("cocos")
+COCOS = named_protocol("cocos")
 
 
 def sample(problems, script, executor, **numbers):

@@ -11,11 +11,11 @@ from boost.boost_rows import BoostRow, load_rows, make_rows, save_rows, tokenize
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import DataError
-from cocos.prompts import answer, protocol
+from cocos.prompts import answer, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import begin
 
-COCOS = protocol("cocos")
+COCOS = named_protocol("cocos")
 WRONG = "def double(x):\n    return x * x"
 RIGHT = "def double(x):\n    return 2 * x"
 BOS = 0x110000
@@ -132,7 +132,7 @@ def script(prompt: str) -> str:
 
 @pytest.mark.parametrize("name", ["cocos", "cocos-fewshot"])
 def test_a_row_has_the_same_ids_as_the_turn_loop(problem, executor, name):
-    prompts = protocol(name, [problem, problem] if name == "cocos-fewshot" else [])
+    prompts = named_protocol(name, [problem, problem] if name == "cocos-fewshot" else [])
     generator = MergingGenerator(script)
     turns = play(problem, generator, executor, prompts)
     for row, turn in zip(make_rows(problem, WRONG, RIGHT, prompts), turns, strict=True):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cocos.dataprep.output_folder import hide_tests
 from cocos.problems import Problem
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from cocos.trajectories import as_program
 
 
@@ -21,7 +21,7 @@ def test_hiding_moves_tests_loses_none_and_leaves_one_visible(count, amount, see
 
 def test_a_hidden_test_is_scored_and_never_shown(problem):
     hidden = hide_tests(problem, 2, seed=0)
-    shown = protocol("cocos").first_turn(hidden)
+    shown = named_protocol("cocos").first_turn(hidden)
     assert [test in shown for test in hidden.test_list] == [True]
     assert [test in shown for test in hidden.hidden_test_list] == [False, False]
     assert as_program(hidden, "x").test_list == hidden.test_list + hidden.hidden_test_list

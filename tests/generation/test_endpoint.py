@@ -15,7 +15,7 @@ from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.generation.endpoint import EndpointGenerator
 from cocos.generation.retry import KeyRing, RetryPolicy, read_keys, requested_delay_s, seconds_until_reset
-from cocos.prompts import TOOLS, agent_protocol, protocol
+from cocos.prompts import TOOLS, agent_protocol, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
 from tests.support.commands import command, free_port
@@ -51,7 +51,7 @@ def ask(generator, count=1, temperature=0.0, seeds=None):
 
 def test_two_plain_turns_are_one_growing_prompt(endpoint, problem, executor):
     endpoint.behaviours = [text(WRONG), text(RIGHT)]
-    words = protocol("cocos")
+    words = named_protocol("cocos")
     [trajectory] = rollout(begin([problem]), generator(endpoint), executor, words, 2)
     first = words.first_turn(problem)
     assert [request["path"] for request in endpoint.requests] == ["/v1/completions"] * 2
@@ -67,7 +67,7 @@ def test_two_plain_turns_are_one_growing_prompt(endpoint, problem, executor):
 
 def test_two_turns_of_a_chat_are_sent_as_messages(endpoint, problem, executor):
     endpoint.behaviours = [text(f"Well:\n```python\n{WRONG}```"), text(f"```python\n{RIGHT}```")]
-    words = protocol("repair")
+    words = named_protocol("repair")
     [trajectory] = rollout(begin([problem]), generator(endpoint), executor, words, 2)
     assert {request["path"] for request in endpoint.requests} == {"/v1/chat/completions"}
     first, second = (body["messages"] for body in endpoint.bodies)
@@ -81,7 +81,7 @@ def test_two_turns_of_a_chat_are_sent_as_messages(endpoint, problem, executor):
 
 
 def play_tools(endpoint, problem, executor):
-    words = agent_protocol(protocol("chat"), "tools", "Be brief.")
+    words = agent_protocol(named_protocol("chat"), "tools", "Be brief.")
     rules = Rules(temperatures=(0.7, 0.5), seed=1)
     [trajectory] = play_with_agent(
         begin([problem]), generator(endpoint), executor, words, 4, rules, "tools", 3
@@ -150,7 +150,7 @@ def test_a_call_of_a_tool_is_streamed_in_pieces(endpoint, problem, executor):
     ]
     watched = generator(endpoint)
     watched.on_text = lambda text: None
-    words = agent_protocol(protocol("chat"), "tools")
+    words = agent_protocol(named_protocol("chat"), "tools")
     [trajectory] = play_with_agent(begin([problem]), watched, executor, words, 1, Rules(), "tools", 3)
     assert [turn.step.node for turn in trajectory.turns] == ["submit"] and trajectory.turns[0].code == RIGHT
     assert trajectory.turns[0].completion.text.startswith("Let me see.\n<tool_call>\n")
@@ -261,7 +261,9 @@ def test_a_request_that_times_out_is_retried(endpoint):
 @pytest.mark.parametrize("failure", ["500", "truncated JSON", "no connection"])
 def test_a_persistent_failure_is_an_infrastructure_failure(endpoint, problem, executor, failure):
     endpoint.behaviours = [MALFORMED[failure]]
-    [trajectory] = rollout(begin([problem]), generator(endpoint, retries=2), executor, protocol("cocos"), 2)
+    [trajectory] = rollout(
+        begin([problem]), generator(endpoint, retries=2), executor, named_protocol("cocos"), 2
+    )
     assert len(endpoint.requests) == 3
     assert all(turn.result.is_infra_failure for turn in trajectory.turns)
     assert trajectory.turns[0].completion.error in trajectory.turns[0].result.infra_error

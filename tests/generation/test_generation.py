@@ -26,7 +26,7 @@ from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
 from cocos.problems import load_problems
-from cocos.prompts import DONE, protocol
+from cocos.prompts import DONE, named_protocol
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")
@@ -45,7 +45,7 @@ def model():
 @pytest.fixture(scope="module")
 def prompts(tokenizer):
     """Token ids of ten toy prompts of different lengths."""
-    first = [protocol("cocos").first_turn(p) for p in load_problems(ROOT / "data/toy/test.jsonl")[:10]]
+    first = [named_protocol("cocos").first_turn(p) for p in load_problems(ROOT / "data/toy/test.jsonl")[:10]]
     return [tokenizer(text)["input_ids"] for text in first]
 
 
@@ -478,7 +478,7 @@ def test_a_chat_transcript_has_the_ids_of_the_rendered_conversation(chat_tokeniz
     """The completion ends with the end of turn, with another end-of-sequence id, or at the limit."""
     eos = chat_tokenizer.convert_tokens_to_ids(["<|close|>", "<eos>"])
     transcripts = TokenTranscripts(chat_tokenizer, eos)
-    words, answers = protocol("chat"), ["```python\nx = 1\n```", "Sorry.\nys = [x for x in xs]"]
+    words, answers = named_protocol("chat"), ["```python\nx = 1\n```", "Sorry.\nys = [x for x in xs]"]
     messages = [{"role": "user", "content": "Write a function."}]
     ids = transcripts.start(messages[0]["content"], is_chat=True)
     for text in answers:

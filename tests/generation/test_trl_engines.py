@@ -16,7 +16,7 @@ from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server, sync_weights
 from cocos.problems import load_problems
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")
@@ -55,7 +55,7 @@ def test_continuous_batching_samples_the_ids_of_the_transformers_generator():
     model, tokenizer = load_model(TOY), load_tokenizer(TOY)
     plain = HuggingFaceGenerator(model, tokenizer, 24)
     batches = ContinuousBatches(model, tokenizer, ContinuousBatchingConfig(max_memory_percent=0.05), 24)
-    words = protocol("cocos")
+    words = named_protocol("cocos")
     problems = load_problems(ROOT / "data/toy/dev.jsonl")[:6]
     prompts = [plain.start(words.first_turn(problem), is_chat=False) for problem in problems]
     assert len(set(map(len, prompts))) > 1

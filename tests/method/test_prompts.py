@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cocos.extraction import extract_code
 from cocos.problems import Problem, load_problems
-from cocos.prompts import agent_protocol, answer, own_protocol, protocol
+from cocos.prompts import agent_protocol, answer, named_protocol, own_protocol
 from tests.support.paths import dataset
 
 CODE = "def double(x):\n    return 2 * x"
@@ -33,12 +33,12 @@ INSTRUCTION = (
 
 
 def test_the_first_turn_is_golden(problem):
-    assert protocol("cocos").first_turn(problem) == FIRST_TURN
+    assert named_protocol("cocos").first_turn(problem) == FIRST_TURN
 
 
 def test_where_no_test_is_shown_none_is_promised(problem):
     hidden = replace(problem, test_list=(), hidden_test_list=problem.test_list)
-    assert protocol("cocos").first_turn(hidden) == (
+    assert named_protocol("cocos").first_turn(hidden) == (
         "You are an expert Python programmer, and here is your task: Write a function to double a number.\n\n[BEGIN]\n"
     )
 
@@ -49,13 +49,19 @@ def test_the_prompt_shows_the_first_visible_tests(problem, prompt_tests, shown):
     own = replace(
         own_protocol("mine", "{text}{tests}", "{feedback}", is_chat=True), prompt_tests=prompt_tests
     )
-    few = protocol("cocos-fewshot", few_shot, prompt_tests)
-    for words in (protocol("cocos", prompt_tests=prompt_tests), protocol("chat", (), prompt_tests), own):
+    few = named_protocol("cocos-fewshot", few_shot, prompt_tests)
+    for words in (
+        named_protocol("cocos", prompt_tests=prompt_tests),
+        named_protocol("chat", (), prompt_tests),
+        own,
+    ):
         message = words.first_turn(problem)
         assert [test in message for test in problem.test_list] == [n < shown for n in range(3)]
     assert few.first_turn(problem).count("assert") == 2 * shown  # the example shows as many as the problem
     hidden = replace(problem, test_list=problem.test_list[:0])
-    assert protocol("cocos", prompt_tests=0).first_turn(problem) == protocol("cocos").first_turn(hidden)
+    assert named_protocol("cocos", prompt_tests=0).first_turn(problem) == named_protocol("cocos").first_turn(
+        hidden
+    )
 
 
 def test_own_wording_is_used_character_by_character(problem):
@@ -83,11 +89,11 @@ def test_own_wording_with_an_unknown_or_missing_placeholder_is_refused(first, la
 
 
 def test_a_later_turn_is_golden():
-    assert protocol("cocos").later_turn() == f"\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+    assert named_protocol("cocos").later_turn() == f"\n\n{INSTRUCTION}\n\n[CORRECT]\n"
 
 
 def test_an_answer_that_was_cut_off_is_closed_before_the_instruction():
-    assert protocol("cocos").later_turn(is_closed=False) == f"\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+    assert named_protocol("cocos").later_turn(is_closed=False) == f"\n[DONE]\n\n{INSTRUCTION}\n\n[CORRECT]\n"
 
 
 def test_an_answer_is_the_code_and_done_on_a_line_of_its_own():
@@ -95,7 +101,7 @@ def test_an_answer_is_the_code_and_done_on_a_line_of_its_own():
 
 
 def test_the_whole_transcript_of_two_turns_is_golden(problem):
-    cocos = protocol("cocos")
+    cocos = named_protocol("cocos")
     transcript = (
         cocos.first_turn(problem) + answer("def double(x): return x") + cocos.later_turn() + answer(CODE)
     )
@@ -106,7 +112,7 @@ def test_the_whole_transcript_of_two_turns_is_golden(problem):
 
 def test_few_shot_problems_stand_solved_before_turn_1_and_begin_marks_later_turns(problem):
     solved = Problem("0", "Write one.", ("assert one() == 1",), "def one():\n    return 1\n")
-    few_shot = protocol("cocos-fewshot", [solved, solved])
+    few_shot = named_protocol("cocos-fewshot", [solved, solved])
     shot = (
         "You are an expert Python programmer, and here is your task: Write one. "
         "Your code should pass these tests:\n\nassert one() == 1\n\n[BEGIN]\n"
@@ -126,37 +132,37 @@ REPAIR = (
 
 def test_a_chat_is_told_what_to_correct_in_the_papers_words_or_to_repair(problem):
     for name, instruction in (("chat", INSTRUCTION), ("repair", REPAIR)):
-        words = protocol(name)
+        words = named_protocol(name)
         assert words.is_chat
         assert words.first_turn(problem) == CHAT_TURN
         assert words.later_turn() == words.later_turn(is_closed=False) == f"{instruction}\n\n{FENCED}"
-    assert not protocol("cocos").is_chat
+    assert not named_protocol("cocos").is_chat
 
 
 def test_the_protocol_for_repairs_shows_the_program_in_a_block_and_the_tests_below_a_blank_line():
     buggy = "def double(x):\n    return x"
     tests = ("assert double(2) == 4",)
     problem = Problem("1", f"Fix the bugs in this function.\n\n{buggy}", tests, buggy_code=buggy)
-    words = protocol("fix")
+    words = named_protocol("fix")
     assert words.first_turn(problem) == (
         "You are an expert Python programmer, and here is your task: Fix the bugs in this function.\n\n"
         f"```python\n{buggy}\n```\n\nYour code should pass these tests:\n\nassert double(2) == 4\n\n{FENCED}"
     )
-    assert words.later_turn() == protocol("repair").later_turn()
+    assert words.later_turn() == named_protocol("repair").later_turn()
 
 
 def test_an_agent_has_a_system_message_and_its_own_request_unless_the_transcript_is_plain(problem):
-    plain = protocol("cocos")
+    plain = named_protocol("cocos")
     assert agent_protocol(plain, "reflect") == plain
     for agent in ("reflect", "react"):
-        words = agent_protocol(protocol("fix"), agent)
+        words = agent_protocol(named_protocol("fix"), agent)
         assert "off by one" in words.system and "state shared between calls" in words.system
         assert words.later_turn(feedback="It fails.") == (
             f"It fails.\n\nRepair the program. Keep the function's name and its parameters.\n\n{FENCED}"
         )
-    assert agent_protocol(protocol("fix"), "react", "Mine.").system == "Mine."
-    assert agent_protocol(protocol("fix"), "none") == protocol("fix")
-    tools = agent_protocol(protocol("fix"), "tools")
+    assert agent_protocol(named_protocol("fix"), "react", "Mine.").system == "Mine."
+    assert agent_protocol(named_protocol("fix"), "none") == named_protocol("fix")
+    tools = agent_protocol(named_protocol("fix"), "tools")
     assert tools.first_turn(problem).endswith("\n\nCall run_code with the whole program.")
     assert [tool["function"]["name"] for tool in tools.tools] == ["run_code", "submit"]
     with pytest.raises(ValueError, match="--agent tools needs a chat; choose --protocol chat, repair or fix"):
@@ -166,15 +172,16 @@ def test_an_agent_has_a_system_message_and_its_own_request_unless_the_transcript
 def test_feedback_stands_before_the_instruction(problem):
     feedback = "Your program failed."
     assert (
-        protocol("cocos").later_turn(feedback=feedback) == f"\n\n{feedback}\n\n{INSTRUCTION}\n\n[CORRECT]\n"
+        named_protocol("cocos").later_turn(feedback=feedback)
+        == f"\n\n{feedback}\n\n{INSTRUCTION}\n\n[CORRECT]\n"
     )
-    assert protocol("cocos").later_turn(False, feedback).startswith(f"\n[DONE]\n\n{feedback}\n\n")
-    assert protocol("repair").later_turn(feedback=feedback) == f"{feedback}\n\n{REPAIR}\n\n{FENCED}"
+    assert named_protocol("cocos").later_turn(False, feedback).startswith(f"\n[DONE]\n\n{feedback}\n\n")
+    assert named_protocol("repair").later_turn(feedback=feedback) == f"{feedback}\n\n{REPAIR}\n\n{FENCED}"
 
 
 def test_challenge_tests_are_never_shown():
     hidden = Problem("1", "t", ("assert f() == 1",), challenge_test_list=("assert f() == 'hidden'",))
-    assert "hidden" not in protocol("cocos").first_turn(hidden)
+    assert "hidden" not in named_protocol("cocos").first_turn(hidden)
 
 
 def test_protocols_that_cannot_be_met_are_refused_with_a_remedy(problem):
@@ -187,7 +194,7 @@ def test_protocols_that_cannot_be_met_are_refused_with_a_remedy(problem):
         ("poem", [], "choose one of cocos, cocos-fewshot, chat, repair"),
     ]:
         with pytest.raises(ValueError, match=remedy):
-            protocol(name, shots)
+            named_protocol(name, shots)
 
 
 OTHER = "def double(x):\n    return x + x"

@@ -9,11 +9,11 @@ from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import Problem
-from cocos.prompts import answer, protocol
+from cocos.prompts import answer, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin, check_infra_failures
 
-COCOS = protocol("cocos")
+COCOS = named_protocol("cocos")
 RIGHT = "def double(x):\n    return 2 * x"
 WRONG = "def double(x):\n    return x * x"  # double(2) == 4 and double(0) == 0 hold: 2 of 3
 INSTRUCTION = (
@@ -185,7 +185,7 @@ def test_continuing_a_trajectory_equals_playing_it_at_once(problem, executor):
 
 
 def test_the_few_shot_protocol_opens_later_turns_with_begin(problem, executor):
-    few_shot = protocol("cocos-fewshot", [problem])
+    few_shot = named_protocol("cocos-fewshot", [problem])
     [trajectory] = rollout(
         begin([problem]), ScriptedGenerator(lambda _: answer(RIGHT)), executor, few_shot, 2
     )

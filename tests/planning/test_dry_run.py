@@ -19,7 +19,7 @@ from cocos.planning.dry_run import dry_run
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
 from cocos.planning.shapes_from_options import run_layout
 from cocos.problems import load_problems, save_problems
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from tests.support.commands import command, free_port
 from tests.support.paths import ROOT, TOY
 
@@ -70,7 +70,7 @@ def test_a_dry_run_needs_no_weights_and_writes_no_files(bare_base, problems_file
     assert done.returncode == 0, done.stderr[-2000:]
     assert list(tmp_path.iterdir()) == []
     text = done.stdout
-    first, cocos = PROBLEMS[0], protocol("cocos")
+    first, cocos = PROBLEMS[0], named_protocol("cocos")
     assert f"{cocos.first_turn(first)}\n--- prompt of turn 2" in text
     transcript = f"{cocos.first_turn(first)}{first.code.strip()}\n[DONE]{cocos.later_turn()}"
     assert f"{transcript}\n---\n" in text

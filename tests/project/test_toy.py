@@ -12,7 +12,7 @@ import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cocos.problems import Problem, load_problems
-from cocos.prompts import answer, protocol
+from cocos.prompts import answer, named_protocol
 from tests.support.paths import ROOT, TOY
 
 FILES = ("train", "boost", "dev", "test")
@@ -93,7 +93,7 @@ def test_base_is_small_complete_and_ready_for_batches(tokenizer):
 
 
 def test_no_token_spans_a_turn_boundary(problems, tokenizer):
-    words = protocol("cocos")
+    words = named_protocol("cocos")
     for problem in problems["test"]:
         parts = [words.first_turn(problem), answer(problem.code), words.later_turn(), answer(problem.code)]
         joined = tokenizer("".join(parts))["input_ids"]

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.problems import Problem, load_problems
-from cocos.prompts import answer, feedback_message, protocol
+from cocos.prompts import answer, feedback_message, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, as_program, begin
 from tests.project.test_toy import passes, run_script
@@ -19,7 +19,7 @@ from tests.support.paths import TOY
 
 LAB = TOY / "feedback"
 FILES = {"train": 2000, "dev": 200, "test": 400, "boost": 260}
-BARE = protocol("cocos", prompt_tests=0)
+BARE = named_protocol("cocos", prompt_tests=0)
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ from transformers import set_seed
 from trl import RLOOConfig, RLOOTrainer
 
 from cocos.generation.tokenizer import load_tokenizer
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
 
 pytestmark = pytest.mark.processes
 
 TOY = str(ROOT / "data/toy/base")
-WORDS = protocol("cocos")
+WORDS = named_protocol("cocos")
 
 
 class ReplayingRLOO(RLOOTrainer):

@@ -11,7 +11,7 @@ import transformers
 from transformers import TrainerState
 
 from cocos.problems import load_problems
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from cocos.training.callbacks import NUM_FIRST_UPDATES
 from cocos.training.model_card import ModelCard, evaluation_at, saved_step
 from tests.support.commands import succeed
@@ -93,8 +93,8 @@ def test_plain_transformers_stops_after_the_answer_as_the_card_says(run, capsys)
     exec(compile(source, "the card's example", "exec"), names)
     shown = capsys.readouterr().out
     problem = load_problems(TOY / "train.jsonl")[0]
-    assert names["task"] == protocol("cocos").first_turn(problem)
-    assert names["correction"] == protocol("cocos").later_turn()
+    assert names["task"] == named_protocol("cocos").first_turn(problem)
+    assert names["correction"] == named_protocol("cocos").later_turn()
     assert shown.startswith("def ") and shown.count("[DONE]") == 2 and shown.rstrip().endswith("[DONE]")
     assert len(names["first"][0]) < len(names["tokenizer"](names["task"]).input_ids) + 40
     # The first prompt is a prefix of the second, as in the turn loop.

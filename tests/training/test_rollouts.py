@@ -7,7 +7,7 @@ import pytest
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem
-from cocos.prompts import protocol
+from cocos.prompts import named_protocol
 from cocos.training.rollouts import RolloutPlayer
 from cocos.trajectories import begin
 
@@ -28,7 +28,7 @@ def make_player(problem, executor):
 
         other = Problem(task_id="2", text="Double it.", test_list=problem.test_list[:2], code=problem.code)
         prompts = begin([problem, other])
-        return RolloutPlayer(CoCoSOptions(**options), prompts, executor, protocol("cocos"), opened)
+        return RolloutPlayer(CoCoSOptions(**options), prompts, executor, named_protocol("cocos"), opened)
 
     return make
 

@@ -11,13 +11,13 @@ from cocos.assembly import load_training_data
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.problems import load_problems, save_problems
-from cocos.prompts import answer, protocol
+from cocos.prompts import answer, named_protocol
 from cocos.rewards import Score
 from cocos.training.dynamic_sampling import Batch, Group
 from tests.support.paths import TOY
 from tests.support.training import play
 
-WORDS = protocol("cocos")
+WORDS = named_protocol("cocos")
 RULES = {"feedback": "error", "early_stop": True, "num_turns": 3, "num_problems": 16}
 MIXED = (4, 6, 15)  # problems that the base solves in some samples, in all, and in some
 

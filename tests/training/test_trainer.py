@@ -15,7 +15,7 @@ from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.metrics import correction_metrics, edit_metrics
 from cocos.problems import load_problems
-from cocos.prompts import DONE, protocol
+from cocos.prompts import DONE, named_protocol
 from cocos.rewards import Score
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group
@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.training import fractions, play
 
 TOY = str(ROOT / "data/toy/base")
-WORDS = protocol("cocos")
+WORDS = named_protocol("cocos")
 
 
 def rows_of_a_batch(trainer, num_problems=4):
