@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from boost.attempt_log import AttemptLog
-from boost.attempts import Attempt, played_attempts, reference_attempts, sample_attempts
+from boost.attempts import Attempt, AttemptLog, played_attempts, reference_attempts, sample_attempts
 from boost.boost_rows import make_rows, save_rows, tokenize
 from boost.turn_pairs import TurnPair, balance_pairs, make_pairs
 from cocos.assembly import open_executor, prompt_protocol, protocol_name

@@ -1,21 +1,205 @@
-"""The commands of prepare_data.py: convert a data set, check prepared files, prepare the public sets."""
+"""Commands of prepare_data.py and their options: convert a data set, check files, prepare the public sets."""
 
 import argparse
+import difflib
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
-from prepare_data_options import check_parser, convert_parser, preparation_options, public_parser
-
+from cocos.config.command_line import PlainParser, add_options
+from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, describe_reasons, yields
 from cocos.dataprep.data_set import prepare_data_set
-from cocos.dataprep.preparation import PreparationOptions, PreparationReport, run_check
+from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
+from cocos.dataprep.preparation import CHECKS, PreparationOptions, PreparationReport, run_check
 from cocos.dataprep.prepared_files import read_prepared
 from cocos.dataprep.readers import fetch_raw_file, input_files
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
 from cocos.files.markdown import markdown_table
+
+FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
+USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
+EXAMPLES = """examples:
+  python scripts/prepare_data.py jsonl --input mine.jsonl --splits 0 0 1 \\
+      --output_dir data/mine
+  python scripts/prepare_data.py csv --input mine.csv --tests lines \\
+      --columns text=question test_list=asserts --output_dir data/mine
+  python scripts/prepare_data.py repository --input my_project \\
+      --output_dir data/my_project
+  python scripts/prepare_data.py mbpp --output_dir data/mbpp
+  python scripts/prepare_data.py check data/mine \\
+      --against humaneval=HumanEval.jsonl.gz
+  python scripts/prepare_data.py public --output_dir data/public
+"""
+
+
+class _Parser(PlainParser):
+    """Parser whose errors start with the option's name."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(message.removeprefix("argument "))
+
+
+def preparation_options(args: argparse.Namespace) -> PreparationOptions:
+    """Return the options of a preparation; raise ValueError for values out of range and missing files."""
+    names = PreparationOptions.__dataclass_fields__
+    values = {name: value for name, value in vars(args).items() if name in names and value is not None}
+    return PreparationOptions(**values)
+
+
+def convert_parser(description: str | None) -> _Parser:
+    """Return the parser of the options for one data set."""
+    result = _Parser(usage=USAGE, description=description, epilog=EXAMPLES)
+    result.add_argument("source", metavar="SOURCE", type=_source_name, help="see above")
+    result.add_argument(
+        "--output_dir", type=Path, required=True, metavar="FOLDER", help="new or empty folder for the files"
+    )
+    result.add_argument(
+        "--input",
+        type=Path,
+        metavar="FILE",
+        help="file, or folder of train, validation and test files (default: download from the hub)",
+    )
+    result.add_argument("--revision", metavar="ID", help="commit or tag on the hub (default: the newest)")
+    _add_own_set_options(result)
+    _add_output_options(result)
+    _add_check_options(result)
+    return result
+
+
+def check_parser() -> _Parser:
+    """Return the parser of the options of `check`."""
+    result = _Parser(
+        usage="prepare_data.py check FILE [FILE ...] [options]",
+        description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
+    )
+    result.add_argument(
+        "paths", nargs="+", type=Path, metavar="FILE", help="MBPP-format files, or folders of splits"
+    )
+    _add_check_options(result)
+    return result
+
+
+def public_parser() -> _Parser:
+    """Return the parser of the options of `public`."""
+    names = [
+        source.name
+        for source in PUBLIC_SOURCES.values()
+        if not (source.is_large or source.executes_references)
+    ]
+    result = _Parser(
+        usage="prepare_data.py public --output_dir FOLDER [--input FOLDER]",
+        description=f"Prepare {', '.join(names)},\n"
+        "each in a folder of its name, and keep the raw files in raw/. No program is\n"
+        "executed; `check` does that. Sets that exist are skipped, so that the same\n"
+        "command continues after a failure. Exit with status 1 if a set failed.",
+    )
+    result.add_argument(
+        "--output_dir", type=Path, required=True, metavar="FOLDER", help="folder of the prepared sets"
+    )
+    result.add_argument(
+        "--input", type=Path, metavar="FOLDER", help="folder of the raw files (default: download them)"
+    )
+    result.set_defaults(checks=[])
+    return result
+
+
+def _add_own_set_options(parser: _Parser) -> None:
+    group = parser.add_argument_group("your own set")
+    group.add_argument(
+        "--columns",
+        nargs="+",
+        default=[],
+        metavar="FIELD=COLUMN",
+        type=_column_pair,
+        help="columns whose names differ from the MBPP fields, such as text=question",
+    )
+    group.add_argument(
+        "--tests",
+        choices=TEST_FORMS,
+        default="list",
+        help="format of test_list: a list, lines of asserts, HumanEval's check() or a pytest file",
+    )
+    group.add_argument("--licence", metavar="NAME", help="licence, for the card (default: not stated)")
+
+
+def _add_output_options(parser: _Parser) -> None:
+    # test_left_out is a finding about a test, not about the row.
+    droppable = [kind for kind in FINDING_KINDS if kind != "test_left_out"]
+    group = parser.add_argument_group("what is written")
+    group.add_argument(
+        "--splits",
+        type=float,
+        nargs=3,
+        metavar="SHARE",
+        help="shares of train, validation and test, for a set without splits (default: 0.8 0.1 0.1)",
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=PreparationOptions.seed,
+        metavar="N",
+        help="seed of the splits and of the choice of hidden tests (default: 0)",
+    )
+    group.add_argument(
+        "--hide_tests",
+        type=float,
+        default=PreparationOptions.hide_tests,
+        metavar="N",
+        help="tests per problem to score but never show to the model: a number, or a share if below 1; at "
+        "least one test stays visible (default: 0)",
+    )
+    group.add_argument(
+        "--drop",
+        nargs="+",
+        choices=droppable,
+        default=[],
+        metavar="KIND",
+        help=f"drop rows with these findings: {', '.join(droppable)} (default for repository: "
+        f"{', '.join(DROPPED)}; otherwise none)",
+    )
+
+
+def _add_check_options(parser: _Parser) -> None:
+    group = parser.add_argument_group("checks")
+    group.add_argument(
+        "--checks",
+        nargs="*",
+        choices=CHECKS,
+        default=list(CHECKS),
+        metavar="CHECK",
+        help=f"checks to run: {', '.join(CHECKS)}; without a value: none",
+    )
+    group.add_argument(
+        "--against",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="benchmarks to compare with: MBPP-format files, or raw files of public sets such as "
+        "humaneval=HumanEval.jsonl.gz",
+    )
+    add_options(parser.add_argument_group(ExecutorOptions.group), ExecutorOptions)
+
+
+def _source_name(text: str) -> str:
+    known = (*PUBLIC_SOURCES, *FILE_SOURCES)
+    if text in known or "/" in text:
+        return text
+    close = difflib.get_close_matches(text, (*known, "check", "public"), n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise argparse.ArgumentTypeError(
+        f"unknown source {text!r}; {hint}choose one of {', '.join(known)}, or OWNER/NAME on the hub"
+    )
+
+
+def _column_pair(text: str) -> tuple[str, str]:
+    field, _, column = text.partition("=")
+    if field not in MBPP_FIELDS or not column:
+        raise argparse.ArgumentTypeError(f"{text}: give FIELD=COLUMN with one of {', '.join(MBPP_FIELDS)}")
+    return field, column
 
 
 def run(argv: list[str], description: str | None) -> int:

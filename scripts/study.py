@@ -23,9 +23,8 @@ from typing import Any
 
 import yaml
 from result_files import save_csv
-from study_data import STUDY, Outcome, Point, read_curve, read_outcomes
 from study_figures import draw_figures
-from study_tables import write_page
+from study_tables import STUDY, Outcome, Point, read_curve, read_outcomes, write_page
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {

@@ -6,8 +6,7 @@ from statistics import mean
 from typing import Any
 
 from result_files import load_csv
-from study_data import STUDY, Outcome, Point
-from study_tables import by_arm, shares, spread
+from study_tables import STUDY, Outcome, Point, by_arm, shares, spread
 
 FEEDBACK = ("none", "verdict", "error")
 MARKERS = ".osv^DXP"

@@ -1,6 +1,6 @@
 """The schema of samples.jsonl, and the conversion of trajectories to rows and back.
 
-Every reader and writer of rows goes through this module. docs/evaluation.md lists the attributes below in
+Every reader and writer of rows goes through this module. docs/evaluation.md lists the keys below in
 tables; a test compares the two. This module does not know where rows are stored.
 """
 
@@ -21,115 +21,67 @@ SCHEMA_VERSION = 3
 
 
 class VerdictRow(TypedDict):
-    """Outcome of one test.
+    """Outcome of one test."""
 
-    Attributes:
-        status: `passed`, `failed` (the assertion is false), `error`, `timeout`, `memory`, or `not_run` (an
-            earlier test ended the process).
-        error_type: Class name of the exception; null if there was none.
-        message: Text of the exception, truncated; null if there was none.
-        expected: `repr` of the value that a false comparison expects; null for every other outcome.
-        actual: `repr` of the value that the program returned instead; null for every other outcome.
-        duration_s: Wall time of this test in seconds; 0 if it did not finish.
-        relation: What does not hold between `actual` and `expected`: "==", "<", ...
-        in_child_reason: Reason why the status depends on the process that ran the program, which could have
-            forged it; null if it does not.
-        is_marked_by_program: The program has caused that reason, so a pass does not count as right.
-
-    """
-
+    # `passed`, `failed` (the assertion is false), `error`, `timeout`, `memory`, or `not_run` (an earlier
+    # test ended the process).
     status: str
-    error_type: str | None
-    message: str | None
-    expected: str | None
-    actual: str | None
-    duration_s: float
+    error_type: str | None  # class name of the exception; null if there was none
+    message: str | None  # text of the exception, truncated; null if there was none
+    expected: str | None  # `repr` of the value that a false comparison expects; null for every other outcome
+    actual: str | None  # `repr` of the value that the program returned instead; null for every other outcome
+    duration_s: float  # wall time of this test in seconds; 0 if it did not finish
+    # Reason why the status depends on the process that ran the program, which could have forged it; null if
+    # it does not.
     in_child_reason: str | None
-    relation: str
-    is_marked_by_program: bool
+    relation: str  # what does not hold between `actual` and `expected`: "==", "<", ...
+    is_marked_by_program: bool  # the program has caused that reason, so a pass does not count as right
 
 
 class ExtraTurnKeys(TypedDict, total=False):
-    """Keys of a turn that only some runs have.
+    """Keys of a turn that only some runs have."""
 
-    Attributes:
-        api_key: Number of the API key that served the request, from 1 (`--generator api`).
-        node: Node of the agent's graph that made the turn (`--agent`).
-        temperature: Sampling temperature of the completion (`--agent`).
-
-    """
-
-    api_key: int
-    node: str
-    temperature: float
+    api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
+    node: str  # node of the agent's graph that made the turn (`--agent`)
+    temperature: float  # sampling temperature of the completion (`--agent`)
 
 
 class TurnRow(ExtraTurnKeys):
-    """One turn.
+    """One turn."""
 
-    Attributes:
-        feedback: Feedback in this turn's prompt; "" if there is none.
-        completion: Text of the completion.
-        code: The program extracted from the completion; "" if it contains none.
-        reward: Share of tests passed, in [0, 1]; null after an infrastructure failure.
-        is_right: Every test passed, hidden ones too, and the program made no verdict one that it could have
-            forged.
-        is_given: The completion was supplied with `--answers`, not sampled.
-        is_carried: The trajectory had already ended (`--early_stop`); the turn repeats the last completion.
-        is_resampled: The first completion repeated the previous program, so a second one was sampled.
-        error_type: Error type of the first test that did not pass: an exception's name, `Timeout` or
-            `Memory`; null if all passed and after an infrastructure failure.
-        verdicts: One per entry of `tests`; empty after an infrastructure failure.
-        infra_error: Reason why the executor or the endpoint failed; null if neither did.
-        isolation: Isolation level under which the program ran.
-        num_prompt_tokens: Length of the prompt in tokens, with all earlier turns.
-        num_completion_tokens: Length of the completion in tokens.
-        is_truncated: The completion reached the length limit before its end.
-        generation_s: Time of the request, or of the batch divided by its number of prompts, in seconds.
-        execution_s: Wall time of the program and its tests, in seconds.
-
-    """
-
-    feedback: str
-    completion: str
-    code: str
-    reward: float | None
+    feedback: str  # feedback in this turn's prompt; "" if there is none
+    completion: str  # text of the completion
+    code: str  # the program extracted from the completion; "" if it contains none
+    reward: float | None  # share of tests passed, in [0, 1]; null after an infrastructure failure
+    # Every test passed, hidden ones too, and the program made no verdict one that it could have forged.
     is_right: bool
-    is_given: bool
+    is_given: bool  # the completion was supplied with `--answers`, not sampled
+    # The trajectory had already ended (`--early_stop`); the turn repeats the last completion.
     is_carried: bool
-    is_resampled: bool
+    is_resampled: bool  # the first completion repeated the previous program, so a second one was sampled
+    # Error type of the first test that did not pass: an exception's name, `Timeout` or `Memory`; null if
+    # all passed and after an infrastructure failure.
     error_type: str | None
-    verdicts: list[VerdictRow]
-    infra_error: str | None
-    isolation: str
-    num_prompt_tokens: int
-    num_completion_tokens: int
-    is_truncated: bool
-    generation_s: float
-    execution_s: float
+    verdicts: list[VerdictRow]  # one per entry of `tests`; empty after an infrastructure failure
+    infra_error: str | None  # reason why the executor or the endpoint failed; null if neither did
+    isolation: str  # isolation level under which the program ran
+    num_prompt_tokens: int  # length of the prompt in tokens, with all earlier turns
+    num_completion_tokens: int  # length of the completion in tokens
+    is_truncated: bool  # the completion reached the length limit before its end
+    generation_s: float  # time of the request, or of the batch divided by its number of prompts, in seconds
+    execution_s: float  # wall time of the program and its tests, in seconds
 
 
 class SampleRow(TypedDict):
-    """One trajectory. It also has the conditions of the run (`cocos.assembly.conditions`) as keys.
+    """One trajectory. It also has the conditions of the run (`cocos.assembly.conditions`) as keys."""
 
-    Attributes:
-        schema_version: Version of this schema: 3.
-        task_id: Identifier of the problem.
-        sample: Index among the independent trajectories of the problem, from 0.
-        text: Task description of the problem.
-        tests: Source of every scored test, the visible ones first.
-        num_visible_tests: Number of tests that prompts and feedback may quote, the first ones of `tests`.
-        turns: Turns 1, 2, ... in order.
-
-    """
-
-    schema_version: int
-    task_id: str
-    sample: int
-    text: str
-    tests: list[str]
-    num_visible_tests: int
-    turns: list[TurnRow]
+    schema_version: int  # version of this schema: 3
+    task_id: str  # identifier of the problem
+    sample: int  # index among the independent trajectories of the problem, from 0
+    text: str  # task description of the problem
+    tests: list[str]  # source of every scored test, the visible ones first
+    num_visible_tests: int  # number of tests that prompts and feedback may quote, the first ones of `tests`
+    turns: list[TurnRow]  # Turns 1, 2, ... in order.
 
 
 def trajectory_to_row(trajectory: Trajectory, **conditions: Any) -> SampleRow:

@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from cocos.evaluation.sample_rows import SampleRow
-from cocos.page.shared import Shared, find_folders
-from cocos.page.turns_view import show_error, show_turns
+from cocos.page.shared import Shared, find_folders, show_error, show_turns
 from cocos.report.finished_runs import FinishedRun, compare_runs, load_runs
 from cocos.report.report_files import report_page
 from cocos.report.tables import comparison_table, excluded_problems, run_tables

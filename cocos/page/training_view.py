@@ -5,8 +5,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from cocos.page.shared import Shared, find_folders
-from cocos.page.turns_view import show_code
+from cocos.page.shared import Shared, find_folders, show_code
 from cocos.training.run_log import LOG_FILE, charts_of, has_ended, read_log, run_status
 
 REFRESH_S = 3.0

@@ -11,8 +11,7 @@ from cocos.dataprep.public_sets import load_problem_set
 from cocos.evaluation.sample_rows import trajectory_to_row
 from cocos.literals import Agent, Feedback
 from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, run_archive
-from cocos.page.shared import Shared, find_folders
-from cocos.page.turns_view import show_code, show_error, show_turns
+from cocos.page.shared import Shared, find_folders, show_code, show_error, show_turns
 from cocos.page.typed_problem import TYPED, as_typed, typed_problem
 from cocos.prompts import PROTOCOLS
 

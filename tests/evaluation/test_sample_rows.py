@@ -184,10 +184,19 @@ def test_a_row_has_the_keys_of_the_schema_and_values_of_their_types(problem):
 
 
 def meanings(schema):
-    """Return the attributes of a schema's docstring as key -> meaning."""
-    section = inspect.getdoc(schema).split("Attributes:\n")[1]
-    parts = re.split(r"^    (\w+): ", section, flags=re.MULTILINE)[1:]
-    return {key: " ".join(text.split()) for key, text in zip(parts[::2], parts[1::2], strict=True)}
+    """Return the comments beside the fields of a schema, or above them, as key -> meaning."""
+    found, above = {}, []
+    for line in inspect.getsource(schema).splitlines():
+        code, _, comment = line.strip().partition("# ")
+        if not code:
+            above.append(comment)
+        elif field := re.match(r"(\w+): ", code):
+            found[field[1]], above = " ".join(filter(None, [*above, comment])), []
+    return {key: sentence(text) for key, text in found.items()}
+
+
+def sentence(text):
+    return f"{text[0].upper()}{text[1:].removesuffix('.')}."
 
 
 # A row records what was used: the protocol by its name, and the temperature of every turn.

@@ -9,7 +9,7 @@ import study
 import study_figures
 import study_tables
 from result_files import fill, load_csv
-from study_data import STUDY, Outcome, Point, read_curve, read_outcomes
+from study_tables import STUDY, Outcome, Point, read_curve, read_outcomes
 
 from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
