@@ -71,14 +71,14 @@ study: $(VENV)/.installed  ## compare objectives and feedback in both laboratori
 
 bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines
 	$(BIN)/python scripts/bench/executor.py
-	$(BIN)/python scripts/bench/generation.py
-	$(BIN)/python scripts/bench/training.py update
+	$(BIN)/python scripts/bench/bench.py turns
+	$(BIN)/python scripts/bench/bench.py update
 
 attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
 	$(BIN)/python scripts/attack.py --minutes $(MINUTES) --seed $(SEED)
 
 gpu: $(VENV)/.installed  ## measure one GPU in nine minutes: docs/gpu.json and docs/gpu.md; continues after an interruption
-	$(BIN)/python scripts/bench/training.py gpu
+	$(BIN)/python scripts/bench/bench.py gpu
 
 clean:  ## remove everything that the targets made, except data/public and models
 	rm -rf $(VENV) outputs build *.egg-info .*_cache

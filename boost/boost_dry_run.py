@@ -6,15 +6,13 @@ python boost/boost_train.py --config configs/boost_qwen2.5-1.5b.yaml --dry_run
 import math
 from collections.abc import Sequence
 
-from transformers import AutoConfig, PreTrainedTokenizerBase
-from trl import get_peft_config
+from transformers import PreTrainedTokenizerBase
 
 from boost.boost_trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
-from cocos.generation.adapters import adapter_config, base_model
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.shapes import Pass, Workload
-from cocos.planning.shapes_from_options import model_shape, run_layout
+from cocos.planning.shapes_from_options import run_shapes
 from cocos.prompts import BEGIN, CORRECT
 
 
@@ -26,12 +24,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
 
     """
     tokenizer, rows, eval_rows = inputs
-    name = args.model_name_or_path
-    config = AutoConfig.from_pretrained(
-        base_model(name), revision=args.model_revision, trust_remote_code=args.trust_remote_code
-    )
-    shape = model_shape(config, adapter_config(name, get_peft_config(args)), args.trust_remote_code)
-    layout = run_layout(args, config, has_reference=False)
+    _, shape, layout = run_shapes(args, has_reference=False)
     lengths = sorted(len(row["input_ids"]) for row in rows + eval_rows)
     median, longest = lengths[len(lengths) // 2], lengths[-1]
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size

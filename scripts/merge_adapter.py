@@ -5,17 +5,15 @@
 Use the folder like any other checkpoint: with vLLM or Ollama, or as the start of a training of all weights.
 """
 
-import argparse
 from pathlib import Path
 
+from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
 
 
 def main() -> None:
     """Check the folders, merge, and save."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = PlainParser(description=__doc__)
     parser.add_argument("adapter", help="folder of a saved adapter")
     parser.add_argument("output", help="folder for the merged model")
     arguments = parser.parse_args()

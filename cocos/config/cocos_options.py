@@ -124,12 +124,7 @@ class CoCoSOptions(
     )
 
     def __post_init__(self) -> None:
-        """Check the options that need no library.
-
-        Raises:
-            ValueError: An option is missing or out of range, or two options contradict each other.
-
-        """
+        """Check the options that need no library."""
         PromptOptions.__post_init__(self)
         TurnOptions.__post_init__(self)
         ScoringOptions.__post_init__(self)

@@ -90,10 +90,6 @@ def check_options(
 
     It prints the help if it is requested, and finds every error except wrong values of TRL's options. The
     command then calls `parse_options` with the dataclass that has TRL's options, too.
-
-    Raises:
-        ValueError: As in `parse_options`.
-
     """
     parser = OptionParser(options_type, description, library_option_names(options_type.library_sources))
     parser.add_argument(
@@ -169,12 +165,7 @@ class OptionParser(TrlParser, Generic[Options]):
         self.add_argument("--config", metavar="FILE.yaml", help="YAML file of options; flags override it.")
 
     def parse(self, argv: list[str] | None = None) -> Options:
-        """Return the options of a command line.
-
-        Raises:
-            ValueError: See `parse_options`.
-
-        """
+        """Return the options of a command line; see `parse_options`."""
         argv = list(sys.argv[1:] if argv is None else argv)
         # TrlParser understands "--config FILE" but not "--config=FILE".
         for number, argument in enumerate(argv):

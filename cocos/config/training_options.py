@@ -103,12 +103,7 @@ class TrainingOptions(RunOptions, UpdateOptions):
     library_sources: ClassVar[tuple[tuple[str, str], ...]]  # source files of the options that it adds
 
     def __post_init__(self) -> None:
-        """Check the options that need no library.
-
-        Raises:
-            ValueError: An option is missing or out of range, or two options contradict each other.
-
-        """
+        """Check the options that need no library."""
         require_options(self, "model_name_or_path", "train_data", "output_dir")
         if self.deepspeed and not is_launched():
             raise ValueError("--deepspeed needs its launcher; start with: deepspeed --num_gpus N SCRIPT ...")

@@ -121,12 +121,7 @@ class EndpointGenerator(TextTranscripts):
         return completion
 
     def _complete(self, request: dict[str, Any]) -> Completion:
-        """Send a request until it succeeds; after the last attempt, return a completion with `error` set.
-
-        Raises:
-            ValueError: There is no server, it rejects the key, or it does not know the model.
-
-        """
+        """Send a request until it succeeds; after the last attempt, return a completion with `error` set."""
         started = time.perf_counter()
         for attempt in range(self.retries.max_retries + 1):
             key = self.key_ring.acquire()
@@ -172,15 +167,7 @@ class EndpointGenerator(TextTranscripts):
         return f"the endpoint {self.url} {problem}; {remedy}. It answered: {message}"
 
     def _send_with_extensions(self, key: int, request: dict[str, Any]) -> Completion:
-        """Send a request with EXTENSIONS.
-
-        If the endpoint refuses one of them by name, this request and all later ones are sent without them.
-
-        Raises:
-            openai.APIError: There is no response, or its status is not 200.
-            InvalidResponse: The response contains no usable completion.
-
-        """
+        """Send a request with EXTENSIONS; once the endpoint refuses one by name, without them."""
         if self.sends_extensions:
             try:
                 return self._send(key, request | {"extra_body": EXTENSIONS})

@@ -168,12 +168,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         return batch, logits
 
     def _first_logits(self, batch: Batch, new_ids: torch.Tensor, parts: list[Pass]) -> torch.Tensor:
-        """Compute the prompts of a batch; arguments as returned by `TranscriptCache.start_batch`.
-
-        Returns:
-            Logits of the next ids, of shape (B, V).
-
-        """
+        """Compute a batch of `TranscriptCache.start_batch`; return the logits (B, V) of the next ids."""
         if len(parts) == 1:
             return self._next_logits(batch, new_ids)
         logits: dict[int, torch.Tensor] = {}

@@ -12,19 +12,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformers import AutoConfig, PretrainedConfig, PreTrainedTokenizerBase
-from trl import get_peft_config
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from cocos.assembly import TrainingData, make_rules, open_executor
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
-from cocos.generation.adapters import adapter_config, base_model
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import A10, A100, Schedule, prompt_lengths, seconds_per_update
 from cocos.planning.shapes import Layout, ModelShape
-from cocos.planning.shapes_from_options import model_shape, run_layout, run_schedule, run_workload
+from cocos.planning.shapes_from_options import run_schedule, run_shapes, run_workload
 from cocos.problems import Problem
 from cocos.prompts import REPEATED, PromptProtocol, answer, feedback_message
 from cocos.rollout import PAPER_RULES, rollout
@@ -199,12 +197,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
 
     """
     problems, dev_problems, protocol = data.problems, data.dev_problems, data.protocol
-    name = args.model_name_or_path
-    config = AutoConfig.from_pretrained(
-        base_model(name), revision=args.model_revision, trust_remote_code=args.trust_remote_code
-    )
-    shape = model_shape(config, adapter_config(name, get_peft_config(args)), args.trust_remote_code)
-    layout = run_layout(args, config, has_reference=args.beta > 0)
+    config, shape, layout = run_shapes(args, has_reference=args.beta > 0)
     rules = make_rules(args, [args.temperature])
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))

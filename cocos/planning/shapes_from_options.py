@@ -7,11 +7,13 @@ import os
 
 import torch
 from peft import PeftConfig, get_peft_model
-from transformers import AutoModelForCausalLM, PretrainedConfig
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+from trl import get_peft_config
 
 from cocos.assembly import make_objective
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.generation.adapters import adapter_config, base_model
 from cocos.planning import shapes
 from cocos.planning.schedule import Schedule
 from cocos.planning.shapes import Layout, ModelShape, Precision, Workload
@@ -48,6 +50,23 @@ def model_shape(
         context=text.max_position_embeddings,
         adapter_parameters=adapter,
     )
+
+
+def run_shapes(
+    args: BoostConfig | CoCoSConfig, has_reference: bool
+) -> tuple[PretrainedConfig, ModelShape, Layout]:
+    """Return the configuration and the shape of a run's model, and the run's layout.
+
+    Raises:
+        ValueError: The model or the adapter cannot be created.
+
+    """
+    name, trusts_code = args.model_name_or_path, args.trust_remote_code
+    config = AutoConfig.from_pretrained(
+        base_model(name), revision=args.model_revision, trust_remote_code=trusts_code
+    )
+    shape = model_shape(config, adapter_config(name, get_peft_config(args)), trusts_code)
+    return config, shape, run_layout(args, config, has_reference)
 
 
 def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_reference: bool) -> Layout:

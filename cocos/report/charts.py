@@ -221,14 +221,7 @@ def _draw_band(
     colour: str,
     alpha: float,
 ) -> None:
-    """Draw a band of constant height between two turns, curved like an S.
-
-    Args:
-        ends: x of its left and right end.
-        bottoms: y of its lower edge at these ends.
-        height: Height in shares of problems; a band of height 0 is not drawn.
-
-    """
+    """Draw a band of constant height, a share of problems, between two turns, curved like an S."""
     if height <= 0:
         return
     # Control points halfway between the turns make the Bezier curves horizontal at both ends.

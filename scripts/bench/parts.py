@@ -1,4 +1,4 @@
-"""Measurements of training.py. Each returns plain figures; all also run on a processor, at small sizes.
+"""Measurements of bench.py. Each returns plain figures; all also run on a processor, at small sizes.
 
     python scripts/bench/parts.py '{"part": "passes", "shape": {...}}'     # measure one part, print JSON
 
@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,14 +36,20 @@ from batches import (
     sample_rows,
     trl_trainer,
 )
+from transformers import GenerationConfig
 
+from cocos.generation import Completion, Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, resolve_dtype
-from cocos.generation.tokenizer import load_tokenizer
+from cocos.generation.huggingface import load_model as load_evaluated
+from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tokenizer
+from cocos.problems import Problem, load_problems
+from cocos.prompts import DONE, PromptProtocol, named_protocol
 
 MIB, GIB = 2**20, 2**30
 TOY = "data/toy/base"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PHASES = ("rollout", "logprobs", "update")
+ROUNDS = 3
 
 
 def machine() -> dict[str, Any]:
@@ -142,7 +149,82 @@ def decoding(shape: Shape, engine: str) -> dict[str, Any]:
     return {"seconds": seconds, "tokens": sum(len(completion.token_ids) for completion in completions)}
 
 
-def passes(shape: Shape, other: str = "plain", rounds: int = 3) -> dict[str, Any]:
+def turns(
+    model: str,
+    data: Sequence[str],
+    protocol: str,
+    num_problems: int,
+    batch_size: int,
+    max_completion_length: int,
+) -> dict[str, Any]:
+    """Compare the generation of two turns with plain calls of `model.generate`, on the same batches.
+
+    No program is executed, because that would take the same time in both. The two alternate over the rounds.
+
+    Returns:
+        Median seconds of `ours` and `plain`, our tokens, and the number of trajectories whose ids differ.
+
+    """
+    tokenizer, loaded, words = load_tokenizer(model), load_evaluated(model), named_protocol(protocol)
+    problems = list(islice(cycle(p for path in data for p in load_problems(path)), num_problems))
+    kinds = {"ours": HuggingFaceGenerator, "plain": PlainGenerator}
+    seconds: dict[str, list[float]] = {name: [] for name in kinds}
+    played: dict[str, list[list[Completion]]] = {}
+    for name in [*kinds] * ROUNDS:
+        generator = kinds[name](loaded, tokenizer, max_completion_length)
+        played[name] = []
+        with torch.inference_mode():
+            spent_s = _seconds(partial(_play, generator, words, problems, batch_size, played[name]))
+        seconds[name].append(spent_s)
+    ids = [[[turn.token_ids for turn in turns] for turns in of_kind] for of_kind in played.values()]
+    return {
+        "seconds": {name: median(times) for name, times in seconds.items()},
+        "tokens": sum(len(turn) for turns in ids[0] for turn in turns),
+        "differ": sum(ours != plain for ours, plain in zip(*ids, strict=True)),
+    }
+
+
+class PlainGenerator(TokenTranscripts):
+    """Generator of a short script: pads a batch, calls `model.generate`, and truncates the completions."""
+
+    def __init__(self, model: Any, tokenizer: Any, max_completion_length: int):
+        super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
+        self.model = model
+        self.config = GenerationConfig(
+            max_new_tokens=max_completion_length,
+            do_sample=False,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=sorted(self.eos_ids),
+            stop_strings=[DONE],
+        )
+
+    def generate(self, prompts: Sequence[Sequence[int]], temperature: float, seeds=None) -> list[Completion]:
+        batch = self.tokenizer.pad({"input_ids": [list(p) for p in prompts]}, return_tensors="pt")
+        ids = self.model.generate(
+            **batch.to(self.model.device), generation_config=self.config, tokenizer=self.tokenizer
+        )
+        return [self.completion(row, 0.0) for row in ids[:, batch["input_ids"].shape[1] :].tolist()]
+
+
+def _play(
+    generator: Generator,
+    words: PromptProtocol,
+    problems: Sequence[Problem],
+    batch_size: int,
+    played: list[list[Completion]],
+) -> None:
+    """Generate two turns of all problems greedily, batch by batch; append the turns of each problem."""
+    for start in range(0, len(problems), batch_size):
+        batch = problems[start : start + batch_size]
+        prompts = [generator.start(words.first_turn(p), words.is_chat) for p in batch]
+        first = generator.generate(prompts, temperature=0.0)
+        messages = [words.later_turn(DONE in c.text) for c in first]
+        parts = zip(prompts, first, messages, strict=True)
+        second = generator.generate([generator.extend(*part, words.is_chat) for part in parts], 0.0)
+        played += map(list, zip(first, second, strict=True))
+
+
+def passes(shape: Shape, other: str = "plain", rounds: int = ROUNDS) -> dict[str, Any]:
     """Measure old log-probabilities, loss and gradient of trees and of another layout, `plain` or `trl`.
 
     The layouts alternate over the rounds. Trees come first, so that on a processor the peak memory of the
@@ -198,7 +280,7 @@ def _pass(trainer: Any, rows: dict[str, Any]) -> None:
     trainer.model.zero_grad()
 
 
-def updates(shape: Shape, rounds: int = 3) -> dict[str, Any]:
+def updates(shape: Shape, rounds: int = ROUNDS) -> dict[str, Any]:
     """Measure whole updates of the laboratory. The first one, with the comparison, is not measured."""
     seconds, peaks = {}, {}
     for layout in ("shared", "plain"):

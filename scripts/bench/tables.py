@@ -1,4 +1,4 @@
-"""Tables of the figures of training.py, as a page in Markdown."""
+"""Tables of the figures of bench.py, as a page in Markdown."""
 
 from typing import Any
 
@@ -7,9 +7,7 @@ from cocos.files.markdown import markdown_table
 MODELS = {"2 layers": "2 layers of 0.1B", "30 layers": "0.1B", "data/toy/base": "laboratory"}
 # A pass forward without gradient, one with it, and a backward pass of twice as many operations.
 FORWARD_PASSES = 4
-TITLE = (
-    "# Training, measured\n\nWritten by scripts/bench/training.py from the JSON file beside this page.\n\n"
-)
+TITLE = "# Measured\n\nWritten by scripts/bench/bench.py from the JSON file beside this page.\n\n"
 
 Part = dict[str, Any]
 
@@ -32,6 +30,7 @@ def tables(figures: dict[str, Any]) -> str:
         ("The same for one turn, in TRL's own `RLOOTrainer`:", "passes", "trl", layouts),
         ("Whole updates of the laboratory (rollout, programs, loss, optimizer):", "updates", None, layouts),
         ("Sampling:", "decoding", None, decoding),
+        ("Two turns, against `model.generate` on whole transcripts:", "turns", None, turns),
         ("train.py, three updates of the laboratory's problems:", "training", None, training),
     ):
         jobs = [(part["job"], part["found"]) for part in figures["parts"]]
@@ -103,6 +102,16 @@ def decoding(parts: list[tuple[Part, Part]]) -> list[list[str]]:
     for job, found in parts:
         rate = found["tokens"] / found["seconds"]
         rows.append([*_sizes(job), job["engine"], f"{found['seconds']:.2f}", f"{rate:.0f}"])
+    return rows
+
+
+def turns(parts: list[tuple[Part, Part]]) -> list[list[str]]:
+    """Return the seconds of two turns."""
+    rows = [["model", "problems", "tokens", "ours s", "plain s", "ratio", "trajectories that differ"]]
+    for job, found in parts:
+        ours, plain = found["seconds"]["ours"], found["seconds"]["plain"]
+        numbers = [str(job["num_problems"]), str(found["tokens"]), f"{ours:.1f}", f"{plain:.1f}"]
+        rows.append([job["model"], *numbers, f"{ours / plain:.2f}", str(found["differ"])])
     return rows
 
 

@@ -148,9 +148,18 @@ class Page:
 
         repeat_until(is_pressed)
 
-    def cells(self):
-        script = "return [...document.querySelectorAll('canvas td')].map(cell => cell.textContent)"
-        return self.browser.execute_script(script)
+    @contextmanager
+    def report(self, name):
+        """Look into the frame of the report on an evaluation."""
+
+        def is_inside():
+            frame = self.browser.find_element("css selector", f"iframe[src*='{name}']")
+            self.browser.switch_to.frame(frame)
+            return True
+
+        repeat_until(is_inside)
+        yield
+        self.browser.switch_to.default_content()
 
     def solve(self, model, tests=TESTS):
         self.type("What should the program do?", TASK)
@@ -233,12 +242,20 @@ def test_attempts_go_on_over_a_reload_belong_to_one_visitor_and_stop(page):
 def test_runs_are_compared_and_their_trajectories_found(page):
     page.open("?view=Runs")
     page.choose("Evaluations", "other")
-    page.wait_for("Against the baseline")
-    wait_until(lambda: "66.7 [20.8, 93.9]" in page.cells())  # 2 of 3 problems, Wilson's interval
-    page.choose("Trajectories of", "other")
-    page.choose("First → last attempt", "wrong → right")
-    page.wait_for("1 trajectories")
-    page.wait_for("TypeError")
+    with page.report("other"):
+        # 2 of 3 problems, with Wilson's interval
+        repeat_until(lambda: "66.7 [20.8, 93.9]" in " ".join(page.text.split()))
+        page.browser.find_element("css selector", ".flows button[value='wr']").click()
+        page.browser.find_element("css selector", "#search").send_keys("TypeError")
+        repeat_until(lambda: "1 to 1 of 1 trajectories" in page.text)
+
+
+def test_evaluations_that_cannot_be_compared_say_so(page):
+    page.open("?view=Runs")
+    page.choose("Evaluations", "attacked")
+    page.choose("Evaluations", "other")
+    with page.report("attacked"):
+        repeat_until(lambda: "These evaluations cannot be shown together: problem" in page.text)
 
 
 def test_the_full_report_opens_in_the_browser_in_an_origin_of_its_own(page):
@@ -270,9 +287,10 @@ def test_a_training_run_that_grows_is_shown_without_a_reload(page, root):
 def test_text_of_models_and_programs_is_shown_as_text(page):
     page.open("?view=Runs")
     page.choose("Evaluations", "attacked")
-    page.wait_for("Against the baseline")
-    page.choose("Trajectories of", "attacked")
-    wait_until(lambda: page.text.count(ATTACK) >= 3)  # the task, and the errors of two attempts
+    assert_harmless(page)
+    with page.report("attacked"):
+        repeat_until(lambda: page.text.count(ATTACK) >= 3)  # the task, and the errors of two attempts
+        assert page.browser.execute_script("return document.querySelectorAll('img').length") == 0
     assert_harmless(page)
 
 

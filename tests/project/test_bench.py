@@ -10,12 +10,12 @@ from tests.support.paths import ROOT
 
 @pytest.fixture
 def bench(monkeypatch):
-    """scripts/bench/training.py as a module, in the repository's folder."""
+    """scripts/bench/bench.py as a module, in the repository's folder."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts/bench"))
     monkeypatch.chdir(ROOT)
-    import training
+    import bench
 
-    return training
+    return bench
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def measure(bench):
 
 def test_without_a_gpu_one_line_says_so_and_the_status_is_3(bench, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(sys, "argv", ["training.py", "gpu"])
+    monkeypatch.setattr(sys, "argv", ["bench.py", "gpu"])
     assert bench.main() == 3
     assert capsys.readouterr().err == "make gpu: this machine has no GPU that PyTorch can use\n"
 
@@ -65,7 +65,7 @@ def test_a_second_call_continues_and_measures_nothing_again(bench, tmp_path, mon
     """The part trains, and states its peak memory beside the estimate."""
     file = tmp_path / "gpu.json"
     monkeypatch.setattr(
-        sys, "argv", ["training.py", "gpu", "--small", "--only", "training", "--json", str(file)]
+        sys, "argv", ["bench.py", "gpu", "--small", "--only", "training", "--json", str(file)]
     )
     bench.main()
     first = capsys.readouterr().out

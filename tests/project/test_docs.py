@@ -4,13 +4,13 @@ import ast
 import re
 import subprocess
 
-import check_text_files
 import pytest
 
 import cocos
 from cocos.config.command_line import OptionParser
 from cocos.config.eval_config import EvalConfig
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from tests.support import text_files
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -85,7 +85,7 @@ def test_text_files_parse_and_their_links_lead_to_files():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     kinds = (".md", ".yaml", ".yml", ".toml", ".json", ".cff")
     paths = [ROOT / name for name in listed.splitlines() if name.endswith(kinds)]
-    found = {str(path): check_text_files.faults(path) for path in paths if path.exists()}
+    found = {str(path): text_files.faults(path) for path in paths if path.exists()}
     assert len(found) > 30 and {path: faults for path, faults in found.items() if faults} == {}
 
 
@@ -96,10 +96,10 @@ def test_faults_of_text_files_are_found(tmp_path):
     (tmp_path / "a.yaml").write_text("a: [1\n")
     (tmp_path / "a.toml").write_text("a =\n")
     (tmp_path / "a.json").write_text("{,}")
-    assert check_text_files.faults(tmp_path / "a.md") == [
+    assert text_files.faults(tmp_path / "a.md") == [
         "line 1 ends with spaces",
         "the last code fence (```) is not closed",
         "link to b.md: no such file",
     ]
     for name in ("a.yaml", "a.toml", "a.json"):
-        assert len(check_text_files.faults(tmp_path / name)) == 1
+        assert len(text_files.faults(tmp_path / name)) == 1

@@ -6,7 +6,6 @@ from statistics import fmean
 
 import pytest
 import toy_corpora
-import toy_oracle
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cocos.generation.huggingface import HuggingFaceGenerator
@@ -15,6 +14,7 @@ from cocos.prompts import answer, feedback_message, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, as_program, begin
 from tests.project.test_toy import passes, run_script
+from tests.support import toy_oracle
 from tests.support.paths import TOY
 
 LAB = TOY / "feedback"

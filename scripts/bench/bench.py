@@ -1,12 +1,15 @@
-"""Benchmark of training: prefix trees against plain rows and TRL's trainer; and all parts of one GPU.
+"""Benchmarks of training updates, of the generation of turns, and of one GPU.
 
-    python scripts/bench/training.py update     # make bench: build/update.json and build/update.md
-    python scripts/bench/training.py gpu        # make gpu: docs/gpu.json and docs/gpu.md
-    python scripts/bench/training.py gpu --small --json FILE    # at small size, on a processor too
+    python scripts/bench/bench.py turns      # make bench: build/turns.json and build/turns.md
+    python scripts/bench/bench.py update     # make bench: build/update.json and build/update.md
+    python scripts/bench/bench.py gpu        # make gpu: docs/gpu.json and docs/gpu.md
+    python scripts/bench/bench.py gpu --small --json FILE    # at small size, on a processor too
 
-`update` measures old log-probabilities, loss and gradient over group sizes, turns, prompts and batches, the
-same for one turn in TRL's own trainer, and whole updates of the laboratory. `gpu` measures equality in
-bfloat16, passes, sampling, and memory beside its estimate, in less than nine minutes.
+`turns` compares the generation of two turns with plain calls of `model.generate`, for the laboratory's
+model, and for SmolLM2-135M if it is in models/ (make real-model MODEL=smollm2-135m). `update` measures
+log-probabilities, loss and gradient over group sizes, turns, prompts and batches, the same for one turn in
+TRL's own trainer, and whole updates of the laboratory. `gpu` measures equality in bfloat16, passes, sampling,
+and memory beside its estimate, in less than nine minutes.
 
 Each part (a function of parts.py) runs in a process of its own and is written when it is done; parts that the
 file has already are not measured again. So the same command continues. A part that fails is named and left
@@ -53,6 +56,21 @@ def update_jobs() -> list[dict[str, Any]]:
     return jobs + [{"part": "updates", "shape": shape} for shape in UPDATES]
 
 
+def turn_jobs() -> list[dict[str, Any]]:
+    """Return the parts of `turns`; the real model on 20 problems of MBPP."""
+    lab = {"model": LAB.model, "data": ["data/toy/test.jsonl", "data/toy/dev.jsonl"], "protocol": "cocos"}
+    real = {
+        "model": "models/SmolLM2-135M-Instruct",
+        "data": ["data/public/mbpp/test.jsonl"],
+        "protocol": "chat",
+    }
+    jobs: list[dict[str, Any]] = [
+        {"part": "turns", **lab, "num_problems": 500, "batch_size": 32, "max_completion_length": 512},
+        {"part": "turns", **real, "num_problems": 20, "batch_size": 20, "max_completion_length": 160},
+    ]
+    return [job for job in jobs if all(Path(path).exists() for path in (job["model"], *job["data"]))]
+
+
 def gpu_jobs(is_small: bool) -> list[dict[str, Any]]:
     """Return the parts of `gpu` in order of importance."""
     group = SMALL if is_small else GROUP
@@ -94,7 +112,7 @@ def main() -> int | None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("suite", choices=("update", "gpu"), help="parts to measure")
+    parser.add_argument("suite", choices=("turns", "update", "gpu"), help="parts to measure")
     parser.add_argument("--small", action="store_true", help="gpu: small sizes, also without a GPU")
     parser.add_argument("--only", help="measure the parts of this name: passes, equality, ...")
     parser.add_argument("--minutes", type=float, default=8, help="gpu: begin no part after so many minutes")
@@ -104,17 +122,17 @@ def main() -> int | None:
     if is_gpu and not (torch.cuda.is_available() or arguments.small):
         print("make gpu: this machine has no GPU that PyTorch can use", file=sys.stderr)
         return NO_GPU
-    started, file = (
-        time.monotonic(),
-        Path(arguments.json or ("docs/gpu.json" if is_gpu else "build/update.json")),
-    )
+    started = time.monotonic()
+    file = Path(arguments.json or f"{'docs' if is_gpu else 'build'}/{arguments.suite}.json")
+    jobs = {"turns": turn_jobs, "update": update_jobs, "gpu": lambda: gpu_jobs(arguments.small)}
     if file.exists():
         figures = json.loads(file.read_text())
     else:
         figures = {"machine": in_new_process({"part": "machine"}), "parts": []}
     done = [part["job"] for part in figures["parts"]]
-    for job in gpu_jobs(arguments.small) if is_gpu else update_jobs():
-        job |= {"shape": asdict(job["shape"])}
+    for job in jobs[arguments.suite]():
+        if "shape" in job:
+            job |= {"shape": asdict(job["shape"])}
         if job in done or arguments.only not in (None, job["part"]):
             continue
         if is_gpu and time.monotonic() - started > 60 * arguments.minutes:
@@ -122,7 +140,10 @@ def main() -> int | None:
             break
         before = time.monotonic()
         found = in_new_process(job)
-        print(f"{job['part']} of {job['shape']['model']}: {time.monotonic() - before:.0f} s", flush=True)
+        print(
+            f"{job['part']} of {job.get('shape', job)['model']}: {time.monotonic() - before:.0f} s",
+            flush=True,
+        )
         if "error" in found:
             print(f"    failed: {found['error']}", file=sys.stderr)
             continue

@@ -1,26 +1,21 @@
-"""Measure what one, two and three attempts can reach on the second laboratory, with an oracle program.
+"""An oracle program, which measures what one, two and three attempts can reach on the second laboratory.
 
 The oracle knows all readings of a question. In every turn it writes the first one that contradicts nothing in
 its transcript: after a verdict it leaves out the readings that failed, after an error also those that give
 another value than the quoted test expects. No model can do better, because readings are drawn evenly.
-
-    python scripts/toy_oracle.py --data data/toy/feedback/test.jsonl
 """
 
-import argparse
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from make_toy_problems import evaluator
 
 from cocos.executor import Executor
 from cocos.extraction import extract_code
-from cocos.files.markdown import markdown_table
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
-from cocos.problems import Problem, load_problems
+from cocos.problems import Problem
 from cocos.prompts import DONE, Feedback, answer, named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
@@ -72,28 +67,3 @@ def measure(problems: Sequence[Problem], mode: Feedback, num_turns: int, executo
     played = rollout(begin(problems), oracle, executor, words, num_turns, Rules(feedback=mode))
     metrics = correction_metrics(played)
     return [metrics[f"acc_t{turn}"].value for turn in range(1, num_turns + 1)]
-
-
-def main() -> None:
-    """Print a table: a row per kind of feedback, a column per number of attempts."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path("data/toy/feedback/test.jsonl"),
-        help="problems with references (default: data/toy/feedback/test.jsonl)",
-    )
-    parser.add_argument("--num_turns", type=int, default=3, help="attempts per problem (default: 3)")
-    args = parser.parse_args()
-    problems = load_problems(args.data)
-    with Executor() as executor:
-        rows = [
-            [mode, *(f"{100 * acc:.1f}" for acc in measure(problems, mode, args.num_turns, executor))]
-            for mode in MODES
-        ]
-    print(markdown_table(["feedback", *(f"acc@{turn + 1}" for turn in range(args.num_turns))], rows))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Check that YAML, TOML, JSON and Markdown files parse, close their code fences and link to existing files.
 
-    python scripts/check_text_files.py README.md configs/cocos.yaml ...
+    python -m tests.support.text_files README.md configs/cocos.yaml ...
 
 Prints one line per fault and exits with status 1 if there are any. A Git hook passes the files of a commit.
 """
