@@ -11,18 +11,9 @@ G_t is the return of turn t, G_i that of trajectory i. Nested lists are named by
 None means that the executor failed, so there is no reward. It is never treated as 0: a return that depends on
 it is None too, is excluded from the siblings' baselines, and gets advantage 0.
 
-A trajectory that stops early carries its last program through the remaining turns (`Turn.is_carried`):
-- Rewards: a carried turn has the reward of that program. So every trajectory has T rewards, and the returns
-  of its turns include the carried ones: a right program that ends the trajectory is paid like one that is
-  kept.
-- Rows: nothing was sampled at a carried turn, so it has no tokens, no KL penalty and advantage 0. Its row
-  stays, empty, because TRL's mean over rows must divide by B * K whatever the number of sampled turns.
-- Baseline: the mean over *all* siblings at that turn. One that has stopped counts with the return of its
-  carried turn. So the baseline depends on the siblings alone, and whether a trajectory takes turn t is
-  settled before y_t is sampled: the baseline changes the variance of the gradient, not its expected value.
-  The mean over the siblings that take the turn has this property, too, but does not exist if none does;
-  advantage 0 in its place would multiply the turn's gradient by the probability that some sibling takes it.
-A given turn (`Turn.is_given`) was not sampled either, and its row is empty in the same way.
+A trajectory that stops early carries its last program through the remaining turns (`Turn.is_carried`), which
+have its reward and an empty row with advantage 0; docs/cocos.md says why ("Rules between turns").
+A given turn (`Turn.is_given`) was not sampled either, so its row is empty, too.
 """
 
 import random
