@@ -283,6 +283,9 @@ def test_text_of_models_and_programs_is_shown_as_text(page):
     page.choose("Evaluations", "attacked")
     assert_harmless(page)
     with page.report("attacked"):
+        repeat_until(lambda: ATTACK in page.text)
+        opened = "for (const one of document.querySelectorAll('details.trajectory')) one.open = true"
+        page.browser.execute_script(opened)
         repeat_until(lambda: page.text.count(ATTACK) >= 3)  # the task, and the errors of two attempts
         assert page.browser.execute_script("return document.querySelectorAll('img').length") == 0
     assert_harmless(page)
