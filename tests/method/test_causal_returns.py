@@ -6,12 +6,14 @@ are written here as the papers have them: the accumulated reward for every turn,
 r_t - r_{t-1}.
 """
 
+import csv
 import math
 from itertools import pairwise, product
 
 import pytest
 
 from cocos.rewards import advantages, kl_penalties, turn_returns
+from tests.support.paths import ROOT
 
 NUM_TURNS, GAMMA, BETAS = 3, 0.5, [0.1, 0.2, 0.1]
 LOGITS = {(): 0.3, (0,): -1.5, (1,): 1.1, (0, 0): -1.0, (0, 1): 0.9, (1, 0): -0.4, (1, 1): 1.6}  # of action 1
@@ -100,3 +102,35 @@ def test_the_expected_gradient_is_that_of_the_former_estimator_and_the_variance_
     for state, value in expected.items():
         assert found[state] == pytest.approx(value, abs=1e-12), state
     assert variance_before > ratio * variance, variance_before / variance
+
+
+FORMER_OF_TURN_2 = {  # as the papers have them, and the arguments of ours
+    "trajectory": (lambda r_1, r_2: r_2 - 0.5 * r_1, {"credit": "trajectory"}),
+    "bonus 1": (lambda r_1, r_2: r_2 + (r_2 - r_1), {"credit": "turn", "bonus": 1.0}),
+    "bonus 10": (lambda r_1, r_2: r_2 + 10 * (r_2 - r_1), {"credit": "turn", "bonus": 10.0}),
+    "the change alone": (lambda r_1, r_2: r_2 - r_1, {"credit": "turn"}),
+}
+
+
+def mean_square(returns_P_G):
+    """Return the second moment of the leave-one-out advantages of turn 2, to which its noise is proportional."""
+    found = [a for group in advantages([[[g] for g in group] for group in returns_P_G]) for [a] in group]
+    return sum(a**2 for a in found) / len(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "ratios"), [("Boost", (1.27, 1.27, 1.78, 1.92)), ("CoCoS, update 10", (1.22, 1.22, 1.82, 2.01))]
+)
+def test_on_the_laboratorys_real_rewards_the_advantages_are_smaller_as_docs_cocos_says(model, ratios):
+    with (ROOT / "docs/study/rewards.csv").open() as file:
+        rewards = [
+            (float(row["r_1"]), float(row["r_2"])) for row in csv.DictReader(file) if row["model"] == model
+        ]
+    groups = [rewards[start : start + 4] for start in range(0, len(rewards), 4)]
+    assert len(groups) == 128
+    for (former, options), ratio in zip(FORMER_OF_TURN_2.values(), ratios, strict=True):
+        before = mean_square([[former(*r) for r in group] for group in groups])
+        now = mean_square([[turn_returns(r, gamma=0.5, **options)[1] for r in group] for group in groups])
+        assert before / now == pytest.approx(ratio, abs=0.006)
+    shown = (ROOT / "docs/cocos.md").read_text()
+    assert f"| {model} | {' | '.join(f'{ratio:.2f}' for ratio in ratios)} |" in shown
