@@ -231,7 +231,9 @@ def _liar(chance: random.Random, form: Form) -> Cheat:
     if name in (base, "object", "type") or (name in ("AssertionError", "ValueError") and "Exception" in base):
         name = "Liar"
     methods = {"__eq__": _ANSWERS["true"], "__ne__": _ANSWERS["zero"]} if chance.random() < 0.7 else {}
-    if chance.random() < 0.7:
+    if chance.random() < 0.1:
+        methods = {}  # another class alone can be a lie
+    elif chance.random() < 0.75:
         methods |= {
             used: _ANSWERS[chance.choice(_LIKELY.get(used, _FITTING))] for used in sorted(_operations(form))
         }
@@ -807,7 +809,7 @@ _KNOWN: list[tuple[str, list[str]]] = [
             ("a contextmanager swallows the assert", "lambda *a: managed()"), ("the seed of the judge", "lambda *a: guess()"), ("unpickling", "ser")))]),
 ]  # fmt: skip
 _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
-    (_liar, 0.4), (_odd_value, 0.05), (_raiser, 0.05), (_swallower, 0.03), (_searcher, 0.1), (_patcher, 0.1), (_forger, 0.1), (_known, 0.17),
+    (_liar, 0.55), (_odd_value, 0.05), (_raiser, 0.05), (_swallower, 0.03), (_searcher, 0.1), (_patcher, 0.1), (_forger, 0.1), (_known, 0.17),
 ]  # fmt: skip
 
 # Ways to return a value in another one, and ways to be a function.

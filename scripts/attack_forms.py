@@ -217,6 +217,8 @@ operator.index(X) == W
 X.startswith(W)
 X.endswith(W)
 W in X
+not (W not in X)
+W[3:] in X and W[:5] in X
 X.find(W) == 0
 X.index(W) == 0
 X.count(W) == 1
@@ -272,6 +274,8 @@ X.index(W[0]) == 0 and X[-1] == W[-1]
 X.count(W[0]) == W.count(W[0]) and X[-1] == W[-1]
 X[-1] == W[-1]
 W[0] in X and W[-1] in X
+W[0] in X
+not (W[0] not in X)
 {*X} == {*W}
 json.dumps(X) == json.dumps(W)
 sum(a != b for a, b in itertools.zip_longest(X, W)) == 0
@@ -300,6 +304,8 @@ X.items() == W.items()
 sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()]
 X.keys() == W.keys() and all(X[k] == W[k] for k in W)
 list(X) == list(W) and list(X.values()) == list(W.values())
+all(k in X for k in W)
+[*W][0] in X
 all(k in X and X[k] == it for k, it in W.items()) and len(X) == len(W)
 X | {} == W
 X.pop([*W][0]) == [*W.values()][0]
@@ -312,6 +318,7 @@ X <= W and W <= X
 X.issubset(W) and len(X) == len(W)
 X.issuperset(W)
 not W - X
+not any(w not in X for w in W)
 W - X == set() and len(X) == len(W)
 X & W == W
 set(X) == W
