@@ -17,33 +17,28 @@ pytestmark = pytest.mark.processes
 
 LEVEL = offered("namespaces", "seccomp") or "rlimits"
 THREADS = """
-import hashlib, threading, time
+import hashlib, threading
 def work():
     while True: hashlib.pbkdf2_hmac('sha256', b'x', b'y', 300_000)  # without the lock of the interpreter
-for _ in range(14): threading.Thread(target=work, daemon=True).start()
-time.sleep(60)
+for _ in range(13): threading.Thread(target=work, daemon=True).start()
+work()  # the main thread waits for the others
 """
 
 
 def test_threads_that_wait_for_each_other_get_no_second_attempt():
     limits = Limits(wall_s=2, cpu_s=60)
     with Executor(num_workers=1, sandbox=LEVEL, limits=limits) as executor:
-        # A busy machine can starve it in earnest; not each time.
-        for n in range(4):
-            executor.run([Program(f"n = {n}\n{THREADS}", ("assert x == 1",))])
-        assert executor.stats.timeouts == 4 and executor.stats.retried_timeouts < 4
+        executor.run([Program(THREADS, ("assert x == 1",))])
+        assert executor.stats.timeouts == 1 and executor.stats.retried_timeouts == 0
 
 
-def test_twenty_megabytes_of_code_are_the_programs_own_affair():
+def test_twenty_megabytes_of_code_are_read_in_time():
     code = "#" * (20 << 20) + "\ndef f(x): return x + 1"
-    with Executor(num_workers=1, sandbox=LEVEL, limits=Limits(wall_s=3, cpu_s=3)) as executor:
-        [result, neighbour] = executor.run(
-            [
-                Program(code, ("assert f(1) == 2",)),
-                Program("def f(x): return x + 1", ("assert f(1) == 2",), limits=Limits(wall_s=30)),
-            ]
-        )
-        assert not result.is_infra_failure and neighbour.all_passed
+    with Executor(num_workers=1, sandbox=LEVEL, limits=Limits(wall_s=20)) as executor:
+        # Parts that are added to a bytes object would take quadratic time: minutes for the larger one.
+        for copies in (1, 4):
+            [result] = executor.run([Program(code * copies, ("assert f(1) == 2",))])
+            assert result.all_passed, result
         assert executor.stats.worker_restarts == 0
 
 
