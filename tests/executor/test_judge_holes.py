@@ -216,6 +216,10 @@ SHAPES = {
         "class S(str):\n    startswith = lambda *a: True\ndef f(x): return S('x')",
         "x = f(3)\nassert x.startswith('abc')",
     ),
+    "no __contains__ in the data of an attribute": (
+        "class L(float): pass\nclass Box: val = L(0.5)\ndef box(): return Box()",
+        "assert 'abc' in box().val",
+    ),
     "a method of data that is none": (
         "class L:\n    find = lambda *a: 2\ndef f(*a): return L()",
         "assert f(3).find('cd') == 2",

@@ -85,15 +85,16 @@ def run_judge(job: bytes, max_bytes: int) -> None:
 
 
 class Names(dict):
-    """The namespace of a test. A name that only the candidate has is looked up in its process.
+    """The builtins of a test. A name that only the candidate has is looked up in its process.
 
     Functions and classes are looked up once, other values each time: the program may assign new ones.
     """
 
     def __init__(self, judge: "Judge", remote: list[str]) -> None:
-        super().__init__(__name__=MODULE, __builtins__=builtins)
-        self.update(__compare__=judge.compare, __true__=judge.is_true, __type__=judge.type_of)
+        super().__init__(vars(builtins))
         self._judge, self._remote = judge, frozenset(remote)
+        for name in self._remote & self.keys():
+            del self[name]
 
     def __missing__(self, name: str) -> Any:
         if name not in self._remote:
@@ -124,7 +125,8 @@ class Judge(End):
     def run(self, source: str, setup: str, remote: list[str]) -> list:
         """Run the test and return its outcome."""
         self._expects_stop_iteration = "StopIteration" in source
-        namespace = Names(self, remote)
+        namespace: dict[str, Any] = {"__name__": MODULE, "__builtins__": Names(self, remote)}
+        namespace.update(__compare__=self.compare, __true__=self.is_true, __type__=self.type_of)
         error: BaseException | None = None
         try:
             exec(compile(setup, "<setup>", "exec", 0, True), namespace)
@@ -242,6 +244,8 @@ class Judge(End):
                 for arg in args
             ]
             method = bool if operation == "__bool__" else getattr(type(value), operation, None)
+            if method is None and (operation == "__contains__" or not args):
+                raise TypeError(f"{found.name!r} object has no {operation}")
             return method(value, *others) if method else NotImplemented
         if operation in ("__eq__", "__ne__") and not found.bits & HAS_EQ:
             return NotImplemented

@@ -6,6 +6,11 @@ GREET = "def greet():\n    name = input('who? ')\n    print('hello', name)\n    
 
 PROGRAMS = [
     honest(
+        "a class body of the test calls the program",
+        "def f(x): return x + 2\nclass Solution:\n    def run(self, x): return x * 2",
+        "class T:\n    ok = f(3) == 5\n    s = Solution()\n    def check(self):\n        assert self.s.run(4) == 8\nassert T.ok\nT().check()",
+    ),
+    honest(
         "output by redirect_stdout",
         "def show(x): print('x =', x)",
         "import io\nfrom contextlib import redirect_stdout\nout = io.StringIO()\nwith redirect_stdout(out):\n    show(3)\nassert out.getvalue() == 'x = 3\\n'",
