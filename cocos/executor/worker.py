@@ -70,7 +70,7 @@ class Worker:
 
         """
         key = secrets.token_hex(16)
-        candidate, judge = _encode_job(program, plans, key)
+        candidate, judge, tests = _encode_job(program, plans, key)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
@@ -79,9 +79,10 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(judge), len(candidate), limits.wall_s, child_limits)
+        header = wire_format.JobHeader(len(tests), len(judge), len(candidate), limits.wall_s, child_limits)
+        sizes = b"".join(wire_format.SIZE.pack(len(test)) for test in tests)
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
-        was_taken = self._write(header.pack() + judge + candidate)
+        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *tests)))
         try:
             answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
         except WorkerDied as error:
@@ -90,6 +91,7 @@ class Worker:
             raise WorkerSpent("the sandbox could not be cleaned")
         if answer.end == wire_format.NEVER_STARTED:
             raise WorkerUnusable("a child could not be confined")
+        commits = self._read(answer.num_commits * wire_format.SIZE.size)
         return Answer(
             end=answer.end,
             wait_status=answer.wait_status,
@@ -98,6 +100,7 @@ class Worker:
             waited_s=answer.waited_s,
             peak_mb=answer.peak_mb,
             candidate=self._read(answer.candidate_size),
+            commits=tuple(size for (size,) in wire_format.SIZE.iter_unpack(commits)),
             judge=self._read(answer.judge_size),
             key=key,
         )
@@ -143,29 +146,28 @@ class Worker:
         return WorkerDied(f"{event}: {self.sandbox.stderr_tail() or 'it wrote no message'}")
 
 
-def _encode_job(program: Program, plans: tuple[Plan, ...], key: str) -> tuple[bytes, bytes]:
-    """Return the candidate's part of a job and the judge's part, which is b"" if no test needs a judge.
+def _encode_job(program: Program, plans: tuple[Plan, ...], key: str) -> tuple[bytes, bytes, list[bytes]]:
+    """Return a job: the candidate's part, the judge's, and the tests after the first.
 
-    The candidate can read its whole part, so this part must not contain what a test expects. The package
-    docstring of `judging` explains atoms with an example.
+    The judge's part is b"" if no test needs one. The candidate can read its whole part, and each test from
+    when it gets it. So these must not contain what a test expects. The docstring of `judging` explains
+    atoms with an example.
     """
-    atoms: list[str] = []  # per split test, the source of one function per atom
-    tests: list[int | str | None] = []  # per test: an index into atoms, a source to run, None for the judge
+    tests: list[bytes] = []  # None for the judge's, a source, or a tuple with the source of its atoms
     judged: list[dict] = []
     for number, plan in enumerate(plans):
+        test: tuple[str] | str | None = None
         match plan:
             case Split():
-                tests.append(len(atoms))
                 # One function per atom, so that an atom that raises does not stop the others.
-                atoms.append("".join(f"(lambda: {atom})," for atom in plan.atoms))
+                test = (f"({''.join(f'(lambda: {atom}),' for atom in plan.atoms)})",)
             case InChild(source=source):
-                tests.append(source)
+                test = source
             case Judged(source=source, setup=setup, remote=remote):
-                tests.append(None)
                 judged.append({"number": number, "source": source, "setup": setup, "remote": remote})
-    functions = "".join(f"({group})," for group in atoms)
-    # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
-    # from a child is never decoded with marshal, which is unsafe on untrusted data.
-    job = (program.code, program.setup, f"({functions})", tuple(tests), program.stdin, program.files)
+        # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes
+        # back from a child is never decoded with marshal, which is unsafe on untrusted data.
+        tests.append(marshal.dumps(test, wire_format.MARSHAL_VERSION))
+    job = (program.code, program.setup, program.stdin, program.files, len(tests), tests[0])
     candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
-    return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b""
+    return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b"", tests[1:]

@@ -23,7 +23,7 @@ import fixed_world
 import judged_calls
 import plain_encoding
 import program_input
-from wire_format import EVIDENCE_FD, MESSAGE_CHARS
+from wire_format import ASK_FD, EVIDENCE_FD, MESSAGE_CHARS, SIZE, TESTS_FD
 
 # The modules that candidates import most. The zygote imports them once, and every child inherits them.
 COMMON_MODULES = (
@@ -41,12 +41,12 @@ for _name in COMMON_MODULES.split():
 def run_candidate(job: bytes, max_bytes: int) -> None:
     """Run one job, write at most `max_bytes` of evidence, and end the process.
 
-    The job is marshalled (code, setup, atoms, tests, stdin, files). `atoms` is the source of a tuple with one
-    tuple of functions per split test, one function per atom. `tests` has one item per test:
+    The job is marshalled (code, setup, stdin, files, number of tests, first test). The candidate asks the
+    zygote for each further test, which is marshalled too. A test is one of
 
-        int   split test: index of its tuple of functions; call each and write its value
-        str   source of a test that runs in this process
-        None  judged test: answer the judge's requests until it sends "next"
+        (source,)  split test: source of a tuple of functions, one per atom; call each and write its value
+        str        source of a test that runs in this process
+        None       judged test: answer the judge's requests until it sends "next"
 
     Evidence is JSON lines. The first is "loaded", or ["program", error type, message] if code or setup
     raised. Then follows one line per test: [index, seconds, outcome]. An outcome is one of
@@ -70,21 +70,15 @@ def _make_run():
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception = exec, compile, eval, BaseException
     encode, not_plain, enable_gc = plain_encoding.encode, plain_encoding.NotPlainValue, gc.enable
-    serve = judged_calls.serve
+    serve, ask, get, loads, from_bytes = judged_calls.serve, os.write, os.read, marshal.loads, int.from_bytes
+    get_at = os.pread
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text = type, str
+    type_of, text, numbers, group = type, str, range, tuple
 
     def run(
-        code: str,
-        setup: str,
-        atoms: str,
-        tests: tuple,
-        stdin: str,
-        files: tuple,
-        max_bytes: int,
-        namespace: dict,
+        code: str, setup: str, stdin: str, files: tuple, num_tests: int, test, max_bytes: int, namespace: dict
     ) -> None:
-        left = max_bytes - RESERVED_BYTES - RESERVED_BYTES_PER_TEST * length(tests)
+        left = max_bytes - RESERVED_BYTES - RESERVED_BYTES_PER_TEST * num_tests
 
         def report(row) -> None:
             nonlocal left
@@ -108,10 +102,21 @@ def _make_run():
             use_spare_memory()
             report(["program", *describe(error)])
             exit_process(0)
-        functions = evaluate(make(atoms, "<test>", "eval", 0, True), namespace)
         report("loaded")
         outcome: list
-        for index, test in enumerate(tests):
+        start_of_test = 0
+        for index in numbers(num_tests):
+            if index:
+                ask(ASK_FD, b".")
+                size = from_bytes(get(ASK_FD, SIZE.size), "big")
+                test = get_at(TESTS_FD, size, start_of_test)
+                start_of_test += size
+            test = loads(test)
+            functions = (
+                evaluate(make(test[0], "<test>", "eval", 0, True), namespace)
+                if type_of(test) is group
+                else ()
+            )
             start = clock()
             try:
                 if test is None:
@@ -121,7 +126,7 @@ def _make_run():
                     execute(make(test, "<test>", "exec", 0, True), namespace)
                     outcome = ["passed"]
                 else:
-                    outcome = as_list(map(outcome_of, functions[test]))
+                    outcome = as_list(map(outcome_of, functions))
             except base_exception as error:
                 use_spare_memory()
                 outcome = ["e", *describe(error)]

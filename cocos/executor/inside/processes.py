@@ -5,28 +5,62 @@ Orphans of a program become children of the zygote, because it is PID 1 of a nam
 
 import _signal  # not `signal`, which converts masks to sets of enum members
 import os
+import select
 import time
 from _signal import SIGCHLD, SIGKILL
 
 from wire_format import EXITED, TIMED_OUT
 
 ABANDONED = b"A"  # the trusted process has ended; nobody waits for the answer
-ABANDONED_CHECK_S = 0.5
+
+
+class Watch:
+    """Waits for the end of children, the end of the trusted process, and requests for tests.
+
+    SIGCHLD writes to a pipe. So a child that ends between a check and the wait is never missed.
+
+    Args:
+        jobs: The job pipe, which the trusted process closes at its end.
+        ended: Reading end of a pipe.
+        wakeup: Writing end of it.
+
+    """
+
+    def __init__(self, jobs: int, ended: int, wakeup: int) -> None:
+        self._jobs, self._ended = jobs, ended
+        for fd in (ended, wakeup):
+            os.set_blocking(fd, False)
+        _signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        _signal.signal(SIGCHLD, lambda *_: None)
+        self._poll = select.poll()
+        self._poll.register(ended, select.POLLIN)
+        self._poll.register(jobs, 0)  # the end of the writer is always reported
+
+    def wait(self, longest_s: float, feed) -> bool:
+        """Wait for an event, and answer a request for a test; return False if nobody wants the answer."""
+        if can_ask := feed is not None and feed.is_open:
+            self._poll.register(feed.asks, select.POLLIN)
+        events = self._poll.poll(int(longest_s * 1000) + 1)
+        if can_ask:
+            self._poll.unregister(feed.asks)
+        for fd, _ in events:
+            if fd == self._jobs:
+                return False
+            os.read(fd, 512) if fd == self._ended else feed.hand_over()
+        return True
 
 
 def await_end(
-    child: int, judge: int | None, deadline: float, hangup
+    child: int, judge: int | None, deadline: float, watch: Watch, feed
 ) -> tuple[bytes, int, float, float, float]:
     """Wait until candidate and judge have ended or the deadline has passed. Then kill and reap every child.
-
-    The caller has blocked SIGCHLD, so it stays pending until `sigtimedwait` takes it. A child that ends
-    between a check and the wait is therefore never missed.
 
     Args:
         child: Process id of the candidate.
         judge: Process id of the judge, or None.
         deadline: Time on the monotonic clock.
-        hangup: Poll object that reports an event once the job pipe is closed.
+        watch: It tells when something has happened.
+        feed: The tests that the candidate may ask for, or None.
 
     Returns:
         `wire_format.EXITED`, `TIMED_OUT` or ABANDONED; of the candidate's process the wait status, the CPU
@@ -40,8 +74,7 @@ def await_end(
         if left_s <= 0:
             end, waited_s = TIMED_OUT, sum(map(run_delay_s, running))
             break
-        signalled = _signal.sigtimedwait((SIGCHLD,), min(left_s, ABANDONED_CHECK_S))
-        if signalled is None and hangup.poll(0):
+        if not watch.wait(left_s, feed):
             end = ABANDONED
             break
         while running:

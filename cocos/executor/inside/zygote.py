@@ -9,16 +9,17 @@ import _signal  # not `signal`, which converts masks to sets of enum members
 import _socket  # not `socket`, which imports much that each fork would have to copy
 import fcntl
 import os
-import select
 import sys
 import time
 from contextlib import suppress
 
 import fixed_world
 import scratch
-from processes import ABANDONED, await_end
+from feed import Feed
+from processes import ABANDONED, Watch, await_end
 from wire_format import (
     ANSWER_HEADER,
+    ASK_FD,
     EVIDENCE_FD,
     FIRST_OWN_FD,
     FLOODED,
@@ -27,7 +28,9 @@ from wire_format import (
     OUTPUT_KB,
     PEER_FD,
     READY,
+    SIZE,
     SPENT,
+    TESTS_FD,
 )
 
 CHILD_FAILED = 99
@@ -43,18 +46,17 @@ class Zygote:
         self.jobs, self.answers, self.errors = (_move_up(os.dup(fd)) for fd in (0, 1, 2))
         self.started, self.started_w = map(_move_up, os.pipe())
         os.set_blocking(self.started, False)
-        self.hangup = select.poll()
-        self.hangup.register(self.jobs, 0)  # the end of the writer is always reported
-        # SIGCHLD: see `await_end`. SIGINT: Python has a handler for it, and a signal with a handler reaches
-        # even PID 1. Children unblock both.
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGCHLD, _signal.SIGINT])
+        self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
+        # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
+        # it.
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
         # nohup and shells start commands that ignore some signals. Programs find what Python starts with.
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         for number in (_signal.SIGHUP, _signal.SIGQUIT):
             _signal.signal(number, _signal.SIG_DFL)
         # Occupy every low number but that of the evidence, so that a new memory file gets it.
         devnull = _move_up(os.open(os.devnull, os.O_RDWR))
-        for fd in (0, 1, 2, PEER_FD):
+        for fd in (0, 1, 2, PEER_FD, ASK_FD, TESTS_FD):
             os.dup2(devnull, fd)
 
     def serve(self, run_candidate, run_judge) -> None:
@@ -71,7 +73,7 @@ class Zygote:
             write_all(self.answers, READY)
             while self.run_job(run_candidate, run_judge):
                 if not scratch.empty(folder):
-                    write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0, 0))
+                    write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0))
                     return
         except BrokenPipeError:  # the trusted process has ended while a program ran
             pass
@@ -88,7 +90,8 @@ class Zygote:
         header = read_exactly(self.jobs, JOB_HEADER.size)
         if len(header) < JOB_HEADER.size:
             return False
-        judge_job_size, candidate_job_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
+        num_sizes, judge_job_size, candidate_job_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
+        sizes = [size for (size,) in SIZE.iter_unpack(read_exactly(self.jobs, num_sizes * SIZE.size))]
         start = time.monotonic()
         # The judge and the candidate must read the same time, so their clock runs from now on.
         fixed_world.WORLD.restart_clock(at_once=judge_job_size > 0)
@@ -104,31 +107,49 @@ class Zygote:
                 time.sleep(JUDGE_POLL_S)
         # A new file per job: the next program must not find its flags, locks or attributes.
         evidence = os.memfd_create("evidence")
+        feed = Feed(self.jobs, sizes, evidence) if sizes else None
         child = self.fork(
-            run_candidate, candidate_job_size, limits, evidence, sockets[1].fileno() if judge else None
+            *(
+                run_candidate,
+                candidate_job_size,
+                limits,
+                evidence,
+                sockets[1].fileno() if judge else None,
+                feed,
+            )
         )
         if judge:
             for end_of_pair in sockets:
                 end_of_pair.close()
-        end, status, cpu_s, peak_mb, waited_s = await_end(child, judge, start + wall_limit_s, self.hangup)
+        deadline = start + wall_limit_s
+        end, status, cpu_s, peak_mb, waited_s = await_end(child, judge, deadline, self.watch, feed)
+        if feed:
+            feed.close(devnull=1)
         if end == ABANDONED:
             return False
         wall_s = time.monotonic() - start
         if num_started + self.count_started() < 2:
             end = NEVER_STARTED
         # Every process of the job is dead now, so neither file can grow before it is sent.
-        size = os.fstat(evidence).st_size
+        commits = feed.commits if feed else []
+        num_final = commits[-1] if commits else 0
+        size = max(os.fstat(evidence).st_size, num_final)
         judge_size = os.fstat(judge_evidence).st_size if judge_evidence else 0
         if max(size, judge_size) > limits[OUTPUT_KB] << 10:
-            end, size, judge_size = FLOODED, 0, 0
-        answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, size, judge_size)
-        write_all(self.answers, answer)
-        self.send(evidence, size)
+            end, commits, num_final, size, judge_size = FLOODED, [], 0, 0, 0
+        sizes_sent = (len(commits), size, judge_size)
+        answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, *sizes_sent)
+        write_all(self.answers, answer + b"".join(map(SIZE.pack, commits)))
+        if feed:
+            self.send(feed.final, 0, num_final)
+        self.send(evidence, num_final, size)
         if judge_evidence:
-            self.send(judge_evidence, judge_size)
+            self.send(judge_evidence, 0, judge_size)
         return True
 
-    def fork(self, run, size: int, limits: list[int], evidence: int, peer: int | None) -> int:
+    def fork(
+        self, run, size: int, limits: list[int], evidence: int, peer: int | None, feed: Feed | None = None
+    ) -> int:
         """Fork a child that reads its part of the job, confines itself and runs it.
 
         Args:
@@ -137,6 +158,7 @@ class Zygote:
             limits: The values of `wire_format.ChildLimits`.
             evidence: Descriptor of the memory file for this child.
             peer: Descriptor of this child's end of the socket, or None without a judge.
+            feed: The tests that it may ask for, or None.
 
         """
         self.confinement.prepare(limits)
@@ -144,18 +166,26 @@ class Zygote:
         child = os.fork()
         if child:
             self.confinement.after_fork()
+            if feed:
+                feed.candidate_end.close()
             return child
         try:
             os.setsid()  # a signal to the process group must not reach the zygote
             job = read_exactly(self.jobs, size)
             if peer is not None:
                 os.dup2(peer, PEER_FD)  # first, because `peer` can have the number of the evidence
+            if feed:
+                os.dup2(feed.candidate_end.fileno(), ASK_FD)
+                os.dup2(feed.tests, TESTS_FD)
             if evidence != EVIDENCE_FD:
                 os.dup2(evidence, EVIDENCE_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
-            for fd in (0, 1, 2, PEER_FD) if peer is None else (0, 1, 2):
+            unused = [*([PEER_FD] if peer is None else []), *([] if feed else [ASK_FD, TESTS_FD])]
+            for fd in (0, 1, 2, *unused):
                 os.dup2(devnull, fd)
             self.confinement.enter()
+            _signal.set_wakeup_fd(-1)
+            _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
             os.write(self.started_w, b".")
             # Among others the job pipe, the answer pipe and the other child's evidence. Not earlier, because
@@ -177,15 +207,14 @@ class Zygote:
         except BlockingIOError:
             return 0
 
-    def send(self, fd: int, size: int) -> None:
-        """Send `size` bytes of a memory file as part of the answer, then remove the file.
+    def send(self, fd: int, start: int, end: int) -> None:
+        """Send a range of a memory file as part of the answer, then remove the file.
 
         `sendfile` copies in the kernel. So the bytes never enter the zygote's memory, where the next child
         could find them.
         """
-        offset = 0
-        while offset < size:
-            offset += os.sendfile(self.answers, fd, offset, size - offset)
+        while start < end:
+            start += os.sendfile(self.answers, fd, start, end - start)
         os.close(fd)
 
 

@@ -9,6 +9,7 @@ import json
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from os import WIFSIGNALED, WTERMSIG
 from typing import Any, NamedTuple, TypeGuard
 
@@ -38,6 +39,7 @@ class Answer:
     waited_s: float
     peak_mb: float
     candidate: bytes  # evidence from the candidate's process
+    commits: tuple[int, ...]  # bytes of it when the candidate got the second test, the third, ...
     judge: bytes  # evidence from the judge
     key: str  # begins each line of the judge
 
@@ -67,7 +69,9 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
 
     """
     cause = _cause_of_end(answer, limits)
-    rows = _parsed_lines(answer.candidate)
+    # What was written after the candidate had got the next test is no evidence.
+    parts = [answer.candidate[start:end] for start, end in pairwise((0, *answer.commits, None))]
+    rows = _parsed_lines(parts[0])
     loaded = next(rows, None)
     if loaded != "loaded":
         if isinstance(loaded, list) and len(loaded) == 3 and loaded[0] == "program":
@@ -78,6 +82,8 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
     for number, plan in enumerate(plans):
+        if number:
+            rows = _parsed_lines(parts[number] if number < len(parts) else b"")
         row = next(rows, None)
         if isinstance(plan, Judged):
             # The judge's row has the outcome. The candidate's row only marks the end of the test, and is
