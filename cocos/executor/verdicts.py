@@ -39,6 +39,8 @@ class Program:
         entry_point: Name that the candidate must define, or "". Tests never take it for a builtin.
         stdin: Text that the program reads from its standard input.
         files: Relative path and text of each file in the program's working folder.
+        num_visible: Number of tests at the start about which the author of the program may be told. The
+            others are handed to the program after the evidence of these is final. 0: all are of one kind.
 
     Raises:
         ValueError: There are no tests, or a part has the wrong type.
@@ -52,6 +54,7 @@ class Program:
     entry_point: str = ""
     stdin: str = ""
     files: tuple[tuple[str, str], ...] = ()
+    num_visible: int = 0
 
     def __post_init__(self) -> None:
         if not self.test_list:

@@ -13,9 +13,11 @@ import select
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 from cocos.executor.inside import wire_format
 from cocos.executor.judging.assert_split import Split
+from cocos.executor.judging.batches import first_tests
 from cocos.executor.judging.evidence import Answer
 from cocos.executor.judging.plans import InChild, Judged, Plan
 from cocos.executor.limits import Limits
@@ -70,7 +72,8 @@ class Worker:
 
         """
         key = secrets.token_hex(16)
-        candidate, judge, tests = _encode_job(program, plans, key)
+        firsts = first_tests(plans, program.test_list, program.num_visible)
+        candidate, judge, batches = _encode_job(program, plans, firsts, key)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
@@ -79,10 +82,10 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(tests), len(judge), len(candidate), limits.wall_s, child_limits)
-        sizes = b"".join(wire_format.SIZE.pack(len(test)) for test in tests)
+        header = wire_format.JobHeader(len(batches), len(judge), len(candidate), limits.wall_s, child_limits)
+        sizes = b"".join(wire_format.SIZE.pack(len(batch)) for batch in batches)
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
-        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *tests)))
+        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *batches)))
         try:
             answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
         except WorkerDied as error:
@@ -101,6 +104,7 @@ class Worker:
             peak_mb=answer.peak_mb,
             candidate=self._read(answer.candidate_size),
             commits=tuple(size for (size,) in wire_format.SIZE.iter_unpack(commits)),
+            firsts=firsts,
             judge=self._read(answer.judge_size),
             key=key,
         )
@@ -146,28 +150,33 @@ class Worker:
         return WorkerDied(f"{event}: {self.sandbox.stderr_tail() or 'it wrote no message'}")
 
 
-def _encode_job(program: Program, plans: tuple[Plan, ...], key: str) -> tuple[bytes, bytes, list[bytes]]:
-    """Return a job: the candidate's part, the judge's, and the tests after the first.
+def _encode_job(
+    program: Program, plans: tuple[Plan, ...], firsts: list[int], key: str
+) -> tuple[bytes, bytes, list[bytes]]:
+    """Return a job: the candidate's part, the judge's, and the batches of tests after the first.
 
-    The judge's part is b"" if no test needs one. The candidate can read its whole part, and each test from
-    when it gets it. So these must not contain what a test expects. The docstring of `judging` explains
-    atoms with an example.
+    The judge's part is b"" if no test needs one. The candidate can read its whole part, and each batch from
+    when it gets it. So these must not contain what a test expects. The docstring of `judging` explains atoms
+    with an example.
     """
-    tests: list[bytes] = []  # None for the judge's, a source, or a tuple with the source of its atoms
+    tests: list[tuple[str] | str | None] = []  # the source of its atoms, a source, or None for the judge's
     judged: list[dict] = []
     for number, plan in enumerate(plans):
-        test: tuple[str] | str | None = None
         match plan:
             case Split():
                 # One function per atom, so that an atom that raises does not stop the others.
-                test = (f"({''.join(f'(lambda: {atom}),' for atom in plan.atoms)})",)
+                tests.append((f"({''.join(f'(lambda: {atom}),' for atom in plan.atoms)})",))
             case InChild(source=source):
-                test = source
+                tests.append(source)
             case Judged(source=source, setup=setup, remote=remote):
+                tests.append(None)
                 judged.append({"number": number, "source": source, "setup": setup, "remote": remote})
-        # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes
-        # back from a child is never decoded with marshal, which is unsafe on untrusted data.
-        tests.append(marshal.dumps(test, wire_format.MARSHAL_VERSION))
-    job = (program.code, program.setup, program.stdin, program.files, len(tests), tests[0])
+    # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
+    # from a child is never decoded with marshal, which is unsafe on untrusted data.
+    first, *others = [
+        marshal.dumps(tests[start:end], wire_format.MARSHAL_VERSION)
+        for start, end in pairwise((*firsts, None))
+    ]
+    job = (program.code, program.setup, program.stdin, program.files, len(tests), first)
     candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
-    return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b"", tests[1:]
+    return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b"", others

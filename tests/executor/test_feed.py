@@ -60,7 +60,7 @@ def test_an_answer_that_was_given_after_the_next_test_came_is_none(executor):
 
 def test_no_message_about_a_visible_test_tells_of_a_hidden_one(executor):
     for hidden in ("assert f('heliotrope') == 1", "def check(c):\n    assert c('heliotrope') == 1\ncheck(f)"):
-        [result] = executor.run([Program(LEAKY, ("assert f(1) == 2", hidden))])
+        [result] = executor.run([Program(LEAKY, ("assert f(1) == 2", hidden), num_visible=1)])
         assert result.verdicts[0].message == "False"
 
 

@@ -216,6 +216,38 @@ SHAPES = {
         "class S(str):\n    startswith = lambda *a: True\ndef f(x): return S('x')",
         "x = f(3)\nassert x.startswith('abc')",
     ),
+    "no __contains__ in the data of a value": (
+        "class L(float): pass\ndef f(*a): return L(0.5)",
+        "x = f(3)\nassert 'abc' in x",
+    ),
+    "no __abs__ in the data of a value": (
+        "class L(str): pass\ndef f(*a): return L(5)",
+        "x = f(3)\nassert abs(x)",
+    ),
+    "another class than the named one has methods of data": (
+        "class A(str): startswith = lambda *a: True\nclass Solution:\n    def solve(s, x): return A('z')",
+        "assert Solution().solve(3).startswith('x')",
+    ),
+    "another class than the named one has a length": (
+        "class A(list): __len__ = lambda s: 3; __iter__ = lambda s: iter(())\nclass Solution:\n    def solve(s, x): return A()",
+        "s = Solution()\nr = s.solve(3)\nassert all(v == 1 for v in r) and len(r) == 3",
+    ),
+    "a capital function is no class": (
+        "class A: __getattr__ = lambda s, n: (lambda *a: True)\ndef Make(x): return A()",
+        "assert Make(3).startswith('x')",
+    ),
+    "another class than the named one is equal": (
+        "class A: __eq__ = lambda *a: True\nclass Solution:\n    def solve(s, x): return A()",
+        "assert Solution().solve(3) == 5",
+    ),
+    "its own __ne__": (
+        "class A: __ne__ = lambda *_: True\ndef add(a, b): return A()",
+        "assert add(1, 2) != 4",
+    ),
+    "an error of the test is swallowed": (
+        "def f(*a): return len\ndef run(c):\n    try: c()\n    except BaseException: pass",
+        "def check():\n    got = f(3)\n    got.append(5)\n    assert got == [1, 5]\nrun(check)",
+    ),
     "no __contains__ in the data of an attribute": (
         "class L(float): pass\nclass Box: val = L(0.5)\ndef box(): return Box()",
         "assert 'abc' in box().val",

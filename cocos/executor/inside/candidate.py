@@ -41,8 +41,8 @@ for _name in COMMON_MODULES.split():
 def run_candidate(job: bytes, max_bytes: int) -> None:
     """Run one job, write at most `max_bytes` of evidence, and end the process.
 
-    The job is marshalled (code, setup, stdin, files, number of tests, first test). The candidate asks the
-    zygote for each further test, which is marshalled too. A test is one of
+    The job is marshalled (code, setup, stdin, files, number of tests, first batch). The candidate asks the
+    zygote for each further batch. A batch is a marshalled list of tests. A test is one of
 
         (source,)  split test: source of a tuple of functions, one per atom; call each and write its value
         str        source of a test that runs in this process
@@ -73,10 +73,17 @@ def _make_run():
     serve, ask, get, loads, from_bytes = judged_calls.serve, os.write, os.read, marshal.loads, int.from_bytes
     get_at = os.pread
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text, numbers, group = type, str, range, tuple
+    type_of, text, group = type, str, tuple
 
     def run(
-        code: str, setup: str, stdin: str, files: tuple, num_tests: int, test, max_bytes: int, namespace: dict
+        code: str,
+        setup: str,
+        stdin: str,
+        files: tuple,
+        num_tests: int,
+        batch: bytes,
+        max_bytes: int,
+        namespace: dict,
     ) -> None:
         left = max_bytes - RESERVED_BYTES - RESERVED_BYTES_PER_TEST * num_tests
 
@@ -104,33 +111,32 @@ def _make_run():
             exit_process(0)
         report("loaded")
         outcome: list
-        start_of_test = 0
-        for index in numbers(num_tests):
-            if index:
-                ask(ASK_FD, b".")
-                size = from_bytes(get(ASK_FD, SIZE.size), "big")
-                test = get_at(TESTS_FD, size, start_of_test)
-                start_of_test += size
-            test = loads(test)
-            functions = (
-                evaluate(make(test[0], "<test>", "eval", 0, True), namespace)
-                if type_of(test) is group
-                else ()
-            )
-            start = clock()
-            try:
-                if test is None:
-                    serve(namespace)
-                    outcome = []
-                elif type_of(test) is text:
-                    execute(make(test, "<test>", "exec", 0, True), namespace)
-                    outcome = ["passed"]
-                else:
-                    outcome = as_list(map(outcome_of, functions))
-            except base_exception as error:
-                use_spare_memory()
-                outcome = ["e", *describe(error)]
-            report([index, clock() - start, outcome])
+        index = start_of_batch = 0
+        while True:
+            for test in loads(batch):
+                is_split = type_of(test) is group
+                functions = evaluate(make(test[0], "<test>", "eval", 0, True), namespace) if is_split else ()
+                start = clock()
+                try:
+                    if test is None:
+                        serve(namespace)
+                        outcome = []
+                    elif is_split:
+                        outcome = as_list(map(outcome_of, functions))
+                    else:
+                        execute(make(test, "<test>", "exec", 0, True), namespace)
+                        outcome = ["passed"]
+                except base_exception as error:
+                    use_spare_memory()
+                    outcome = ["e", *describe(error)]
+                report([index, clock() - start, outcome])
+                index += 1
+            if index == num_tests:
+                break
+            ask(ASK_FD, b".")
+            size = from_bytes(get(ASK_FD, SIZE.size), "big")
+            batch = get_at(TESTS_FD, size, start_of_batch)
+            start_of_batch += size
         exit_process(0)  # without the candidate's atexit handlers
 
     def outcome_of(function) -> list:

@@ -71,6 +71,7 @@ class End:
         self.ids: dict[int, int] = {}  # the numbers by `id()` of the object
         self.lent: set[int] = set()  # own objects for which the other process has a handle
         self.setup_classes: dict[str, Any] = {}  # by name: both processes have run the setup
+        self.named: list[type] = []  # own classes that the test names
         self._contents: dict[
             int, tuple[str, tuple]
         ] = {}  # of mutable containers, as the other end knows them
@@ -149,7 +150,28 @@ class End:
             args = BaseException.__dict__["args"].__get__(value)
             return "error", list(attributes), (cls, *args, *attributes.values())
         named = value if issubclass(cls, type) else cls
-        return "object", [*_bits_and_hash(value), str(named.__name__)[:80]], (self.kind_of(value),)
+        return "object", [*self.bits_and_hash(value), str(named.__name__)[:80]], (self.kind_of(value),)
+
+    def bits_and_hash(self, value: Any) -> tuple[int, int | None]:
+        """Return two of the facts about an object."""
+        cls = type(value)
+
+        def defines(name: str) -> bool:  # not hasattr: a metaclass may have it too
+            return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None) is not None
+
+        found = (
+            *map(defines, handles.SHOWN),
+            cls.__eq__ is not object.__eq__ or cls.__ne__ is not object.__ne__,
+            defines("__bool__") or defines("__len__"),
+            defines("__contains__"),
+            data_types.data_base(cls),
+            any(base in self.named for base in (value.__mro__ if issubclass(cls, type) else cls.__mro__)),
+        )
+        bits = sum(bool(is_so) << number for number, is_so in enumerate(found))
+        try:
+            return bits, hash(value)
+        except Exception:
+            return bits, None
 
     def attributes_of(self, error: BaseException) -> dict[str, Any]:
         """Return the attributes with which an exception arrives, beside its arguments."""
@@ -166,7 +188,7 @@ class End:
                 raise CodecError("a JSON object is not an encoded value")
             return node
         if len(node) == 1 and type(node[0]) is int:
-            return self.objects[node[0]]
+            return self.known(node[0])
         if node[0] not in _DEFINING:
             return self.decode_by_name(node)
         tag, number, detail, *parts = node
@@ -185,6 +207,10 @@ class End:
         if self.objects.get(number) is not value:
             self._add(number, value)
         return value
+
+    def known(self, number: int) -> Any:
+        """Return an object that was described before."""
+        return self.objects[number]
 
     def _decode_all(self, nodes: list) -> list:
         kinds = set(map(type, nodes))
@@ -381,26 +407,6 @@ class End:
     def _is_error(self, cls: Any) -> bool:
         is_ours = type(cls) is handles.ErrorClass or self.is_known(cls)
         return is_ours and issubclass(cls, BaseException) and not issubclass(cls, BaseExceptionGroup)
-
-
-def _bits_and_hash(value: Any) -> tuple[int, int | None]:
-    cls = type(value)
-
-    def defines(name: str) -> bool:  # not hasattr: a metaclass may have it too
-        return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None) is not None
-
-    found = (
-        *map(defines, handles.SHOWN),
-        cls.__eq__ is not object.__eq__,
-        defines("__bool__") or defines("__len__"),
-        defines("__contains__"),
-        data_types.data_base(cls),
-    )
-    bits = sum(bool(is_so) << number for number, is_so in enumerate(found))
-    try:
-        return bits, hash(value)
-    except Exception:
-        return bits, None
 
 
 def _set_attribute(error: Any, builtin: type, name: Any, value: Any) -> None:

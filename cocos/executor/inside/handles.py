@@ -23,8 +23,8 @@ _COPIES = ("__copy__", "__deepcopy__")
 _ALWAYS = DECIDING.union(_OTHERS.split())
 OPERATIONS = _ALWAYS.union(SHOWN, _COPIES)
 # Bits of `Facts.bits` after those of SHOWN: the class of an object defines its comparison, truth or
-# membership, or derives from a class whose values are data.
-HAS_EQ, HAS_BOOL, HAS_CONTAINS, HAS_DATA = 16, 32, 64, 128
+# membership, derives from a class whose values are data, or from one that the test names.
+HAS_EQ, HAS_BOOL, HAS_CONTAINS, HAS_DATA, IS_NAMED = 16, 32, 64, 128, 256
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Facts:
     """Facts that the other process states about an object.
 
     Attributes:
-        bits: One per name in SHOWN that its class has, then HAS_EQ to HAS_DATA.
+        bits: One per name in SHOWN that its class has, then HAS_EQ to IS_NAMED.
         hash: Its hash, or None if it has none.
         name: Name of its class, for messages.
         kind: Class of this process that `isinstance` shall find, or None.

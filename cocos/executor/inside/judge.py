@@ -11,6 +11,7 @@ candidate.
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import builtins
 import json
+import opcode
 import operator
 import os
 import random
@@ -22,7 +23,17 @@ from typing import Any, NoReturn
 import data_types
 import handles
 from conversation import End
-from handles import ARITHMETIC, COMPARISONS, DECIDING, HAS_BOOL, HAS_CONTAINS, HAS_DATA, HAS_EQ, is_handle
+from handles import (
+    ARITHMETIC,
+    COMPARISONS,
+    DECIDING,
+    HAS_BOOL,
+    HAS_CONTAINS,
+    HAS_DATA,
+    HAS_EQ,
+    IS_NAMED,
+    is_handle,
+)
 from permissions import MODULE, global_name, is_permitted, parameters
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
@@ -37,6 +48,7 @@ _OPERATORS: dict[str, Any] = {
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
 _METHODS = (types.FunctionType, property, classmethod, staticmethod)
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 _SHOWING = ("__repr__", "__str__", "__format__")
 
 
@@ -101,9 +113,7 @@ class Names(dict):
             raise KeyError(name)
         value = self._judge.request("name", None, (name,))
         if is_handle(value):
-            facts = handles.facts(value)
-            facts.origin = "name"
-            self._judge.names_class |= facts.kind is type and name[:1].isupper()
+            handles.facts(value).origin = "name"
         if callable(value):
             self[name] = value
         return value
@@ -114,12 +124,13 @@ class Judge(End):
 
     def __init__(self) -> None:
         super().__init__(first_id=2)
-        self.names_class = False  # the test names a class of the candidate, which may then decide
         self._decided_by: dict[str, None] = {}  # code of the candidate that has decided, without duplicates
         self._final: list[str] | None = None  # an outcome that the test cannot change any more
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
         self._answer: Any = object()  # of the method of a value that was called last
-        self._asserts_away = 0  # failed asserts of the test that the candidate has not given back
+        self._errors_away: dict[
+            int, Any
+        ] = {}  # of functions of the test; the candidate has not given them back
         self._expects_stop_iteration = False
 
     def run(self, source: str, setup: str, remote: list[str]) -> list:
@@ -133,15 +144,16 @@ class Judge(End):
             for name, value in namespace.items():
                 if issubclass(type(value), type) and value.__module__ == MODULE and value.__name__ == name:
                     self.setup_classes[name] = value
-            if self.setup_classes:
-                self.request("setup", None, (list(self.setup_classes),))
+            # Classes of the candidate that the test names may decide.
+            if (capitals := [name for name in remote if name[:1].isupper()]) or self.setup_classes:
+                self.request("start", None, (list(self.setup_classes), capitals))
             exec(compile(source, "<test>", "exec", 0, True), namespace)
         except BaseException as raised:
             error = raised
         if self._final:
             return self._final
-        if self._asserts_away:
-            self._mark("a failed assert that it caught")
+        if self._errors_away:
+            self._mark("an error of the test that it caught")
         if error is None:
             reasons = ", ".join(self._decided_by)[:MESSAGE_CHARS]
             return ["passed", reasons] if reasons else ["passed"]
@@ -181,7 +193,7 @@ class Judge(End):
         found = handles.facts(handle)
         if operation in DECIDING:
             return self._decide(operation, handle, args)
-        if found.bits & HAS_DATA and not self.names_class and operation in ("__len__", "__iter__"):
+        if found.bits & HAS_DATA and not found.bits & IS_NAMED and operation in ("__len__", "__iter__"):
             value = self._data(handle)
             return getattr(type(value), operation)(value, *args)
         if operation == "__exit__":
@@ -190,7 +202,7 @@ class Judge(End):
                 return not issubclass(args[0], AssertionError)  # a failed assert cannot be withdrawn
             return swallows
         result = self.request(operation, handle, args, kwargs)
-        if not self.names_class:
+        if not found.bits & IS_NAMED:
             self._note_answer(operation, found, args or kwargs, result)
         return result
 
@@ -215,11 +227,14 @@ class Judge(End):
         if not is_error and name[:2] != "__" and (method := self._method_of_setup(handle, name)) is not None:
             return method
         value = self.request("getattr", handle, (name,))
-        is_named = not is_error and handles.facts(handle).origin == "name"
+        found = handles.Facts(0, None, "", None) if is_error else handles.facts(handle)
+        is_named = found.origin == "name"
         if is_handle(value):
             if handles.facts(value).origin != "name":
-                handles.facts(value).origin = "name" if is_named else f".{name}"
-        elif callable(value) and not is_named and not self.names_class:
+                # A method of an instance of a class that the test names is that class's affair.
+                is_own = found.bits & IS_NAMED
+                handles.facts(value).origin = "name" if is_named else "" if is_own else f".{name}"
+        elif callable(value) and not is_named and not found.bits & IS_NAMED:
             self._mark("a method of a value")  # `ascii`, say, in place of a method
         return value
 
@@ -254,7 +269,7 @@ class Judge(End):
         if operation == "__contains__" and not found.bits & HAS_CONTAINS:
             return any(item is other or item == other for item in handle)
         with_handle = operation in COMPARISONS | ARITHMETIC and is_handle(other)
-        if not with_handle and not self.names_class:
+        if not with_handle and not found.bits & IS_NAMED:
             message = f"returned {found.name}, which is not a plain value"
             self._final = self._final or ["e", "NotPlainValue", message]
             raise NotPlainValue(message)
@@ -267,7 +282,8 @@ class Judge(End):
 
         None if the class has this operation of its own, and may have it, because the test names a class.
         """
-        value = self.request("data", handle, (operation if self.names_class else "",))
+        is_named = handles.facts(handle).bits & IS_NAMED
+        value = self.request("data", handle, (operation if is_named else "",))
         if value is not None and not data_types.is_data(value):
             _exit_without_candidate()
         return value
@@ -278,7 +294,6 @@ class Judge(End):
     def error_to_raise(self, operation: str, error: Any) -> BaseException:
         if not issubclass(type(error), BaseException):
             _exit_without_candidate()
-        self._asserts_away -= isinstance(error, AssertionError) and not self.is_foreign(error)
         ends_a_loop = (
             isinstance(error, StopIteration) and operation != "__next__" and not self._expects_stop_iteration
         )
@@ -299,9 +314,14 @@ class Judge(End):
             raise AttributeError(f"{type(target).__name__!r} object: {operation} is not available here")
         try:
             return super().perform(operation, target, args, kwargs)
-        except AssertionError:
-            self._asserts_away += 1
+        except BaseException as error:
+            if operation == "__call__" and _is_unforeseen(error):
+                self._errors_away[id(error)] = error
             raise
+
+    def known(self, number: int) -> Any:
+        self._errors_away.pop(id(self.objects[number]), None)
+        return super().known(number)
 
     # What crosses beside data.
 
@@ -344,6 +364,16 @@ def _text(value: Any, convert: Any) -> str:
         return convert(value)[:MESSAGE_CHARS]
     except BaseException as worse:
         return f"<{type(worse).__name__} in __{convert.__name__}__>"
+
+
+def _is_unforeseen(error: BaseException) -> bool:
+    """Return whether this is a failed assert, or an error of the test that it has not raised itself."""
+    trace: Any = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    has_raised = code.co_filename != "<test>" or code.co_code[trace.tb_lasti] == _RAISE
+    return isinstance(error, AssertionError) or not has_raised
 
 
 def _exit_without_candidate() -> NoReturn:

@@ -66,9 +66,10 @@ class Candidate(End):
                 if hasattr(builtins, name):
                     return getattr(builtins, name)
                 raise NameError(f"name {name!r} is not defined")
-            case "setup":
-                found = {name: self.namespace.get(name) for name in args[0]}
-                self.setup_classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}
+            case "start":
+                of_setup, capitals = ({name: self.namespace.get(name) for name in names} for names in args)
+                self.setup_classes = {name: cls for name, cls in of_setup.items() if isinstance(cls, type)}
+                self.named = [cls for cls in capitals.values() if isinstance(cls, type)]
                 return None
             case "type":
                 return type(target)

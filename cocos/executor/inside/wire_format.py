@@ -3,8 +3,8 @@
 The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
 sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
-    stdin of the zygote    JobHeader, sizes of the tests, the judge's part (JSON, or nothing), the candidate's
-                           part (marshal), the tests after the first (marshal)
+    stdin of the zygote    JobHeader, sizes of the batches, the judge's part (JSON, or nothing), the
+                           candidate's part (marshal), the batches of tests after the first (marshal)
     stdout of the zygote   READY; then per job AnswerHeader, the commits, the candidate's evidence, the
                            judge's evidence
 
@@ -31,14 +31,12 @@ SPENT = b"S"
 # with a later child: flags, locks and attributes that a program sets on one end with the program.
 EVIDENCE_FD = 3  # the memory file that takes this child's evidence
 PEER_FD = 4  # a socket between the candidate's process and the judge's; /dev/null without a judge
-ASK_FD = (
-    5  # a socket by which the candidate asks the zygote for the next test; /dev/null if there is one test
-)
-TESTS_FD = 6  # the memory file that takes the tests; /dev/null if there is one test
+ASK_FD = 5  # a socket by which the candidate asks for the next batch; /dev/null if there is one
+TESTS_FD = 6  # the memory file that takes the batches; /dev/null if there is one
 FIRST_OWN_FD = 7  # this and all higher descriptors belong to the zygote; children close them
 
 JOB_HEADER = struct.Struct("!IIIdIIIIII")  # the fields of JobHeader
-SIZE = struct.Struct("!I")  # of a test, and a commit
+SIZE = struct.Struct("!I")  # of a batch, and a commit
 ANSWER_HEADER = struct.Struct("!ciddddIII")  # the fields of AnswerHeader
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
@@ -63,7 +61,7 @@ class JobHeader(NamedTuple):
     """The part of a job that the zygote itself reads.
 
     Attributes:
-        num_sizes: Number of tests after the first.
+        num_sizes: Number of batches of tests after the first.
         judge_size: Bytes of the judge's part; 0 means that the job needs no judge.
         candidate_size: Bytes of the candidate's part.
         wall_s: Seconds until the zygote kills candidate and judge.
@@ -96,7 +94,7 @@ class AnswerHeader(NamedTuple):
             other processes had it. 0 in all other cases, and where the kernel does not say.
         peak_mb: Largest resident size of the candidate's process, MiB.
         num_commits: Number of commits: bytes of evidence that there were when the candidate got each further
-            test. It cannot change them after that.
+            batch. It cannot change them after that.
         candidate_size: Bytes of evidence from the candidate.
         judge_size: Bytes of evidence from the judge.
 

@@ -123,28 +123,27 @@ class Zygote:
                 end_of_pair.close()
         deadline = start + wall_limit_s
         end, status, cpu_s, peak_mb, waited_s = await_end(child, judge, deadline, self.watch, feed)
-        if feed:
-            feed.close(devnull=1)
         if end == ABANDONED:
             return False
         wall_s = time.monotonic() - start
         if num_started + self.count_started() < 2:
             end = NEVER_STARTED
-        # Every process of the job is dead now, so neither file can grow before it is sent.
-        commits = feed.commits if feed else []
-        num_final = commits[-1] if commits else 0
-        size = max(os.fstat(evidence).st_size, num_final)
+        # Every process of the job is dead now, so no file can grow before it is sent.
+        commits = []
+        if feed:
+            feed.finish()
+            feed.close(devnull=1)
+            evidence, commits = feed.final, feed.commits
+        size = os.fstat(evidence).st_size
         judge_size = os.fstat(judge_evidence).st_size if judge_evidence else 0
         if max(size, judge_size) > limits[OUTPUT_KB] << 10:
-            end, commits, num_final, size, judge_size = FLOODED, [], 0, 0, 0
+            end, commits, size, judge_size = FLOODED, [], 0, 0
         sizes_sent = (len(commits), size, judge_size)
         answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, *sizes_sent)
         write_all(self.answers, answer + b"".join(map(SIZE.pack, commits)))
-        if feed:
-            self.send(feed.final, 0, num_final)
-        self.send(evidence, num_final, size)
+        self.send(evidence, size)
         if judge_evidence:
-            self.send(judge_evidence, 0, judge_size)
+            self.send(judge_evidence, judge_size)
         return True
 
     def fork(
@@ -207,14 +206,15 @@ class Zygote:
         except BlockingIOError:
             return 0
 
-    def send(self, fd: int, start: int, end: int) -> None:
-        """Send a range of a memory file as part of the answer, then remove the file.
+    def send(self, fd: int, size: int) -> None:
+        """Send `size` bytes of a memory file as part of the answer, then remove the file.
 
         `sendfile` copies in the kernel. So the bytes never enter the zygote's memory, where the next child
         could find them.
         """
-        while start < end:
-            start += os.sendfile(self.answers, fd, start, end - start)
+        offset = 0
+        while offset < size:
+            offset += os.sendfile(self.answers, fd, offset, size - offset)
         os.close(fd)
 
 

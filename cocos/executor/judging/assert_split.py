@@ -296,9 +296,9 @@ class _Splitter:
                 return name in self.brought
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if not name[:1].isupper():
                 return name in self.brought and attribute not in _PLAIN_METHODS
-            case ast.Attribute(value=ast.Call(func=ast.Name(id=name)) as instance):
-                # By convention a capitalized name is a class.
-                return name[:1].isupper() and self._is_atom(instance)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id=name)) as instance, attr=attribute):
+                # By convention a capitalized name is a class. If it is a function, `startswith` decides.
+                return name[:1].isupper() and attribute not in _PLAIN_METHODS and self._is_atom(instance)
             case ast.Attribute(value=value):
                 return self._is_defined_by_candidate(value)
         return False

@@ -7,7 +7,7 @@ cannot reach.
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from os import WIFSIGNALED, WTERMSIG
@@ -39,9 +39,10 @@ class Answer:
     waited_s: float
     peak_mb: float
     candidate: bytes  # evidence from the candidate's process
-    commits: tuple[int, ...]  # bytes of it when the candidate got the second test, the third, ...
     judge: bytes  # evidence from the judge
     key: str  # begins each line of the judge
+    firsts: Sequence[int] = (0,)  # number of the first test of each batch
+    commits: tuple[int, ...] = ()  # bytes of evidence when the candidate got the second batch, the third, ...
 
 
 class Reading(NamedTuple):
@@ -69,7 +70,7 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
 
     """
     cause = _cause_of_end(answer, limits)
-    # What was written after the candidate had got the next test is no evidence.
+    # What was written after the candidate had got the next batch is no evidence.
     parts = [answer.candidate[start:end] for start, end in pairwise((0, *answer.commits, None))]
     rows = _parsed_lines(parts[0])
     loaded = next(rows, None)
@@ -82,8 +83,9 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
     for number, plan in enumerate(plans):
-        if number:
-            rows = _parsed_lines(parts[number] if number < len(parts) else b"")
+        if number and number in answer.firsts:
+            batch = answer.firsts.index(number)
+            rows = _parsed_lines(parts[batch] if batch < len(parts) else b"")
         row = next(rows, None)
         if isinstance(plan, Judged):
             # The judge's row has the outcome. The candidate's row only marks the end of the test, and is
