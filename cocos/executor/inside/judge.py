@@ -198,7 +198,8 @@ class Judge(End):
             return getattr(type(value), operation)(value, *args)
         if operation == "__exit__":
             if swallows := self.request(operation, handle, (*args[:2], None)) and args[0] is not None:
-                self._mark(f"__exit__ of {found.name}")
+                if not found.bits & IS_NAMED:
+                    self._mark(f"__exit__ of {found.name}")
                 return not issubclass(args[0], AssertionError)  # a failed assert cannot be withdrawn
             return swallows
         result = self.request(operation, handle, args, kwargs)
