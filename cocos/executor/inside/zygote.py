@@ -31,6 +31,7 @@ from wire_format import (
     SIZE,
     SPENT,
     TESTS_FD,
+    TIMED_OUT,
 )
 
 CHILD_FAILED = 99
@@ -126,7 +127,8 @@ class Zygote:
         if end == ABANDONED:
             return False
         wall_s = time.monotonic() - start
-        if num_started + self.count_started() < 2:
+        # A child that was reading a large job at the deadline has met the limit.
+        if num_started + self.count_started() < 2 and end != TIMED_OUT:
             end = NEVER_STARTED
         # Every process of the job is dead now, so no file can grow before it is sent.
         commits = []

@@ -69,16 +69,16 @@ class _Unsplittable(Exception):
     """The test cannot be split."""
 
 
-def split_test(body: list[ast.stmt], brought: set[str], shadowed: set[str]) -> Split | None:
+def split_test(body: list[ast.stmt], candidate_names: set[str], shadowed: set[str]) -> Split | None:
     """Split a test that consists of asserts and of assignments to names, or return None.
 
     Args:
         body: Its statements; left unchanged.
-        brought: Names that only the candidate can define, even if they are also builtins.
+        candidate_names: Names that only the candidate can define, even if they are also builtins.
         shadowed: Names that the setup defines, even if they are also builtins.
 
     """
-    splitter = _Splitter(brought, shadowed)
+    splitter = _Splitter(candidate_names, shadowed)
     checks: list[Check] = []
     try:
         for statement in body:
@@ -151,9 +151,9 @@ class _Substitution(ast.NodeTransformer):
 class _Splitter:
     """Replaces each part of a condition that needs the candidate by a name, and collects its source."""
 
-    def __init__(self, brought: set[str], shadowed: set[str]) -> None:
-        self.brought = brought
-        self.unsafe = brought | shadowed  # these are not the builtins of the trusted process
+    def __init__(self, candidate_names: set[str], shadowed: set[str]) -> None:
+        self.candidate_names = candidate_names
+        self.unsafe = candidate_names | shadowed  # these are not the builtins of the trusted process
         self.atoms: list[str] = []
         self._names: dict[str, _Assigned] = {}
         self._assigned: list[_Assigned] = []
@@ -281,7 +281,7 @@ class _Splitter:
     def _is_converted(self, node: ast.expr) -> bool:
         match node:
             case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=function), *others]):
-                return function in self.brought and not any(map(_decides, others))
+                return function in self.candidate_names and not any(map(_decides, others))
             case ast.Subscript(value=value, slice=index) if is_safe(index, self.unsafe):
                 return self._is_converted(value)
         return self._is_atom(node)
@@ -293,9 +293,9 @@ class _Splitter:
         """
         match node:
             case ast.Name(id=name):
-                return name in self.brought
+                return name in self.candidate_names
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if not name[:1].isupper():
-                return name in self.brought and attribute not in _PLAIN_METHODS
+                return name in self.candidate_names and attribute not in _PLAIN_METHODS
             case ast.Attribute(value=ast.Call(func=ast.Name(id=name)) as instance, attr=attribute):
                 # By convention a capitalized name is a class. If it is a function, `startswith` decides.
                 return name[:1].isupper() and attribute not in _PLAIN_METHODS and self._is_atom(instance)

@@ -61,20 +61,20 @@ _REASONS = (
 _WORDS = {word: reason for words, reason in _REASONS for word in words}
 
 
-def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) -> str | None:
+def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[str]) -> str | None:
     """Return why the judge cannot run a test, or None if it can.
 
     Args:
         nodes: Every node of the test's tree.
-        brought: Names in it that the candidate defines.
+        candidate_names: Names in it that the candidate defines.
         imported: Names of modules, or of what is imported from them.
 
     """
-    if not brought:
+    if not candidate_names:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
     # A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
-    own = brought - _STREAMS - _ASYNC - _THREADS
+    own = candidate_names - _STREAMS - _ASYNC - _THREADS
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
     for node in nodes:
         reason = None
@@ -101,7 +101,9 @@ def why_in_child(nodes: list[ast.AST], brought: set[str], imported: set[str]) ->
                 reason = _WORDS[word]
             case ast.Attribute(attr=word, value=ast.Name(id=name)) if word in _MAINS and name in modules:
                 reason = "runs a test framework"
-            case ast.ClassDef(bases=bases) if any(isinstance(b, ast.Name) and b.id in brought for b in bases):
+            case ast.ClassDef(bases=bases) if any(
+                isinstance(b, ast.Name) and b.id in candidate_names for b in bases
+            ):
                 reason = "derives from a class of the candidate"
         if reason:
             return reason

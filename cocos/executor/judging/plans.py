@@ -137,26 +137,28 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     elsewhere = BUILTINS | setup.imported | setup.bound
     nodes = list(ast.walk(tree))
     imports = standard_imports(nodes, free - elsewhere - {entry_point})
-    brought = (free - elsewhere - imports.keys()) | (free & {entry_point})
+    candidate_names = (free - elsewhere - imports.keys()) | (free & {entry_point})
     names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME - {"__import__"}
     body = _unrolled(tree.body)
     match body:
         case [ast.Assert(test=condition)]:
-            brought = brought or _first_called_builtin(condition, names)
-    if may_split and (plan := split_test(body, brought, set(setup.shadowed))):
+            candidate_names = candidate_names or _first_called_builtin(condition, names)
+    if may_split and (plan := split_test(body, candidate_names, set(setup.shadowed))):
         return plan
     lines = [imports[name] for name in sorted(imports)]
     if not free & (setup.bound - {entry_point}):
         lines += setup.imports
     elif setup.remote is not None:
         lines.append(setup.source)
-        brought |= setup.remote
+        candidate_names |= setup.remote
     else:
         return InChild(test, "uses names of a setup that needs the candidate")
     test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
-    if reason := why_in_child(nodes, brought, bound_names(test_imports) | setup.imported | imports.keys()):
+    if reason := why_in_child(
+        nodes, candidate_names, bound_names(test_imports) | setup.imported | imports.keys()
+    ):
         return InChild(test, reason)
-    return Judged(instrumented(test), "\n".join(lines), tuple(sorted(brought)))
+    return Judged(instrumented(test), "\n".join(lines), tuple(sorted(candidate_names)))
 
 
 def _unrolled(body: list[ast.stmt]) -> list[ast.stmt]:
