@@ -153,6 +153,18 @@ def _add_output_options(parser: _Parser) -> None:
         "least one test stays visible (default: 0)",
     )
     group.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="solve rates of a model: the profile.csv that scripts/select_problems.py writes",
+    )
+    group.add_argument(
+        "--solved",
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="keep the problems whose share of right samples in --profile lies in this range",
+    )
+    group.add_argument(
         "--drop",
         nargs="+",
         choices=droppable,

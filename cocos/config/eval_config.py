@@ -1,6 +1,8 @@
 """Options of test.py."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from cocos.config.executor_options import ScoringOptions
@@ -198,3 +200,41 @@ class EvalConfig(
             raise ValueError(
                 "--on_repeat resample needs a --temperature above 0 in every turn after the first"
             )
+
+
+@dataclass
+class EvalSuiteConfig(EvalConfig):
+    """Options of test.py, which evaluates a model on one set of problems or on several."""
+
+    test_data: list[str] = option(  # type: ignore[assignment]
+        role="data",
+        default_factory=list,
+        help="Files of MBPP-format problems, JSON or JSONL; or public sets: hub:mbpp/test is downloaded, "
+        "humaneval=HumanEval.jsonl.gz reads its raw file. Of several, each has a folder in --output_dir.",
+    )
+
+    def runs(self) -> list[EvalConfig]:
+        """Return the options of the evaluation on each set; of several, each has a folder of its own.
+
+        Raises:
+            ValueError: Two sets have the same name.
+
+        """
+        options = {field.name: getattr(self, field.name) for field in fields(EvalConfig)}
+        if len(self.test_data) == 1:
+            return [EvalConfig(**options | {"test_data": self.test_data[0]})]
+        folders = {data: str(Path(self.output_dir) / _folder_name(data)) for data in self.test_data}
+        if len(set(folders.values())) < len(self.test_data):
+            raise ValueError(
+                f"--test_data {' '.join(self.test_data)}: two sets have one name; give each once"
+            )
+        return [
+            EvalConfig(**options | {"test_data": data, "output_dir": folder})
+            for data, folder in folders.items()
+        ]
+
+
+def _folder_name(data: str) -> str:
+    """Return a set's folder: `mbpp-test` for hub:mbpp/test, `mine-test` for data/mine/test.jsonl."""
+    name = data.removeprefix("hub:") if not Path(data).exists() else "/".join(Path(data).parts[-2:])
+    return re.sub(r"\W+", "-", re.sub(r"\.jsonl?(\.gz)?$", "", name.partition("=")[0])).strip("-")

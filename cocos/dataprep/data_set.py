@@ -105,7 +105,10 @@ def _describe_file(path: Path) -> dict[str, object]:
 
 
 def _recorded_options(options: PreparationOptions) -> dict[str, object]:
-    recorded = asdict(options) | {"against": [Path(name).name for name in options.against]}
+    recorded = asdict(options) | {
+        "against": [Path(name).name for name in options.against],
+        "profile": Path(options.profile).name,
+    }
     del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
     del recorded["program_python"]  # a path
     return dict(sorted(recorded.items()))

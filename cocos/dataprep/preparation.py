@@ -18,7 +18,7 @@ from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
 from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, read_prepared, require_new_id
-from cocos.dataprep.readers import RawRow
+from cocos.dataprep.readers import RawRow, read_solve_rates
 from cocos.dataprep.sources import SPLITS, Source
 from cocos.executor import Executor
 from cocos.executors import start_executor
@@ -37,6 +37,8 @@ class PreparationOptions(ExecutorOptions):
     checks: tuple[str, ...] = CHECKS
     against: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    profile: str = ""  # path of a profile.csv
+    solved: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if an option is out of range, or a benchmark is missing."""
@@ -47,6 +49,11 @@ class PreparationOptions(ExecutorOptions):
             )
         _check_shares(self.splits)
         benchmark_files(self.against)
+        if bool(self.profile) != (self.solved is not None):
+            raise ValueError("--solved LOW HIGH and --profile FILE need each other; give both or neither")
+        if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
+            low, high = self.solved
+            raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
 
 
 @dataclass
@@ -136,6 +143,7 @@ def _convert(
 ) -> None:
     """Write the converted rows to the files of their splits, and fill the report's counts."""
     seen: set[bytes] = set()
+    rates = read_solve_rates(Path(options.profile)) if options.profile else {}
     are_assigned = False
     with (
         SplitWriter(report.folder) as writer,
@@ -161,6 +169,10 @@ def _convert(
                 message = str(error).removeprefix(f"{place}: ")
                 report.add_dropped("malformed", place=short_place, detail=message)
                 continue
+            if options.solved and (reason := _unfit(rates.get(converted.problem.task_id), *options.solved)):
+                report.first_error = report.first_error or reason
+                report.add_dropped("solve_rate", task_id=converted.problem.task_id, detail=reason)
+                continue
             if not split:
                 are_assigned = True
                 split = assign_split(converted, options.splits, options.seed)
@@ -171,6 +183,15 @@ def _convert(
     report.counts = writer.counts
     if are_assigned:
         _require_rows_in_splits(report.counts, options.splits)
+
+
+def _unfit(rate: float | None, low: float, high: float) -> str:
+    """Return why a problem of this solve rate is dropped; "" if it is kept."""
+    if rate is None:
+        return "the profile does not contain the problem"
+    if low <= rate <= high:
+        return ""
+    return f"solved in {rate:.0%} of the samples, not in {low:.0%} to {high:.0%}"
 
 
 def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, float]) -> None:

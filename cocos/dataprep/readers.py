@@ -86,6 +86,30 @@ def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
             yield RawRow(place, split, row)
 
 
+def read_solve_rates(path: Path) -> dict[str, float]:
+    """Return the share of right samples of each problem of a profile, by task_id.
+
+    Args:
+        path: CSV file with the columns task_id, samples and right, as select_problems.py writes it.
+
+    Raises:
+        DataError: The file cannot be read, or a row has no such numbers.
+
+    """
+    rates: dict[str, float] = {}
+    for place, row in _read_csv(path):
+        if isinstance(row, DataError):
+            raise row
+        try:
+            rates[row["task_id"]] = int(row["right"]) / int(row["samples"])
+        except (KeyError, ValueError, ZeroDivisionError):
+            raise DataError(
+                f"{place}: expected the columns task_id, samples and right; give a profile.csv of "
+                "scripts/select_problems.py"
+            ) from None
+    return rates
+
+
 def read_debugbench(folder: Path) -> Iterator[RawRow]:
     """Yield DebugBench's Python rows with the row of LeetCodeDataset that has the tests, as `leetcode`.
 

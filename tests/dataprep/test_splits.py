@@ -1,8 +1,11 @@
-"""Assignment of problems to splits."""
+"""Assignment of problems to splits, and their selection by solve rates."""
+
+import json
 
 from cocos.dataprep.formats.conversion import from_mbpp
 from cocos.dataprep.output_folder import assign_split
 from cocos.files.json_lines import Place
+from tests.support.data import lines
 
 PLACE = Place("f", 1)
 
@@ -23,3 +26,40 @@ def test_splits_follow_the_shares_and_keep_equal_texts_together():
     ]
     assert [assign_split(row, (0.8, 0.1, 0.1), seed=0) for row in in_capitals] == splits
     assert {assign_split(row, (0, 0, 1), seed=0) for row in converted} == {"test"}
+
+
+def test_solved_keeps_the_problems_whose_solve_rate_lies_in_the_range(prepare, tmp_path, capsys):
+    rows = [{"task_id": n, "text": f"Task {n}.", "test_list": ["assert f(1) == 1"]} for n in range(5)]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    profile = tmp_path / "mine.profile.csv"
+    # Rates 0, 1/8, 1/2 and 1; problem 4 was not sampled.
+    rights = "".join(f"mine,{n},8,{right},0\n" for n, right in enumerate((0, 1, 4, 8)))
+    profile.write_text("file,task_id,samples,right,mean_reward\n" + rights)
+    words = (
+        "jsonl",
+        "--input",
+        tmp_path / "mine.jsonl",
+        "--splits",
+        1,
+        0,
+        0,
+        "--checks",
+        "--solved",
+        0.1,
+        0.8,
+    )
+    assert prepare(*words, "--output_dir", tmp_path / "out") == 2
+    assert "need each other" in capsys.readouterr().err
+    assert prepare(*words, "--output_dir", tmp_path / "out", "--profile", profile) == 0
+    assert [row["task_id"] for row in lines(tmp_path / "out/train.jsonl")] == ["1", "2"]
+    dropped = {row["task_id"]: row["detail"] for row in lines(tmp_path / "out/dropped.jsonl")}
+    assert dropped == {
+        "0": "solved in 0% of the samples, not in 10% to 80%",
+        "3": "solved in 100% of the samples, not in 10% to 80%",
+        "4": "the profile does not contain the problem",
+    }
+    profile.write_text("task_id,samples,right\n1,0,0\n")
+    assert prepare(*words, "--output_dir", tmp_path / "other", "--profile", profile) == 2
+    assert (
+        "profile.csv:2: expected the columns" in capsys.readouterr().err and not (tmp_path / "other").exists()
+    )

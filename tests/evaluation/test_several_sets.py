@@ -1,0 +1,59 @@
+"""test.py on several sets of problems: one command, a folder for each, one report over all."""
+
+import json
+import sys
+
+import pytest
+
+from cocos.config.command_line import parse_options
+from cocos.config.eval_config import EvalSuiteConfig
+from cocos.problems import Problem, save_problems
+from tests.support.commands import command, succeed
+from tests.support.evaluation import rows
+
+
+@pytest.mark.processes
+def test_each_set_has_a_folder_and_one_report_has_a_row_for_each_and_a_resumed_command_plays_what_is_missing(
+    tmp_path,
+):
+    right = Problem("1", "Add 1.", ("assert f(1) == 2",), "def f(x):\n    return x + 1")
+    wrong = Problem("1", "Add 2.", ("assert f(1) == 3",), "def f(x):\n    return x")
+    save_problems([right], tmp_path / "right.jsonl")
+    save_problems([wrong], tmp_path / "wrong.jsonl")
+    out, sets = tmp_path / "out", (tmp_path / "right.jsonl", tmp_path / "wrong.jsonl")
+    words = ("--answers", "references", "--num_turns", 1, "--output_dir", out, "--executor_workers", 1)
+    absent = command(sys.executable, "test.py", "--test_data", *sets, tmp_path / "absent.jsonl", *words)
+    assert absent.returncode == 2 and "absent.jsonl: no such file" in absent.stderr
+    assert not list(out.rglob("samples.jsonl"))  # nothing was played
+    succeed(sys.executable, "test.py", "--test_data", *sets, *words)
+    folders = sorted(path for path in out.iterdir() if (path / "metrics.json").exists())
+    assert [path.name.rpartition("-")[2] for path in folders] == ["right", "wrong"]
+    scores = [
+        json.loads((path / "metrics.json").read_text())["metrics"]["acc_t1"]["value"] for path in folders
+    ]
+    assert scores == [1.0, 0.0]
+    report = (out / "report.md").read_text()
+    assert all(f"| {path.name} |" in report for path in folders)
+    (folders[1] / "samples.jsonl").unlink()
+    before = (folders[0] / "samples.jsonl").read_bytes()
+    resumed = succeed(sys.executable, "test.py", "--test_data", *sets, *words, "--resume")
+    assert "resumed: 1 of 1 trajectories are saved" in resumed.stdout
+    assert (folders[0] / "samples.jsonl").read_bytes() == before and len(rows(folders[1])) == 1
+
+
+def test_sets_have_folders_of_different_names():
+    def folders(*sets):
+        suite = EvalSuiteConfig(model_name_or_path="m", test_data=[*sets], output_dir="out")
+        return [run.output_dir for run in suite.runs()]
+
+    assert folders("hub:mbpp/test", "humaneval=raw/HumanEval.jsonl.gz") == ["out/mbpp-test", "out/humaneval"]
+    assert folders("hub:mbpp/test") == ["out"]
+    with pytest.raises(ValueError, match="two sets have one name; give each once"):
+        folders("hub:mbpp/test", "mbpp/test=mbpp.jsonl")
+
+
+def test_a_config_file_may_name_one_set_as_it_is(tmp_path):
+    path = tmp_path / "eval.yaml"
+    path.write_text("model_name_or_path: m\ntest_data: data/t.jsonl\noutput_dir: out\n")
+    [run] = parse_options(EvalSuiteConfig, "description", ["--config", str(path)]).runs()
+    assert (run.test_data, run.output_dir) == ("data/t.jsonl", "out")
