@@ -56,7 +56,8 @@ def main() -> None:
             metrics = merge_and_summarize(evaluation)
         if metrics is not None:  # only rank 0 reports
             save_json(metrics, folder / "metrics.json")
-            save_report(load_runs([folder]), folder)
+            if len(plans) > 1:
+                save_report(load_runs([folder]), folder)
     if metrics is None:
         return
     runs = load_runs([folder for _, folder, _ in plans])
