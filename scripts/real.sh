@@ -1,10 +1,13 @@
 #!/bin/sh
-# Run one track of the real model, SmolLM2-135M-Instruct. The same command continues an interrupted run.
-#   TRACK=base   the untrained model on MBPP, HumanEval and HumanEvalFix, with three protocols
-#   TRACK=toy    base -> Boost -> CoCoS on the first laboratory's problems, and single-turn RLOO beside CoCoS
-#   TRACK=mbpp   base -> Boost -> CoCoS on MBPP, evaluated on MBPP and HumanEval
+# Run one track of a real model. The same command continues an interrupted run.
+#   TRACK=qwen   Qwen2.5-Coder-0.5B-Instruct: untrained -> Boost -> CoCoS with feedback, on MBPP and HumanEval
+#   TRACK=base   SmolLM2-135M-Instruct, untrained, on MBPP, HumanEval and HumanEvalFix, with three protocols
+#   TRACK=toy    SmolLM2: base -> Boost -> CoCoS on the first laboratory's problems, and single-turn RLOO beside CoCoS
+#   TRACK=mbpp   SmolLM2: base -> Boost -> CoCoS on MBPP, evaluated on MBPP and HumanEval
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
-# to outputs/real/base or outputs/real/$TRACK/seed$SEED, and their tables to docs/real.md.
+# to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
+# TRACK=qwen repairs programs for the problems of PROBLEMS, by default MBPP's training problems; LIMIT=small plays a
+# few problems and two updates, to test the path.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
@@ -58,7 +61,7 @@ boost_rows() { # name, options of make_boost_data.py, which continues by itself
 train() { # name of the model, script, options
     folder=$out/models/$1 script=$2
     shift 2
-    [ ! -e "$folder/config.json" ] || return 0
+    [ ! -e "$folder/config.json" ] && [ ! -e "$folder/adapter_config.json" ] || return 0
     if ls "$folder"/checkpoint-*/trainer_state.json >/dev/null 2>&1; then
         set -- --resume_from_checkpoint last "$@"
     fi
@@ -114,11 +117,61 @@ run_mbpp() {
     python -m cocos.report "$out/mbpp-boost" "$out/mbpp-cocos" --output_dir "$out/report"
 }
 
+# Options of every evaluation and every training run of the track qwen.
+if [ "${LIMIT:-}" = small ]; then few="--limit 8" short="--max_steps 2"; else few="" short=""; fi
+
+play() { # SET/NAME, model, options of test.py
+    played=$1 player=$2
+    shift 2
+    # shellcheck disable=SC2086
+    evaluate "$played" "$player" --config configs/qwen/eval.yaml $few "$@"
+}
+
+run_qwen() {
+    base=models/Qwen2.5-Coder-0.5B-Instruct configs=configs/qwen
+    problems=${PROBLEMS:-$data/mbpp/train.jsonl}
+    sed -n 2,4p $data/mbpp/prompt.jsonl >"$out/examples.jsonl" # MBPP's usual three
+    shown="--protocol cocos-fewshot --few_shot_data $out/examples.jsonl"
+    # Eight first programs of the untrained model at each training problem: Boost's attempts, and the pool's solve rates.
+    # shellcheck disable=SC2086
+    evaluate train-profile $base --config $configs/profile.yaml --test_data $data/mbpp/train.jsonl $shown $few
+    boost_rows rows --config $configs/boost_data.yaml --train_data $data/mbpp/train.jsonl --samples "$out/train-profile" \
+        --model_name_or_path $base
+    # shellcheck disable=SC2086
+    train boost boost/boost_train.py --config $configs/boost.yaml --model_name_or_path $base --train_data "$out/rows.jsonl" $short
+    boost=$out/models/boost
+    # What is left to repair: first programs of the Boost model, of which train.py leaves out those that pass.
+    # shellcheck disable=SC2086
+    evaluate train-states "$boost" --config $configs/states.yaml --test_data "$problems" $few
+    # shellcheck disable=SC2086
+    train cocos train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" \
+        --answers "$out/train-states/samples.jsonl" $short
+    cocos=$out/models/cocos
+    for model in untrained boost cocos; do
+        case $model in
+        untrained) played=$base format=$shown ;;
+        *) played=$out/models/$model format="--protocol cocos" ;;
+        esac
+        for set in dev mbpp humaneval; do
+            case $set in
+            dev) file=$data/mbpp/validation.jsonl ;;
+            *) file=$data/$set/test.jsonl ;;
+            esac
+            # shellcheck disable=SC2086
+            play $set/$model "$played" --test_data $file $format
+        done
+        # The control: three first programs, of which the visible test chooses one.
+        # shellcheck disable=SC2086
+        play mbpp/$model-sampled "$played" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
+            --temperature 0.8 --feedback none --early_stop false
+    done
+}
+
 case $track in
 base) out=outputs/real/base ;;
-toy | mbpp) out=outputs/real/$track/seed$seed ;;
+qwen | toy | mbpp) out=outputs/real/$track/seed$seed ;;
 *)
-    echo "error: TRACK is $track; choose base, toy or mbpp" >&2
+    echo "error: TRACK is $track; choose qwen, base, toy or mbpp" >&2
     exit 2
     ;;
 esac
