@@ -142,7 +142,7 @@ run_qwen() {
     boost=$out/models/boost
     # What is left to repair: first programs of the Boost model, of which train.py leaves out those that pass.
     # shellcheck disable=SC2086
-    evaluate train-states "$boost" --config $configs/states.yaml --test_data "$problems" $few
+    evaluate train-states "$boost" --config $configs/eval_states.yaml --test_data "$problems" $few
     # shellcheck disable=SC2086
     train cocos train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" \
         --answers "$out/train-states/samples.jsonl" $short

@@ -47,17 +47,13 @@ class ExecutorOptions:
         role="run", default=None, help="Programs that run at once. By default one per processor."
     )
     executor_url: list[str] = option(
-        role="run",
-        default_factory=list,
-        help="Servers that run the programs instead of this machine, such as https://node1:8765.",
+        role="run", default_factory=list, help="Servers that run the programs, such as https://node1:8765."
     )
     executor_token_file: str | None = option(
         role="run", default=None, help="File with the token of the servers of --executor_url."
     )
     executor_certificate: str | None = option(
-        role="run",
-        default=None,
-        help="File with the certificates to trust of these servers. By default those of the system.",
+        role="run", default=None, help="File with the certificates to trust; by default the system's."
     )
 
     def __post_init__(self) -> None:
@@ -90,14 +86,10 @@ class ScoringOptions(ExecutorOptions):
     program_timeout_factor: float | None = option(
         role="executor",
         default=None,
-        help="Limit each program to this multiple of the processor time of its problem's reference, but to "
-        "no less than 1 s and no more than --program_timeout_s.",
+        help="Limit a program to this multiple of its reference's time, 1 s or more.",
     )
     max_infra_share: float = option(
-        role="run",
-        default=0.05,
-        help="Stop if a larger share of the completions gets no verdict because the executor or the endpoint "
-        "failed.",
+        role="run", default=0.05, help="Stop if a larger share of the completions gets no verdict."
     )
 
     def __post_init__(self) -> None:

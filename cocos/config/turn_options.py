@@ -30,8 +30,7 @@ class TurnOptions:
     early_stop: bool = option(
         role="rule",
         default=False,
-        help="End a trajectory when its program passes the visible tests (an oracle); it counts for the "
-        "remaining turns.",
+        help="End a trajectory when its program passes the visible tests (an oracle).",
     )
     on_repeat: OnRepeat = option(
         role="rule",
@@ -42,15 +41,14 @@ class TurnOptions:
     visible_tests: int | None = option(
         role="prompt",
         default=None,
-        help="Hide all but the first N tests of a problem: hidden tests are scored, but neither shown nor "
-        "quoted in feedback. By default those that the file hides.",
+        help="Hide all but the first N tests of a problem; hidden ones are scored, never shown.",
     )
     answers: list[str] = option(
         role="given",
         default_factory=list,
-        help="Sources of given answers for the first turns: `references`, `buggy` (of the problems, a turn "
-        "each), or a samples.jsonl or other file of answers. In training, each row of the file is a "
-        "prompt, unless it repeats another, or --early_stop has ended it.",
+        help="Given answers of the first turns: `references`, `buggy` (of the problems, a turn each), or a "
+        "samples.jsonl or file of answers. In training, each row is a prompt, unless it repeats another or "
+        "--early_stop has ended it.",
     )
 
     def __post_init__(self) -> None:

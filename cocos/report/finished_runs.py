@@ -116,7 +116,9 @@ class FinishedRun:
     @property
     def pass_at_k_sizes(self) -> list[int]:
         """Every k of pass@k: 1, 2, 4, ..."""
-        return sorted({int(name.removeprefix("pass@").split("_")[0]) for name in self.metrics["pass_at_k"]})
+        return sorted(
+            {int(name[5:].split("_")[0]) for name in self.metrics["pass_at_k"] if name.startswith("pass@")}
+        )
 
     @property
     def conditions(self) -> str:

@@ -283,7 +283,9 @@ def test_a_run_of_an_earlier_version_is_refused_and_can_be_scored_again(problems
     with pytest.raises(DataError, match=message):
         next(run.rows())
     again = evaluated(Drawing(), **{**given, "output_dir": str(tmp_path / "new"), "answers": [str(path)]})
-    of_sampled_turns = {name for name in metrics["metrics"] if name.startswith(("edit_ratio", "repeated"))}
+    of_sampled_turns = {
+        name for name in metrics["metrics"] if name.startswith(("edit_ratio", "repeated", "near_repeated"))
+    }
     assert of_sampled_turns and again["metrics"] == {
         name: value for name, value in metrics["metrics"].items() if name not in of_sampled_turns
     }

@@ -26,6 +26,7 @@ CHANGED = {
     "sandbox": "seccomp",
     "program_memory_mb": 2048,
     "program_packages": ["numpy", "pandas"],
+    "runtime": "runsc",
 }
 
 

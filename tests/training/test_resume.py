@@ -168,7 +168,7 @@ def test_without_a_checkpoint_there_is_a_clear_error(wanted, tmp_path):
 def test_the_best_and_the_last_checkpoint_are_kept(uninterrupted):
     kept = {int(path.name[11:]) for path in Path(uninterrupted).glob("checkpoint-*")}
     recorded = state(uninterrupted / "checkpoint-6")
-    assert kept == {recorded["best_global_step"], UPDATES} and len(kept) == 2
+    assert kept >= {recorded["best_global_step"], UPDATES} and len(kept) == 2
 
 
 def test_a_finished_run_that_is_resumed_trains_nothing_and_leaves_the_best_model(make_trainer, tmp_path):

@@ -55,9 +55,7 @@ def missing_reason(runtime: str | None = None) -> str | None:
             return f"no docker engine answers (start the daemon, or join the docker group): {error}"
         if _call("image", "inspect", image()):
             return f"no image {image()!r} (scripts/sandbox_image.sh builds it, SANDBOX_DOCKER_IMAGE names it)"
-        # The template fails for a runtime that the engine does not know.
-        known = "{{(index .Runtimes " + json.dumps(runtime) + ").Path}}"
-        if runtime and _call("info", "--format", known):
+        if runtime and not _knows(runtime):
             return f"the docker engine has no runtime {runtime!r} (install it, and add it to daemon.json)"
     except subprocess.TimeoutExpired:
         return "the docker engine does not answer in time (restart the daemon)"
@@ -89,15 +87,26 @@ def _remove(name: str) -> None:
         _call("rm", "--force", name)
 
 
-def _call(*arguments: str) -> str | None:
-    """Call the client with its output hidden; return the last line of its error, or None if it succeeds."""
-    result = subprocess.run(
+def _knows(runtime: str) -> bool:
+    """Return whether the engine has a runtime of this name."""
+    same = "{{if eq $name " + json.dumps(runtime) + "}}{{$name}}{{end}}"
+    found = _client("info", "--format", "{{range $name, $settings := .Runtimes}}" + same + "{{end}}")
+    return found.stdout.decode(errors="replace").strip() == runtime
+
+
+def _client(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
         [*client(), *arguments],
         stdin=subprocess.DEVNULL,  # sudo must not ask for a password
         capture_output=True,
         timeout=CLIENT_TIMEOUT_S,
         check=False,
     )
+
+
+def _call(*arguments: str) -> str | None:
+    """Call the client with its output hidden; return the last line of its error, or None if it succeeds."""
+    result = _client(*arguments)
     if result.returncode == 0:
         return None
     return (result.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1][:300]
