@@ -329,7 +329,7 @@ def training(
         command += ["--max_completion_length", str(shape.answer), "--max_steps", "3", "--save_steps", "3"]
         # Random weights never end an answer: every one is truncated.
         command += ["--max_truncated_share", "1", "--logging_steps", "1"]
-        estimate = re.search(r"needs ([\d.]+) GiB per GPU", _output([*command, "--dry_run"]))
+        estimate = re.search(r"needs ([\d.]+) GiB per", _output([*command, "--dry_run"]))
         assert estimate, "the dry run states no memory"
         _output(command)
         state = json.loads((output / "checkpoint-3/trainer_state.json").read_text())

@@ -109,7 +109,9 @@ def test_a_dry_run_shows_what_a_wrong_program_would_be_told_and_that_it_makes_tr
 
 
 def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):
-    lines = [{"task_id": PROBLEMS[n].task_id, "answers": ["def given(): 1\n[DONE]"]} for n in (0, 1, 1)]
+    # Rows of one problem with equal answers would be one prompt.
+    answers = ((0, 1), (1, 1), (1, 2))
+    lines = [{"task_id": PROBLEMS[n].task_id, "answers": [f"def given(): {i}\n[DONE]"]} for n, i in answers]
     (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)))
     text = report(
         bare_base, problems_file, "--answers", str(tmp_path / "answers.jsonl"), "--global_batch_size", "4"

@@ -36,6 +36,7 @@ RESUMABLE = {
     "_save_rng_state",
     "_run_epoch",
     "_finalize_training",
+    "_determine_best_metric",
     "_issue_warnings_after_load",
 }
 
