@@ -16,8 +16,8 @@ class PromptOptions:
     protocol: str = option(
         role="wording",
         default="cocos",
-        help="`cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat`, `repair` or `fix` for "
-        "chat models; the last two say to find the error.",
+        help="`cocos` for Boost and CoCoS models, `cocos-fewshot` for base models, `chat`, `repair` or `fix` "
+        "for chat models.",
     )
     few_shot_data: str | None = option(
         role="wording",

@@ -41,7 +41,7 @@ class TurnOptions:
     visible_tests: int | None = option(
         role="prompt",
         default=None,
-        help="Hide all but the first N tests of a problem; hidden ones are scored, never shown.",
+        help="Hide all but the first N tests; hidden ones are scored, never shown.",
     )
     answers: list[str] = option(
         role="given",
