@@ -74,7 +74,7 @@ def test_a_second_call_continues_and_measures_nothing_again(bench, tmp_path, mon
     assert "training of 2 layers: " in first and "training of 2 layers: " not in second
     [part] = json.loads(file.read_text())["parts"]
     found, table = part["found"], (tmp_path / "gpu.md").read_text()
-    assert found["estimated_gib"] > 1.5 and found["peak_gib"] > 0.1 and found["seconds"] > 0
+    assert found["estimated_gib"] > 0.5 and found["peak_gib"] > 0.1 and found["seconds"] > 0
     sizes = f"{found['estimated_gib']:.1f} | {found['peak_gib']:.1f} |"
     assert f"| 2 layers of 0.1B | 4 x 2 | one process | {sizes}" in table
     assert table in second
