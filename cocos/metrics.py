@@ -120,25 +120,28 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         ValueError: No trajectory is scored.
 
     """
-    usable = scored(trajectories)
-    right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
-    if not right_P_K_T:
+    if not (usable := scored(trajectories)):
         raise ValueError(NOTHING_SCORED)
-    most = min(len(samples) for samples in right_P_K_T)
-    ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
-    chosen_P_K_T = _by_problem(
+    right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
+    visible_P_K_T = _by_problem(
         usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
     )
-    has_choice = any(t.problem.test_list and t.problem.hidden_test_list for t in usable)
+    most = min(len(samples) for samples in right_P_K_T)
+    ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
+    has_choice = most > 1 and any(t.problem.test_list and t.problem.hidden_test_list for t in usable)
+    counts_T_P = [
+        [
+            (len(right), sum(row[t] for row in visible), sum(row[t] for row in right))
+            for right, visible in zip(right_P_K_T, visible_P_K_T, strict=True)
+        ]
+        for t in range(len(right_P_K_T[0][0]))
+    ]
     shares: dict[str, float] = {}
     for k in ks:
-        for t in range(len(right_P_K_T[0][0])):
-            n_c = [(len(rows), sum(row[t] for row in rows)) for rows in right_P_K_T]
-            shares[f"pass@{k}_t{t + 1}"] = sum(pass_at_k(n, c, k) for n, c in n_c) / len(n_c)
-            if has_choice and most > 1:
-                v = [sum(row[t] for row in rows) for rows in chosen_P_K_T]
-                best = [best_at_k(n, visible, c, k) for (n, c), visible in zip(n_c, v, strict=True)]
-                shares[f"best@{k}_t{t + 1}"] = sum(best) / len(best)
+        for t, counts_P in enumerate(counts_T_P, start=1):
+            shares[f"pass@{k}_t{t}"] = sum(pass_at_k(n, c, k) for n, _, c in counts_P) / len(counts_P)
+            if has_choice:
+                shares[f"best@{k}_t{t}"] = sum(best_at_k(n, v, c, k) for n, v, c in counts_P) / len(counts_P)
     return shares
 
 

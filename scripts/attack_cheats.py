@@ -10,10 +10,12 @@ import random
 import re
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from attack_forms import Form
 
+from cocos.executor import inside
 from tests.executor import test_cheats, test_demands, test_judge_holes, test_object_space
 
 
@@ -24,6 +26,8 @@ class Cheat(NamedTuple):
     code: str
 
 
+# The modules that the executor loads beside a program, as the text of a tuple.
+_HARNESS = repr(tuple(sorted(path.stem for path in Path(inside.__file__).parent.glob("[a-z]*.py"))))
 # Classes to derive from, and an instance of each that is no secret.
 _BASES = {
     **{"object": "", "int": "9", "float": "9.5", "complex": "9j", "str": "'zzz'", "bytes": "b'zzz'"},
@@ -582,7 +586,7 @@ _PLACES = {
     "descriptors": "texts = []\nfor fd in range(16):\n    try:\n        os.set_blocking(fd, False)\n        texts.append(os.pread(fd, 1 << 20, 0).decode(errors='replace'))\n    except OSError: pass",
     "files": "texts = []\nfor pattern in ('*', '/tmp/*', '/proc/self/*', '/proc/[0-9]*/cmdline', '/proc/[0-9]*/environ', '/proc/[0-9]*/fd/*'):\n    for path in glob.glob(pattern)[:60]:\n        try:\n            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)\n            texts.append(os.read(fd, 1 << 16).decode(errors='replace'))\n            os.close(fd)\n        except OSError: pass",
     "source": "texts = [repr(linecache.cache)] + [repr(linecache.getlines(p)) for p in ('<code>', '<test>', '<setup>', '<string>')]",
-    "handles": "texts = []\nfor n in ('handles', 'conversation', 'heap', 'judged_calls', 'candidate'):\n    m = sys.modules.get(n)\n    for v in list(vars(m).values()) if m else []:\n        texts.append(repr(v)[:5000])\n        try: texts.append(repr({k: (vars(x) if hasattr(x, '__dict__') else x) for k, x in vars(v).items()})[:9000])\n        except Exception: pass",
+    "handles": "texts = []\nfor n in HARNESS:\n    m = sys.modules.get(n)\n    for v in list(vars(m).values()) if m else []:\n        texts.append(repr(v)[:5000])\n        try: texts.append(repr({k: (vars(x) if hasattr(x, '__dict__') else x) for k, x in vars(v).items()})[:9000])\n        except Exception: pass",
     "requests": "texts = []\nm = sys.modules.get('handles')\nc = m and m.end()\nfor op in ('getattr', '__call__', '__repr__', '__dir__', 'name', 'type', 'data', 'start', 'parameters', '__getattribute__', '__eq__', '__iter__') if c else ():\n    for target in (*a, c, None, len, f, globals, sys):\n        for extra in ((), ('__globals__',), ('__class__',), (9,)):\n            try: texts.append(repr(c.request(op, target, extra)))\n            except Exception as error: texts.append(repr(error))",
 }  # fmt: skip
 
@@ -590,7 +594,7 @@ _PLACES = {
 def _searcher(chance: random.Random, form: Form) -> Cheat:
     name = chance.choice(list(_PLACES))
     kind = chance.choice(("word", "number", "words", "numbers"))
-    body = textwrap.indent(_PLACES[name], "    ")
+    body = textwrap.indent(_PLACES[name].replace("HARNESS", _HARNESS), "    ")
     code = f"{_FIND}def f(*a, **k):\n{body}\n    return pick(' '.join(texts), {kind!r})"
     return Cheat(f"searches: {name}", _with_imports(code))
 
@@ -602,8 +606,8 @@ _PATCHED = {
     "unittest": "import unittest\nfor n in dir(unittest.TestCase):\n    if n.startswith(('assert', 'fail')): setattr(unittest.TestCase, n, ANSWER)\nunittest.TestCase.failureException = ZeroDivisionError",
     "collections": "import collections, datetime, decimal, fractions\nfor m in (collections, datetime, decimal, fractions):\n    for n in dir(m):\n        if n[0] != '_': setattr(m, n, ANSWER)",
     "every module": "import sys\nfor m in list(sys.modules.values()):\n    for n in ('dumps', 'loads', 'fullmatch', 'search', 'match', 'copy', 'deepcopy', 'suppress', 'reduce', 'isclose', 'eq', 'request', 'perform', 'describe'):\n        if hasattr(m, n): setattr(m, n, ANSWER)",
-    "modules of the harness": "import sys\nfor n in ('handles', 'conversation', 'heap', 'judged_calls', 'candidate', 'value_codec', 'wire_format', 'permissions'):\n    m = sys.modules.get(n)\n    for k, v in list(vars(m).items()) if m else []:\n        if k[:2] != '__' and CHANCE() < 0.3: setattr(m, k, ANSWER)",
-    "classes of the harness": "import sys\nfor n in ('conversation', 'heap', 'judged_calls'):\n    m = sys.modules.get(n)\n    for c in list(vars(m).values()) if m else []:\n        for k in list(vars(c)) if isinstance(c, type) else []:\n            if k[:2] != '__' and CHANCE() < 0.3:\n                try: setattr(c, k, ANSWER)\n                except Exception: pass",
+    "modules of the harness": "import sys\nfor n in HARNESS:\n    m = sys.modules.get(n)\n    for k, v in list(vars(m).items()) if m else []:\n        if k[:2] != '__' and CHANCE() < 0.3: setattr(m, k, ANSWER)",
+    "classes of the harness": "import sys\nfor n in HARNESS:\n    m = sys.modules.get(n)\n    for c in list(vars(m).values()) if m else []:\n        for k in list(vars(c)) if isinstance(c, type) else []:\n            if k[:2] != '__' and CHANCE() < 0.3:\n                try: setattr(c, k, ANSWER)\n                except Exception: pass",
     "names of the test": "import builtins\nfor n in ('same', 'through', 'check', 'Node', 'EXPECTED', 'helper', 'expected', 'want', 'cases', 'unittest', 'Counter', '__compare__', '__true__', '__type__', '_0', '_1'):\n    setattr(builtins, n, ANSWER)\n    globals()[n] = ANSWER",
     "the setup's names": "NAMES = ('EXPECTED', 'through', 'Node')\ndef patch():\n    for n in NAMES:\n        if n in globals(): globals()[n] = ANSWER",
     "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'handles', 'judge', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'[0, 0.0, [\"passed\"]]\\\\n\\')\\nos._exit(0)')",
@@ -621,6 +625,7 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
     source = (
         _PATCHED[name]
         .replace("KEEP", keep)
+        .replace("HARNESS", _HARNESS)
         .replace("CHANCE", f"random.Random({chance.randint(0, 99)}).random")
     )
     answers = [a for a in _ANSWERS.values() if "type(s)" not in a and "_exit" not in a]

@@ -9,7 +9,6 @@ from math import floor, isnan
 
 from real_rows import Evaluation, Rows, Update, outcomes, table_or_command, time_table
 
-from cocos.files.markdown import markdown_table
 from cocos.intervals import change, compare, wilson
 from cocos.metrics import best_at_k, pass_at_k
 from cocos.report.tables import format_estimate, format_p_value
@@ -150,7 +149,7 @@ def update_table(updates: Sequence[Update], width: int = 5) -> str:
             span = f"{part[0].update} to {part[-1].update}"
             rows.append([model, span, *map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"])
     header = ["run", "updates", "acc_t1", "last acc", "wrong repeated", "entropy", "tokens of the last turn"]
-    return markdown_table(header, rows) if rows else "*No training run yet.*"
+    return table_or_command(header, rows, TRACK)
 
 
 def tables(rows: Rows) -> dict[str, str]:

@@ -124,7 +124,7 @@ play() { # SET/NAME, model, options of test.py
     played=$1 player=$2
     shift 2
     # shellcheck disable=SC2086
-    evaluate "$played" "$player" --config configs/qwen/eval.yaml $few "$@"
+    evaluate "$played" "$player" --config $configs/eval.yaml $few "$@"
 }
 
 run_qwen() {
