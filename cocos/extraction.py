@@ -11,6 +11,10 @@ _FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.
 _CODE_START = re.compile(
     r"^(?:def |class |import |from |@|async def |if |for |while |try:|with |\w[\w., ]* ?=)"
 )
+# A line of a program that does not parse may also be indented, or end a block.
+_LOOKS_LIKE_CODE = re.compile(
+    rf"^\s*(?:{_CODE_START.pattern[1:]}|return\b|yield\b|print\b|else:|elif |except\b)", re.MULTILINE
+)
 _DEFINITION = re.compile(r"^[ \t]*(?:async def|def|class)\s", re.MULTILINE)
 
 
@@ -19,7 +23,8 @@ def extract_code(completion: str) -> str:
 
     Stops at the first [DONE], drops an echoed [BEGIN] or [CORRECT], prefers the last fenced block that
     defines a function or class, and drops prose before and after bare code. A program that does not parse is
-    returned unchanged, so that its verdict names the syntax error.
+    returned unchanged, so that its verdict names the syntax error; a text in which no line looks like code is
+    no program.
     """
     text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0]).strip("\n").rstrip()
     if _parses(text):  # backticks inside a docstring are not a fence
@@ -32,7 +37,9 @@ def extract_code(completion: str) -> str:
     elif blocks and not _DEFINITION.search(text):  # otherwise a lone closing fence follows bare code
         text = blocks[0]
     text = text.strip("\n").rstrip()
-    return text if _parses(text) else _without_prose(text)
+    if _parses(text):
+        return text
+    return _without_prose(text) if _LOOKS_LIKE_CODE.search(text) else ""
 
 
 def _after_echo(text: str) -> str:

@@ -39,6 +39,7 @@ TRIED_BEFORE = (
     "The program above is one that was tried before and fails. The error is somewhere else: write a program "
     "that differs from all above."
 )
+UNCHANGED = "It is the program to repair, without a change. Write a program that differs from it."
 TOOLS_REQUEST = "Call run_code with the whole program."
 SUBMIT_REQUEST = "Call submit with this program."
 CALLED_BEFORE = "Warning: this call repeats an earlier one, and its result is the same. Change the program."

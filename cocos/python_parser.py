@@ -25,6 +25,8 @@ def form_fault(code: str, function: str, original: str) -> str:
         original: Program that defines the function with the parameters that it has to have; "" for any.
 
     """
+    if not code.strip():
+        return "the answer contains no program"
     tree = syntax_tree(code)
     if isinstance(tree, str):
         return tree

@@ -22,7 +22,7 @@ from cocos.executor import Executor
 from cocos.extraction import extract_code
 from cocos.generation import Generator, Role
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
-from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE, PromptProtocol
+from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE, UNCHANGED, PromptProtocol
 from cocos.python_parser import form_fault, syntax_tree
 from cocos.trajectories import Rules, Trajectory
 
@@ -54,14 +54,19 @@ REACT.add_conditional_edges("reflect", follow, ["propose", END])
 async def _check(state: State) -> State:
     """Check the program's form, and whether it is new."""
     play = state["play"]
-    repeats = _repeats(play)
+    twins = _twins(play)
+    gives_up = sum(twin is not None for twin in twins) >= play.context.max_repeats
     if fault := form_fault(play.turns[-1].code, play.problem.entry_point, play.problem.buggy_code):
-        following, feedback, is_last = "syntax", CANNOT_RUN.format(fault=fault), False
-    elif repeats[-1]:
-        following, feedback, is_last = "repeat", TRIED_BEFORE, sum(repeats) >= play.context.max_repeats
-    else:
+        following, feedback, gives_up = "syntax", CANNOT_RUN.format(fault=fault), False
+    elif twins[-1] is None:
         return {"next": "test"}
-    return {"feedback": feedback, "next": END if is_last or play.is_exhausted() else following}
+    elif twins[-1] == 0 and twins.count(0) == 1:
+        # The program to repair was not tested before the model, so no failing test has been quoted.
+        following = await play.after_tests("repeat")
+        feedback = f"{play.feedback()}\n\n{UNCHANGED}"
+    else:
+        following, feedback = "repeat", TRIED_BEFORE
+    return {"feedback": feedback, "next": END if gives_up or play.is_exhausted() else following}
 
 
 async def _test(state: State) -> State:
@@ -79,11 +84,11 @@ async def _reflect(state: State) -> State:
     return {}
 
 
-def _repeats(play: AgentPlay) -> list[bool]:
-    """Return for each turn whether its program equals the buggy one or an earlier one, comments aside."""
+def _twins(play: AgentPlay) -> list[int | None]:
+    """Return for each turn the first one with an equal program, comments aside: 0 is the program to repair."""
     codes = [play.problem.buggy_code, *(turn.code for turn in play.turns)]
     trees = [tree if isinstance(tree := syntax_tree(code), str) else ast.dump(tree) for code in codes]
-    return [tree in trees[:i] for i, tree in enumerate(trees)][1:]
+    return [trees.index(tree) if tree in trees[:i] else None for i, tree in enumerate(trees)][1:]
 
 
 REFLECT = StateGraph(State)
@@ -141,11 +146,13 @@ async def _submit(state: State) -> State:
 
 
 async def _refuse(state: State) -> State:
-    """Tell the model why its answer is not a call that can be made."""
+    """Say why an answer is not a call that can be made; `max_repeats` repeated faults end the agent."""
     play = state["play"]
-    fault = call_fault(parse_tool_calls(play.turns[-1].completion.text), prompts.TOOLS, "code")
+    refused = [turn.completion.text for turn in play.turns if turn.step and turn.step.node == "refuse"]
+    *earlier, fault = [call_fault(parse_tool_calls(text), prompts.TOOLS, "code") for text in refused]
+    gives_up = earlier.count(fault) >= play.context.max_repeats
     feedback = prompts.BAD_CALL.format(fault=fault)
-    return {"feedback": feedback, "next": END if play.is_exhausted() else "call"}
+    return {"feedback": feedback, "next": END if gives_up or play.is_exhausted() else "call"}
 
 
 TOOLS = StateGraph(State)

@@ -23,6 +23,11 @@ PROBLEM = Problem(
 )
 FAILS = "The program above passes 0 of the 3 tests. This one fails:\n\nassert double(2) == 4\n\nExpected 4, got 5."
 
+BUGGY_FAILS = (
+    "The program above passes 2 of the 3 tests. This one fails:\n\nassert double(-1) == -2\n\nExpected -2, got 1."
+)
+UNCHANGED = "It is the program to repair, without a change. Write a program that differs from it."
+
 
 class Queue(ScriptedGenerator):
     """Gives its answers in order; an exception in their place is an endpoint's failure."""
@@ -101,13 +106,28 @@ def test_reflect_is_told_of_the_form_the_repetition_and_the_failure_each_at_its_
     played = play("reflect", generator, executor)
     feedback = [turn.feedback for turn in played.turns]
     assert feedback[1] == "The program above cannot be tested: it defines double(x, y) instead of double(x)."
-    assert feedback[2].startswith("The program above is one that was tried before and fails.")
+    assert feedback[2] == f"{BUGGY_FAILS}\n\n{UNCHANGED}"
     request = "Say first, in one or two sentences, what the program does wrong, and in which line."
     assert feedback[3] == f"{FAILS}\n\n{request}"
     assert generator.prompts[3].startswith(
         generator.prompts[2] + fenced(OTHER) + f"\n\n{feedback[3]}\n\nRepair"
     )
     assert played.turns[3].code == RIGHT and played.turns[3].completion.text.startswith("Line 2 adds 1.")
+
+
+def test_the_program_to_repair_is_tested_once_before_the_model_and_then_it_is_a_repetition(executor):
+    played = play("reflect", Queue(*map(fenced, [BUGGY, f"# again\n{BUGGY}", RIGHT])), executor)
+    assert path(played) == ["draft", "repeat", "repeat"] and played.turns[2].result.all_passed
+    assert played.turns[1].feedback == f"{BUGGY_FAILS}\n\n{UNCHANGED}"
+    assert played.turns[2].feedback.startswith("The program above is one that was tried before and fails.")
+
+
+def test_prose_is_no_program_and_reflect_says_so(executor):
+    played = play("reflect", Queue("Sorry, I cannot help with that.", fenced(RIGHT)), executor)
+    assert path(played) == ["draft", "syntax"] and played.turns[0].code == ""
+    assert played.turns[1].feedback == (
+        "The program above cannot be tested: the answer contains no program."
+    )
 
 
 def test_each_attempt_has_its_temperature_and_its_seed(executor):
@@ -225,9 +245,16 @@ def test_tools_submits_a_program_that_it_has_not_run(executor):
     assert path(played) == ["submit"] and played.turns[-1].result.num_passed == 2
 
 
-def test_tools_gives_up_after_three_repeated_calls(executor):
-    generator = Queue(*[run_code(BUGGY)] * 9)
-    assert path(play("tools", generator, executor, num_turns=9)) == ["run_code"] * 4
+@pytest.mark.parametrize("answer", ["I cannot.", format_tool_call("median", "{}"), run_code(BUGGY)])
+def test_tools_gives_up_after_three_repeated_calls_and_after_three_refused_for_one_reason(answer, executor):
+    generator = Queue(*[answer] * 9)
+    assert len(path(play("tools", generator, executor, num_turns=9))) == 4
+
+
+def test_tools_goes_on_after_refusals_for_different_reasons(executor):
+    bad = ["No.", format_tool_call("a", "{}"), format_tool_call("b", "{}"), format_tool_call("c", "{}")]
+    played = play("tools", Queue(*bad, submit(RIGHT)), executor)
+    assert path(played) == [*["refuse"] * 4, "submit"] and played.turns[-1].result.all_passed
 
 
 @pytest.mark.parametrize("answer", ["No.", run_code(BUGGY)])

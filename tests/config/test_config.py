@@ -324,6 +324,15 @@ def test_every_shipped_file_is_read_by_its_command_and_takes_effect(path):
             assert getattr(config, name) in (value, [value]), name
 
 
+@pytest.mark.parametrize("agent", ["reflect", "react", "tools"])
+@pytest.mark.parametrize("num_turns", [1, 2, 7])
+def test_an_agents_file_is_played_with_any_number_of_turns(agent, num_turns):
+    path = ROOT / "configs/agents" / f"{agent}.yaml"
+    config = options(EvalConfig, "--config", path, "--num_turns", num_turns)
+    assert (config.agent, config.num_turns) == (agent, num_turns)
+    assert 1 <= len(config.temperatures) <= num_turns
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
 def test_every_shipped_file_starts_with_two_comment_lines(path):
     first, second, third = path.read_text().splitlines()[:3]

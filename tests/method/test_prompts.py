@@ -240,6 +240,9 @@ EXTRACTIONS = {
     "only the marker": ("[DONE]", ""),
     "only blank": (" \n\n  \n[DONE]", ""),
     "only echoes": ("[BEGIN]\n[DONE]", ""),
+    "only prose": ("Sorry, I cannot help with that.", ""),
+    "only prose in lines": ("First, sort the list.\nThen take the largest.\n[DONE]", ""),
+    "only prose in a fence": ("```\nI do not know\n```", ""),
 }
 
 
@@ -254,7 +257,8 @@ BROKEN = {
     "a missing colon below an import": "import math\n\ndef double(x)\n    return 2 * x",
     "an indentation error": "def double(x):\n    return 2 * x\n  x = 3",
     "an unclosed docstring": 'def double(x):\n    """Doubles\n    return 2 * x',
-    "no code at all": "I cannot solve this, sorry.",
+    "a program of Python 2": "print 'hello'",
+    "an indented piece": "    for x in xs\n        ys.append(x)",
 }
 
 

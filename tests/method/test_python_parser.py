@@ -57,7 +57,7 @@ ORIGINAL = "def f(a, b=1, *rest, key):\n    return a"
         ("def f(a)\n    return a", "line 1: expected ':'"),
         ("x = 1\n  y = 2", "line 2: unexpected indent"),
         ("def g(a):\n    return a", "it defines no function f"),
-        ("", "it defines no function f"),
+        ("", "the answer contains no program"),
         ("def f(a):\n    return a", "it defines f(a) instead of f(a, b, rest, key)"),
         ("x = '\0'", "SyntaxError"),
         ("f" + "(" * 100_000, "line 1: too many nested parentheses"),
