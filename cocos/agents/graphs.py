@@ -69,11 +69,6 @@ async def _check(state: State) -> State:
     return {"feedback": feedback, "next": END if gives_up or play.is_exhausted() else following}
 
 
-async def _test(state: State) -> State:
-    """Run the tests."""
-    return {"next": await state["play"].after_tests("reflect")}
-
-
 async def _reflect(state: State) -> State:
     """Let the model say what is wrong, from the failing test, and repair the program."""
     play = state["play"]
@@ -85,14 +80,14 @@ async def _reflect(state: State) -> State:
 
 
 def _twins(play: AgentPlay) -> list[int | None]:
-    """Return for each turn the first one with an equal program, comments aside: 0 is the program to repair."""
+    """Return for each turn the first one with an equal program, comments aside; 0: the program to repair."""
     codes = [play.problem.buggy_code, *(turn.code for turn in play.turns)]
     trees = [tree if isinstance(tree := syntax_tree(code), str) else ast.dump(tree) for code in codes]
     return [trees.index(tree) if tree in trees[:i] else None for i, tree in enumerate(trees)][1:]
 
 
 REFLECT = StateGraph(State)
-for name, node in (("check", _check), ("test", _test), ("reflect", _reflect)):
+for name, node in (("check", _check), ("test", _execute), ("reflect", _reflect)):
     REFLECT.add_node(name, node)
 for name in ("draft", "syntax", "repeat"):
     REFLECT.add_node(name, writer(name))

@@ -23,9 +23,7 @@ PROBLEM = Problem(
 )
 FAILS = "The program above passes 0 of the 3 tests. This one fails:\n\nassert double(2) == 4\n\nExpected 4, got 5."
 
-BUGGY_FAILS = (
-    "The program above passes 2 of the 3 tests. This one fails:\n\nassert double(-1) == -2\n\nExpected -2, got 1."
-)
+BUGGY_FAILS = "The program above passes 2 of the 3 tests. This one fails:\n\nassert double(-1) == -2\n\nExpected -2, got 1."
 UNCHANGED = "It is the program to repair, without a change. Write a program that differs from it."
 
 
@@ -125,9 +123,7 @@ def test_the_program_to_repair_is_tested_once_before_the_model_and_then_it_is_a_
 def test_prose_is_no_program_and_reflect_says_so(executor):
     played = play("reflect", Queue("Sorry, I cannot help with that.", fenced(RIGHT)), executor)
     assert path(played) == ["draft", "syntax"] and played.turns[0].code == ""
-    assert played.turns[1].feedback == (
-        "The program above cannot be tested: the answer contains no program."
-    )
+    assert played.turns[1].feedback == ("The program above cannot be tested: the answer contains no program.")
 
 
 def test_each_attempt_has_its_temperature_and_its_seed(executor):
