@@ -15,7 +15,7 @@ from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, desc
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
 from cocos.dataprep.preparation import CHECKS, PreparationOptions, PreparationReport, run_check
-from cocos.dataprep.prepared_files import read_prepared
+from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.readers import fetch_raw_file, input_files
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
 from cocos.files.markdown import markdown_table
@@ -272,10 +272,11 @@ def check(args: argparse.Namespace, options: PreparationOptions) -> int:
     """Run the checks on prepared data sets; return 1 if there are findings."""
     # The first pass validates every row, so that a malformed one is reported before the slow checks start.
     counts = Counter(split for split, _ in read_prepared(args.paths))
+    benchmarks = list(read_benchmarks(options.against))
     print(_describe(counts))
     report = PreparationReport(Path(), counts=counts)
     for name in options.checks:
-        for finding in run_check(name, read_prepared(args.paths), options, report):
+        for finding in run_check(name, read_prepared(args.paths), benchmarks, options, report):
             report.findings[finding.kind] += 1
             other = finding.other and f" as {finding.other}"
             print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")

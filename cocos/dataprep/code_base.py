@@ -56,7 +56,13 @@ def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[Raw
         DataError: The folder does not exist, or contains no Python file.
 
     """
-    files = python_files(folder)
+    files = []
+    for path in python_files(folder):
+        try:
+            path.encode()
+            files.append(path)
+        except UnicodeEncodeError:
+            yield _refused(ascii(path)[1:-1], 1, "the file has a name that is not UTF-8")
     code_base = CodeBase(folder, files, packages)
     tests: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:

@@ -103,6 +103,9 @@ class CodeBase:
         """Return a module; raise ValueError if it cannot be read or does not parse."""
         file = self.root / path
         try:
+            if not file.is_file():
+                file.stat()  # says more about a link than what follows
+                raise ValueError("is a pipe or a device")
             if (size := file.stat().st_size) > MAX_SOURCE_BYTES:
                 raise ValueError(f"has {size >> 20} MiB, more than source has")
             return Module(file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))

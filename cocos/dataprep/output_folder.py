@@ -31,9 +31,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
         OSError: A file cannot be written.
 
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists; choose another --output_dir or remove it")
     try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ValueError(f"{folder} exists; choose another --output_dir or remove it")
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Beside the target, because a rename works only within one file system.
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".partial", dir=folder.parent))

@@ -19,7 +19,7 @@ from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
 from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, read_prepared, require_new_id
 from cocos.dataprep.readers import RawRow, read_solve_rates
-from cocos.dataprep.sources import SPLITS, Source
+from cocos.dataprep.sources import SPLITS, Source, convert_row
 from cocos.executor import Executor
 from cocos.executors import start_executor
 from cocos.problems import DataError, Problem
@@ -96,36 +96,51 @@ def prepare(
 
     """
     report = PreparationReport(folder)
+    benchmarks = list(read_benchmarks(options.against))  # first: a mistake there is found before the work
     _convert(rows, source, options, report)
+    if not report.rows_in:
+        raise DataError("there is no function or class with doctests or tests; give another folder")
     if not report.counts:
-        raise DataError(f"none of the {report.rows_in} rows is valid; the first: {report.first_error}")
+        raise DataError(
+            f"none of the {report.rows_in} rows is valid; the first: {report.first_error}; repair the rows, "
+            "or check that SOURCE names this data set"
+        )
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
-            for finding in run_check(check, _read_splits(folder), options, report):
+            for finding in run_check(check, _read_splits(folder), benchmarks, options, report):
                 report.add_finding(finding)
                 if finding.kind in options.drop:
                     dropped.setdefault((finding.split, finding.task_id), finding)
             # Before the next check, which must not compare rows with dropped ones.
             _drop_rows(dropped, report)
+            if not report.counts:
+                [(_, task_id), finding], *_ = dropped.items()
+                reasons = ", ".join(f"{count} {kind}" for kind, count in report.dropped.items())
+                raise DataError(
+                    f"no row is left ({reasons}); the last check dropped {task_id}: {finding.detail}; "
+                    "repair the rows, or --drop fewer kinds"
+                )
     return report
 
 
 def run_check(
     check: str,
     problems: Iterable[tuple[str, Problem]],
+    benchmarks: Iterable[tuple[str, Problem]],
     options: PreparationOptions,
     report: PreparationReport,
 ) -> Iterator[Finding]:
     """Yield the findings of one check.
 
     Args:
+        benchmarks: (name, problem) of the benchmarks with which the problems are compared.
         report: Gives the total for the progress bar; receives the isolation level.
 
     """
     with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
         if check == "overlap":
-            yield from find_duplicates(bar, read_benchmarks(options.against))
+            yield from find_duplicates(bar, benchmarks)
             return
         with _open_executor(options, report) as executor:
             yield from check_references(bar, executor)
@@ -154,7 +169,7 @@ def _convert(
             try:
                 if isinstance(row, DataError):
                     raise row
-                converted = source.convert(row, place)
+                converted = convert_row(source, row, place)
                 require_new_id(converted.problem, place, seen)
                 if executor is not None:
                     converted = with_expected_values(converted, place, executor)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cocos.dataprep.readers import input_files, read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
-from cocos.dataprep.sources import PUBLIC_SOURCES
+from cocos.dataprep.sources import PUBLIC_SOURCES, convert_row
 from cocos.files.json_lines import Place, read_rows
 from cocos.problems import DataError, Problem
 
@@ -61,7 +61,7 @@ def read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
             for place, _, row in read_file(file):
                 if isinstance(row, DataError):
                     raise row
-                yield name, PUBLIC_SOURCES[name].convert(row, place).problem
+                yield name, convert_row(PUBLIC_SOURCES[name], row, place).problem
 
 
 def require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:

@@ -23,6 +23,7 @@ from cocos.files.json_lines import (
     DataError,
     Place,
     encoding_message,
+    first_bytes,
     open_bytes,
     read_rows_leniently,
 )
@@ -77,7 +78,7 @@ def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".csv"):
         yield from (RawRow(place, split, row) for place, row in _read_csv(path))
-    elif name.endswith(".parquet"):
+    elif name.endswith(".parquet") or (path.is_file() and first_bytes(path).startswith(b"PAR1")):
         yield from (RawRow(place, split, row) for place, row in _read_parquet(path))
     else:
         for place, row in read_rows_leniently(path):
@@ -231,6 +232,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[Place, dict]]:
     import pyarrow.parquet
 
     try:
+        first_bytes(path)  # says more about a web page than Parquet's reader
         with pyarrow.parquet.ParquetFile(path) as file:
             number = 0
             for batch in file.iter_batches(batch_size=256):

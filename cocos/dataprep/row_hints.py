@@ -128,7 +128,8 @@ def columns_example(names: Sequence[str], missing: Sequence[str], given: Sequenc
         likely = [name for word in LIKELY_WORDS[field] for name in unused if word in name.lower()]
         columns[field] = likely[0] if likely else ""
         unused = [name for name in unused if name not in likely[:1]]
-    rest = unused[0] if len(unused) == 1 else "COLUMN"
+    unnamed = [field for field, column in columns.items() if not column]
+    rest = unused[0] if len(unused) == len(unnamed) == 1 else "COLUMN"
     pairs = [f"{field}={column or rest}" for field, column in columns.items()]
     return f"--columns {shlex.join([*given, *pairs])}"
 

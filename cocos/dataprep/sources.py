@@ -48,6 +48,27 @@ class Source:
     executes_references: bool = False  # the tests' expected values come from executing the references
 
 
+def convert_row(source: Source, row: dict, place: Place) -> Converted:
+    """Convert a row of a source.
+
+    Raises:
+        DataError: The row cannot be used, or has not the form of the source's rows.
+
+    """
+    try:
+        return source.convert(row, place)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{place}: {error}; repair the row, or --drop malformed") from None
+    # The one boundary: a row of another set has any type in any column, and its programs have any syntax.
+    except (TypeError, AttributeError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
+        raise DataError(
+            f"{place}: has another form than rows of {source.title} ({type(error).__name__}: {error}); check "
+            "that SOURCE names this data set, or --drop malformed"
+        ) from None
+
+
 def _mbpp_split(problem: Problem, place: Place) -> str:
     """Return the standard split of an MBPP problem, a range of ids (arXiv 2108.07732, appendix)."""
     number = int(problem.task_id) if problem.task_id.isdecimal() else 0

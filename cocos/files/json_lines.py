@@ -6,6 +6,7 @@ its file and line. This module does not know what a row means.
 
 import gzip
 import json
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,15 @@ from typing import BinaryIO, cast
 
 # No row is that long. A file with a longer line has another format, or is a list without its bracket.
 MAX_LINE_BYTES = 4 << 20
+# First bytes, in lower case, of what is given by mistake, what it is, and the remedy.
+OTHER_CONTENTS = (
+    (b"pk\x03\x04", "a zip archive", "unpack it, or save a spreadsheet as CSV"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "fetch the file itself with git lfs pull"),
+    (b"<!doctype html", "a web page", "download the file itself"),
+    (b"<html", "a web page", "download the file itself"),
+    (b"\x89png", "an image", "give a file of rows"),
+    (b"%pdf", "a PDF file", "give a file of rows"),
+)
 
 
 class DataError(ValueError):
@@ -72,9 +82,27 @@ def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
 
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading; decompress it if its first two bytes are those of gzip."""
-    with open(path, "rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
+    start = first_bytes(path)
+    is_gzip = start.startswith(b"\x1f\x8b")
     return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else open(path, "rb")
+
+
+def first_bytes(path: Path) -> bytes:
+    """Return the start of a data file.
+
+    Raises:
+        DataError: The file is a pipe or a device, which could be read for ever, or has other contents.
+        OSError: The file cannot be opened.
+
+    """
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+        raise DataError(f"{path}: is a pipe or a device; give a file")
+    with open(path, "rb") as file:
+        start = file.read(64)
+    for content, what, remedy in OTHER_CONTENTS:
+        if start.lstrip().lower().startswith(content):
+            raise DataError(f"{path}: is {what}; {remedy}")
+    return start
 
 
 def _read_list(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
@@ -121,6 +149,8 @@ def encoding_message(error: UnicodeDecodeError, expected: str = "JSON or JSONL")
     """Return what is wrong with a byte that is not UTF-8, and a command that converts the file."""
     byte = error.object[error.start]
     encoding = "utf-16" if error.start == 0 and byte in (0xFF, 0xFE) else "latin1"
+    if encoding != "utf-16" and b"\0" in error.object:
+        return f"the file is not text; expected UTF-8 {expected}, optionally gzipped: give another file"
     return (
         f"byte {byte:#04x} is not UTF-8; expected UTF-8 {expected}, optionally gzipped: convert it with "
         f"iconv -f {encoding} -t utf-8"

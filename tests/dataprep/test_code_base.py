@@ -234,19 +234,3 @@ def test_a_later_example_carries_the_calls_before_it_that_change_what_it_reads()
 
 def test_a_description_has_neither_examples_nor_their_headings():
     assert description("Add.\n\nExamples\n--------\n>>> f(1)\n2\n\nSee also: g") == "Add.\n\nSee also: g"
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda path: path.write_bytes(b"PK\x03\x04"), "is a file, not a folder; unpack it"),
-        (lambda path: path.mkdir(), "contains no Python file; give the folder of the code"),
-        (lambda path: None, "no such folder; --input is the folder of the code"),
-    ],
-)
-def test_an_input_that_is_no_code_base_is_one_line_with_a_remedy(prepare, tmp_path, capsys, make, message):
-    make(tmp_path / "code")
-    assert prepare("repository", "--input", tmp_path / "code", "--output_dir", tmp_path / "out") == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-    assert not (tmp_path / "out").exists()

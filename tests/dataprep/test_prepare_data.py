@@ -129,40 +129,6 @@ def test_rows_with_in_child_tests_are_named_counted_and_dropped_and_packages_rec
     assert "- 1 in_child: only the program's own process" in card and f"(isolation: {level}, {numpy})" in card
 
 
-BAD = [
-    ("truncated", json.dumps(ROW)[:-9].encode(), ":1: not valid JSON", "the file ends within this line: download it again"),
-    ("wrong type", {"text": 3}, ":1: field 'text' is int", "expected a string"),
-    ("empty tests", {"test_list": []}, ":1: field 'test_list' is missing or empty", "needs one test or more"),
-    ("broken test", {"test_list": ["assert f( =="]}, ":1: field 'test_list': a test does not parse", "repair or remove"),
-    ("a long line", {"text": "x" * (5 << 20)}, ":1: the line has more than 4 MiB", "or remove it"),
-    ("a NUL", {"code": "a\0"}, ":1: field 'code' holds a NUL character at character 2", "remove it"),
-    ("a surrogate", {"text": "\ud83d"}, ":1: field 'text' holds the lone surrogate U+D83D", "remove it"),
-    ("latin-1", b'{"text": "Gr\xfc\xdfe"}\n', ":1: byte 0xfc is not UTF-8", "iconv -f latin1"),
-    ("cut gzip", gzip.compress(json.dumps(ROW).encode() * 99)[:80], "cannot be read", "optionally gzipped"),
-    ("an array", b"[[1]]", ": row 1: expected a JSON object, found list", ""),
-    ("a number", b"7", ":1: expected a JSON object, found int", ""),
-    ("empty", b"", "bad.jsonl: contains no rows", "expected one row or more"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("content", "what", "remedy"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
-def test_bad_input_is_one_line_that_names_file_line_field_and_remedy(
-    prepare, tmp_path, capsys, content, what, remedy
-):
-    data = tmp_path / "bad.jsonl"
-    data.write_bytes(json.dumps(ROW | content).encode() + b"\n" if isinstance(content, dict) else content)
-    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
-    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert what in line and remedy in line and ("bad.jsonl" in line or content == b"")
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
-
-
-def test_an_id_that_occurs_twice_is_refused_by_line(prepare, tmp_path, capsys):
-    data = written(tmp_path / "bad.jsonl", ROW, ROW | {"task_id": "1"})
-    assert prepare("jsonl", "--input", data, "--output_dir", tmp_path / "out") == 2
-    assert "bad.jsonl:2: task_id '1' occurs twice; make every id unique" in capsys.readouterr().err
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_an_unreadable_file_is_refused(prepare, tmp_path, capsys):
     data = written(tmp_path / "bad.jsonl", ROW)
@@ -272,17 +238,12 @@ def test_the_first_example_of_the_page_runs_as_it_is_written(prepare, tmp_path, 
     assert not Path("data/mine/findings.jsonl").exists()
 
 
-def test_headers_that_cannot_be_read_are_refused(prepare, tmp_path, capsys):
+def test_a_csv_file_in_another_encoding_is_refused_with_the_command_that_converts_it(
+    prepare, tmp_path, capsys
+):
     for content, expected in (
-        (
-            b"id;question;asserts\n1;Double;assert f()\n",
-            ":1: the columns are separated by ';'; save the file",
-        ),
-        (b"text,text,test_list\na,b,c\n", ":1: the column 'text' occurs twice; rename one of them"),
-        (b"text,test_list\n", ": contains no rows"),
         (b"t\xfcxt,test_list\n", ": after line 0: byte 0xfc is not UTF-8; expected UTF-8 CSV"),
         ("text,test_list\n".encode("utf-16"), "convert it with iconv -f utf-16 -t utf-8"),
-        (b'text,test_list\n"unclosed,[]\n', "not valid CSV (unexpected end of data); check the quotes"),
     ):
         (tmp_path / "bad.csv").write_bytes(content)
         line = refusal(
@@ -368,12 +329,6 @@ def test_bom_crlf_gzip_csv_and_parquet_give_the_same_rows_as_plain_lines(prepare
         assert (tmp_path / f"out {name}/train.jsonl").read_bytes() == (
             tmp_path / "out plain.jsonl/train.jsonl"
         ).read_bytes()
-
-
-def test_a_csv_row_of_another_length_is_refused_by_line(prepare, tmp_path, capsys):
-    (tmp_path / "bad.csv").write_text("task_id,text,test_list\n1,Write f, now.,[]\n")
-    assert prepare("csv", "--input", tmp_path / "bad.csv", "--output_dir", tmp_path / "out") == 2
-    assert "bad.csv:2: the number of fields differs from the header's (3)" in capsys.readouterr().err
 
 
 def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, monkeypatch):

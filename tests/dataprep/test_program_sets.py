@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from cocos.dataprep.formats.program_sets import class_to_functions
-from cocos.dataprep.sources import PUBLIC_SOURCES
+from cocos.dataprep.sources import PUBLIC_SOURCES, convert_row
 from cocos.executor import Program
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
@@ -109,7 +109,7 @@ ROWS = {
 
 
 def converted(name: str, row: dict) -> Problem:
-    return PUBLIC_SOURCES[name].convert(dict(row), Place("rows.jsonl", 1)).problem
+    return convert_row(PUBLIC_SOURCES[name], dict(row), Place("rows.jsonl", 1)).problem
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -59,17 +59,14 @@ def from_acecode(row: dict, place: Place) -> Converted:
 def from_leetcode(row: dict, place: Place) -> Converted:
     """Convert a row of LeetCodeDataset: methods become functions, after the imports that they need."""
     name = string_field(row, "entry_point", place).rpartition(".")[2]
-    try:
-        code = class_to_functions(string_field(row, "completion", place))
-        tests = split_check_function(string_field(row, "test", place), name).tests
-        needed = [n for n in ("ListNode", "TreeNode", "Node") if n in global_reads("\n".join((code, *tests)))]
-        if needed or any(re.search(r"\b(?:list|tree)_node\(", test) for test in tests):
-            raise ValueError("needs LeetCode's class of nodes")
-        # Up to release 0.2.0, `query` contains the description and, in a fenced block, the class to complete.
-        query = string_field(row, "query", place)
-        signature = _signature(row.get("starter_code") or _fenced(query), name)
-    except (ValueError, SyntaxError, RecursionError) as error:
-        raise DataError(f"{place}: {error}; leave the row out with --drop malformed") from None
+    code = class_to_functions(string_field(row, "completion", place))
+    tests = split_check_function(string_field(row, "test", place), name).tests
+    needed = [n for n in ("ListNode", "TreeNode", "Node") if n in global_reads("\n".join((code, *tests)))]
+    if needed or any(re.search(r"\b(?:list|tree)_node\(", test) for test in tests):
+        raise ValueError("needs LeetCode's class of nodes")
+    # Up to release 0.2.0, `query` contains the description and, in a fenced block, the class to complete.
+    query = string_field(row, "query", place)
+    signature = _signature(row.get("starter_code") or _fenced(query), name)
     described = row.get("problem_description") or query.partition("Please complete")[0]
     text = f"Write a function {signature}.\n\n{described.strip()}"
     return _converted(
@@ -135,10 +132,7 @@ def from_livecodebench(row: dict, place: Place) -> Converted:
 
 def from_bigcodebench(row: dict, place: Place) -> Converted:
     """Convert a row of BigCodeBench, with its instruction as text; its libraries are --program_packages."""
-    try:
-        extracted = split_pytest_file(string_field(row, "test", place))
-    except ValueError as error:
-        raise DataError(f"{place}: field 'test' {error}; leave the row out with --drop malformed") from None
+    extracted = split_pytest_file(string_field(row, "test", place))
     converted = _converted(
         place,
         extracted.tests,
