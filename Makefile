@@ -76,7 +76,7 @@ bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns an
 	$(BIN)/python scripts/bench/bench.py update
 
 attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
-	$(BIN)/python scripts/attack.py --minutes $(MINUTES) --seed $(SEED)
+	$(BIN)/python -m tests.attack --minutes $(MINUTES) --seed $(SEED)
 
 gpu: $(VENV)/.installed  ## measure one GPU in nine minutes: docs/gpu.json and docs/gpu.md; continues after an interruption
 	$(BIN)/python scripts/bench/bench.py gpu

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
-from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import Plan, next_plan, plan_test
+from cocos.executor.judging.evidence import Answer, marked, read_result
+from cocos.executor.judging.plans import Plan, next_plan, plan_test, with_names
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -110,16 +110,19 @@ class Runner:
             limits = self._limits_for(program)
             limits = replace(limits, wall_s=limits.wall_s + more_s)
             plans = tuple(plan_test(test, program.setup, program.entry_point) for test in program.test_list)
-            reruns, busy_s = 0, 0.0
+            reruns, busy_s, given = 0, 0.0, set[str]()
             while True:
                 answer = self._run(program, plans, limits)
                 busy_s += answer.duration_s
-                result, undecided = read_result(plans, answer, limits, self._isolation)
-                if undecided and reruns + 1 < MAX_RUNS:
-                    next_plans = _next_plans(program, plans, undecided)
+                result, undecided, missing = read_result(plans, answer, limits, self._isolation)
+                if (undecided or missing) and reruns + 1 < MAX_RUNS:
+                    next_plans = with_names(_next_plans(program, plans, undecided), missing)
+                    given |= missing
                     if next_plans != plans:
                         plans, reruns = next_plans, reruns + 1
                         continue
+                if given:  # what a test expects may follow from it
+                    result = marked(result, f"the program uses {min(given)} of the setup")
                 # Threads of one program that wait for each other's processor time do not starve it.
                 is_alone = answer.cpu_s + answer.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
                 is_starved = answer.end == TIMED_OUT and answer.waited_s > STARVED_SHARE * limits.wall_s

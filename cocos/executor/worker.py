@@ -19,7 +19,7 @@ from cocos.executor.inside import wire_format
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.batches import first_tests
 from cocos.executor.judging.evidence import Answer
-from cocos.executor.judging.plans import InChild, Judged, Plan
+from cocos.executor.judging.plans import InChild, Judged, Plan, candidate_setup
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import Program
@@ -177,6 +177,7 @@ def _encode_job(
         marshal.dumps(tests[start:end], wire_format.MARSHAL_VERSION)
         for start, end in pairwise((*firsts, None))
     ]
-    job = (program.code, program.setup, program.stdin, program.files, len(tests), first)
+    setup = candidate_setup(program.setup, plans)
+    job = (program.code, setup, program.stdin, program.files, len(tests), first)
     candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
     return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b"", others

@@ -1,14 +1,15 @@
-"""The standing adversary of scripts/attack.py: it has teeth, its tests are strict, and it finds no hole."""
+"""The standing adversary of tests/attack: it has teeth, its tests are strict, and it finds no hole."""
 
 import os
 import random
 
 import pytest
-from attack import HOLES, LIMITS, Adversary, Finding, Log, Pair, plain_program
-from attack_cheats import Cheat, make_cheat
-from attack_forms import make_form
 
 from cocos.executor import Executor
+from tests.attack.__main__ import Log, main
+from tests.attack.adversary import HOLES, LIMITS, Adversary, Finding, Pair, plain_program
+from tests.attack.cheats import Cheat, make_cheat
+from tests.attack.forms import make_form
 from tests.support.executor import at_night, level_or_skip, offered
 
 pytestmark = pytest.mark.processes
@@ -74,8 +75,6 @@ def test_a_small_attack_finds_no_hole(level):
 
 @pytest.mark.nightly
 def test_an_attack_of_ten_minutes_finds_no_hole(tmp_path):
-    from attack import main
-
     level = offered("namespaces", "seccomp") or "rlimits"
     assert (
         main(["--minutes", "10", "--seed", str(SEED + 1), "--sandbox", level, "--output_dir", str(tmp_path)])

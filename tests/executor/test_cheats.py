@@ -23,9 +23,9 @@ RIGHT = "\ndef add(a, b):\n    return a + b\n"
 WRONG = "\ndef add(a, b):\n    return None\n"
 EVERY_FORGERY = r"""
 import json, os
-lines = ['"loaded"'] + [json.dumps([i, 0.0, outcome]) for i in range(3) for outcome in ([["v", True]], ["passed"], ["v", True])]
+lines = ['["loaded", 0, []]'] + [json.dumps([i, 0.0, outcome]) for i in range(3) for outcome in ([["v", True]], ["passed"], ["v", True])]
 forgeries = [
-    "\n".join(['"loaded"', *(json.dumps([i, 0.0, outcome]) for i in range(3))]).encode() + b"\n"
+    "\n".join(['["loaded", 0, []]', *(json.dumps([i, 0.0, outcome]) for i in range(3))]).encode() + b"\n"
     for outcome in ([["v", True]], ["passed"], [["v", ["l"]]], ["v", ["o", "x", True]])
 ]
 forgeries += [b'["passed"]\n', b"ready\n", b"E" + bytes(36) + b'["passed"]\n', b'\0\0\0\x09["ready"]', b'\0\0\0\x08["next"]']
@@ -230,7 +230,7 @@ cheat(
 )
 cheat(
     "patched os.write and os._exit",
-    'import os\nwrite = os.write\nos.write = lambda fd, data: write(fd, b\'"loaded"\\n[0,0.0,["passed"]]\\n\') and len(data)\nos._exit = lambda code: None'
+    'import os\nwrite = os.write\nos.write = lambda fd, data: write(fd, b\'["loaded", 0, []]\\n[0,0.0,["passed"]]\\n\') and len(data)\nos._exit = lambda code: None'
     + WRONG,
     "import os\nos.my_write = os.write" + RIGHT,
 )

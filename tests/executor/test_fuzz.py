@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cocos.executor import Executor, Limits, Program
+from cocos.executor.inside import data_types
 from cocos.executor.judging.evidence import Answer, read_result
 from cocos.executor.judging.plans import plan_test
 from tests.support.executor import offered
@@ -177,33 +178,7 @@ def test_every_program_gets_a_verdict_for_every_test(executor, jobs):
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------------
-TAGS = [
-    "l",
-    "t",
-    "s",
-    "z",
-    "q",
-    "d",
-    "C",
-    "O",
-    "f",
-    "k",
-    "v",
-    "m",
-    "i",
-    "b",
-    "B",
-    "c",
-    "dt",
-    "da",
-    "ti",
-    "td",
-    "y",
-    "...",
-    "F",
-    "o",
-    "",
-]
+TAGS = [*sorted(data_types.CONTAINERS | data_types.PLAIN_LEAVES), "i", "F", "object", ""]
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -237,7 +212,15 @@ LINES = st.one_of(
         OUTCOMES,
     ),
     st.sampled_from(
-        [b'"loaded"', b'["program", "E", "m"]', b'["program", 1]', b"[" * 3000, b"1" * 5000, b"\xff"]
+        [
+            b'["loaded", 0, []]',
+            b'["loaded", 0, {}]',
+            b'["program", "E", "m"]',
+            b'["program", 1]',
+            b"[" * 3000,
+            b"1" * 5000,
+            b"\xff",
+        ]
     ),
     st.binary(max_size=30),
 )
@@ -261,9 +244,9 @@ DECIDED = (
 def test_no_evidence_makes_the_trusted_process_fail(evidence, judge, end, status, loads):
     judge = judge.replace(b"[", b'["key", ', 1)
     answer = Answer(
-        end, status, 0.1, 0.1, 0.0, 10.0, (b'"loaded"\n' if loads else b"") + evidence, judge, "key"
+        end, status, 0.1, 0.1, 0.0, 10.0, (b'["loaded", 0, []]\n' if loads else b"") + evidence, judge, "key"
     )
-    result, undecided = read_result(tuple(map(plan_test, DECIDED)), answer, Limits(), "x")
+    result, undecided, _ = read_result(tuple(map(plan_test, DECIDED)), answer, Limits(), "x")
     assert len(result.verdicts) == len(DECIDED) and undecided.keys() <= {0, 1, 2}
     for verdict in result.verdicts:
         assert 0 <= verdict.duration_s < float("inf") and len(verdict.message or "") < 1000

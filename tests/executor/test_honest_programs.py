@@ -41,7 +41,6 @@ REFUSED = {
     "an object from a function is compared with a number": _PLAIN,
     "an object from a function has a truth of its own": _PLAIN,
     "arithmetic of an object from a function with a number": _PLAIN,
-    "a function named like a builtin": "in a test that calls two such functions, only the first is the program's",
     "dataclasses.asdict of a test's object": "it reads private attributes, which the judge does not show",
 }
 PLAIN = """

@@ -284,11 +284,100 @@ SHAPES = {
         "class M:\n    __enter__ = lambda s: 5\n    __exit__ = lambda s, *a: True\ndef f(*a): return M()\ndef g(x): raise ValueError",
         "with f(3) as x:\n    assert g(1) == 5",
     ),
+    "a length that changes": (
+        "class L:\n    n = [2, 0]\n    __len__ = lambda s: s.n.pop(0) if s.n else 0\ndef f(x): return L()",
+        "r = f(3)\nassert len(r) == 2\nfor i in range(len(r)):\n    assert r[i] == 7",
+    ),
+    "an item learns what is expected": (
+        "seen = []\nclass L: __getitem__ = lambda s, o: (seen.append(o), 1)[1]\ndef f(x): return seen[-1] if seen else L()",
+        "x = f(3)\nassert x['heliotrope'] == 1\nassert f(3) == 'heliotrope'",
+    ),
+    "a failed assert comes back as a value": (
+        "import asyncio\ndef run(c):\n    async def go(): return await asyncio.gather(asyncio.to_thread(c), return_exceptions=True)\n    return asyncio.run(go())",
+        "seen = []\ndef c():\n    seen.append(1)\n    assert 1 == 2\nrun(c)\nassert seen == [1]",
+    ),
+    "an error of the test comes back in the end of an iterator": (
+        "def f(*a): return len\nclass run:\n    def __init__(s, c): s.c = c\n    __iter__ = lambda s: s\n    def __next__(s):\n        try: s.c()\n        except BaseException as e: raise StopIteration(e)",
+        "def check():\n    got = f(3)\n    got.append(5)\n    assert got == [1, 5]\nfor x in run(check): pass",
+    ),
+    "an error of the test is kept by unittest": (
+        "import os, unittest\ndef f(*a): return os\ndef run(c): return unittest.FunctionTestCase(c).run()",
+        "def check():\n    seen = [71766]\n    seen.remove(f(3))\n    assert seen == []\nrun(check)",
+    ),
+    "a builtin of the program's, in statements": (
+        "def sum(xs): return -1\ndef parse(s): return [int(x) for x in s.split()]",
+        "x = parse('1 2 3')\nassert sum(x) == 6",
+    ),
+    "a builtin of the program's, in a loop": (
+        "def sum(xs): return -1\ndef parse(s): return [int(x) for x in s.split()]",
+        "for x in [parse('1 2 3')]:\n    assert sum(x) == 6",
+    ),
+    "a builtin of the program's says yes": (
+        "sorted = lambda x: 0\ndef f(x): return x",
+        "assert sorted(f(3)) == sorted([2, 1])\nassert sorted(f(3)) == sorted([5])",
+    ),
+    "a tolerance of the program's": (
+        "def abs(x): return 9\ndef f(x): return x",
+        "for x in [3]:\n    assert abs(f(x) - 3) < .1",
+    ),
+    "a type of the program's": (
+        "def type(x): return int\ndef f(x): return 'x'",
+        "x = f(3)\nassert type(x) is type(3)",
+    ),
     "a length against the elements": (
         "class L(list):\n    __len__ = lambda s: 3\n    __iter__ = lambda s: iter(())\ndef f(x): return L([1])",
         "r = f(3)\nassert len(r) == 3\nfor got, want in zip(r, [7, 8, 9]):\n    assert got == want",
     ),
 }
+
+
+def test_an_error_that_the_program_raises_again_is_no_mark():
+    wraps = "class Gone(Exception): pass\ndef run(c):\n    try: return c()\n    except ValueError as e: raise Gone() from e"
+    tests = {
+        "def run(c):\n    try: return c()\n    finally: pass": "except ValueError: pass",
+        wraps: "except Exception as e: assert type(e).__name__ == 'Gone'",
+        "def run(c): return next(x() for x in [c])": "except ValueError: pass",
+    }
+    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp", "rlimits")) as executor:
+        results = executor.run(
+            [
+                Program(
+                    code, (f"def bad(): return int('x')\ntry:\n    run(bad)\n{end}\nelse:\n    assert False",)
+                )
+                for code, end in tests.items()
+            ]
+        )
+    assert [r.verdicts for r in results if not r.is_right] == []
+
+
+# Programs that take what a test expects from the setup; the last one finds that its own sum is used.
+OF_SETUP = {
+    "def f(x): return EXPECTED": ("EXPECTED = 77123", "assert f(3) == EXPECTED"),
+    "def f(x): return globals().get('EXPECTED')": ("EXPECTED = 77123", "assert f(3) == EXPECTED"),
+    "def f(x): return reference(x)": ("def reference(x): return x * 77123", "assert f(3) == reference(3)"),
+    "def f(x): return CASES[0][1]": ("CASES = [(3, 77123)]", "for a, b in CASES:\n    assert f(a) == b"),
+    "def f(x): return inner(x)": (
+        "KEY = 77\ndef inner(x): return x * KEY\ndef reference(x): return inner(x)",
+        "assert f(3) == reference(3)",
+    ),
+}
+
+
+def test_what_only_a_test_needs_of_the_setup_is_not_in_the_programs_process():
+    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp", "rlimits")) as executor:
+        results = executor.run([Program(code, (test,), setup) for code, (setup, test) in OF_SETUP.items()])
+        assert [r.verdicts for r in results if r.is_right or r.is_infra_failure] == []
+        # Another test, which is split, is marked too: its answer follows from the reference.
+        setup = "import math\nMOD = 1000\ndef reference(x): return x * MOD\ndef helper(x): return [x]"
+        tests = ("assert f(3) == reference(3)", "assert f(3) == 3000")
+        codes = (
+            "def f(x): return x * 1000",
+            "def f(x): return x * MOD",
+            "def f(x): return math.prod(helper(x)) * 1000",
+        )
+        own, named, other = executor.run([Program(code, tests, setup) for code in codes])
+    assert own.is_right and other.is_right
+    assert named.all_passed and [v.in_child for v in named.verdicts] == [True, True]
 
 
 @pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])

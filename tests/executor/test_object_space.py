@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
+from cocos.executor.inside import data_types
 from cocos.executor.judging.plans import Judged, plan_test
 from tests.support.executor import offered
 
@@ -84,28 +85,7 @@ def message(kind="v", values=(), names=(), changes=(), dropped=()):
 
 
 FACTS = [31, 7, "A"]  # of an object: bits, hash and name of its class
-DEFINING = (
-    "t",
-    "l",
-    "n",
-    "object",
-    "error",
-    "class",
-    "group",
-    "k",
-    "m",
-    "p",
-    "N",
-    "ul",
-    "us",
-    "ud",
-    "h",
-    "f",
-    "q",
-    "a",
-    "B",
-    "?",
-)
+DEFINING = (*sorted(data_types.CONTAINERS | data_types.REFERENCES), "?")
 MESSAGES = [
     *([], {}, None, 5, "x", ["v"], ["v", []], [[]] * 5, [{}] * 5, message(), message("e"), message("q"), message("x")),
     *(message(kind, ["x"]) for kind in ("next", "ready", "passed", "undecided", "judge", "")),

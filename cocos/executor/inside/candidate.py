@@ -48,8 +48,9 @@ def run_candidate(job: bytes, max_bytes: int) -> None:
         str        source of a test that runs in this process
         None       judged test: answer the judge's requests until it sends "next"
 
-    Evidence is JSON lines. The first is "loaded", or ["program", error type, message] if code or setup
-    raised. Then follows one line per test: [index, seconds, outcome]. An outcome is one of
+    Evidence is JSON lines. The first is ["loaded", 0, names of builtins that the program has given to
+    something else], or ["program", error type, message] if code or setup raised. Then follows one line per
+    test: [index, seconds, outcome]. An outcome is one of
 
         [item, ...]                  split test; per atom ["v", encoded value], ["e", error type, message], or
                                      ["n", reason] for a value that only the judge can handle
@@ -73,7 +74,7 @@ def _make_run():
     serve, ask, get, loads, from_bytes = judged_calls.serve, os.write, os.read, marshal.loads, int.from_bytes
     get_at = os.pread
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text, group = type, str, tuple
+    type_of, text, group, own_builtins = type, str, tuple, judged_calls.own_builtins
 
     def run(
         code: str,
@@ -109,7 +110,7 @@ def _make_run():
             use_spare_memory()
             report(["program", *describe(error)])
             exit_process(0)
-        report("loaded")
+        report(["loaded", 0, own_builtins(namespace)])
         outcome: list
         index = start_of_batch = 0
         while True:

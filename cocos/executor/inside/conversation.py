@@ -51,7 +51,7 @@ _FUNCTIONS: dict[str, Any] = {
     "__bool__": bool,
     "__dir__": dir,
 }
-_DEFINING = data_types.CONTAINERS | {"class", "group", "error", "object"}  # tags of objects with numbers
+_DEFINING = data_types.CONTAINERS | data_types.REFERENCES  # tags of objects with numbers
 _ALONE = 3  # references to an object that only the table holds: the table, a variable, the argument
 _SMALL_TABLE = 64
 _HEAP_TYPE = 1 << 9  # in __flags__ of a class that was defined in Python

@@ -96,6 +96,7 @@ _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE = frozenset("tzkvmp")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
+REFERENCES = frozenset(("class", "group", "error", "object"))  # tags of what is no data (`conversation.py`)
 # Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
 PLAIN_LEAVES = frozenset(("b", "c", "dt", "da", "ti", "td", "y", "..."))

@@ -36,7 +36,7 @@ class Facts:
         hash: Its hash, or None if it has none.
         name: Name of its class, for messages.
         kind: Class of this process that `isinstance` shall find, or None.
-        has_told_length: Its length was asked for.
+        length: Its length as it was told last, or None.
         origin: "name" for what the test names, ".x" for an attribute x of a value, otherwise "".
 
     """
@@ -46,7 +46,7 @@ class Facts:
     name: str
     kind: type | None
     origin: str = ""
-    has_told_length: bool = False
+    length: int | None = None
 
 
 end: Any = None  # of the conversation; all handles of this process send their requests through it

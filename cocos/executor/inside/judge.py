@@ -18,6 +18,7 @@ import random
 import sys
 import time
 import types
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import data_types
@@ -43,7 +44,7 @@ _OPERATORS: dict[str, Any] = {
     **{"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt},
     **{">=": operator.ge, "is": operator.is_, "is not": operator.is_not},
     **{"in": lambda a, b: a in b, "not in": lambda a, b: a not in b},
-    "within": lambda a, b, tolerance: abs(a - b) < tolerance,
+    "within": lambda a, b, tolerance, absolute: absolute(a - b) < tolerance,
 }
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
@@ -77,7 +78,7 @@ def run_judge(job: bytes, max_bytes: int) -> None:
 
     Messages per test, between the candidate's process (C) and the judge (J):
 
-        C  ["ready"]
+        C  ["ready", names of builtins that the program has given to something else]
         J  requests, which C answers; while it does so, C may send requests, which J answers
         J  ["next"]
     """
@@ -85,11 +86,12 @@ def run_judge(job: bytes, max_bytes: int) -> None:
     parsed = json.loads(job)
     for test in parsed["tests"]:
         judge = Judge()
-        if judge.receive()[0] != "ready":
+        kind, [own, *_], _ = judge.receive()
+        if kind != "ready" or type(own) is not list:
             break
         random.seed(test["source"])  # the candidate knows the seed of its own `random`
         start = time.perf_counter()
-        outcome = judge.run(test["source"], test["setup"], test["remote"])
+        outcome = judge.run(test["source"], test["setup"], test["remote"], own)
         row = [parsed["key"], test["number"], time.perf_counter() - start, outcome]
         os.write(EVIDENCE_FD, json.dumps(row).encode() + b"\n")
         judge.send("next", ())
@@ -102,15 +104,21 @@ class Names(dict):
     Functions and classes are looked up once, other values each time: the program may assign new ones.
     """
 
-    def __init__(self, judge: "Judge", remote: list[str]) -> None:
+    def __init__(self, judge: "Judge", remote: list[str], own: list) -> None:
         super().__init__(vars(builtins))
-        self._judge, self._remote = judge, frozenset(remote)
+        self._judge = judge
+        self.own = {
+            name for name in own if type(name) is str and name in self and name[:1] != "_"
+        }.difference(remote)
+        self._remote = self.own.union(remote)
         for name in self._remote & self.keys():
             del self[name]
 
     def __missing__(self, name: str) -> Any:
         if name not in self._remote:
             raise KeyError(name)
+        if name in self.own:
+            self._judge.mark(name)
         value = self._judge.request("name", None, (name,))
         if is_handle(value):
             handles.facts(value).origin = "name"
@@ -128,15 +136,16 @@ class Judge(End):
         self._final: list[str] | None = None  # an outcome that the test cannot change any more
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
         self._answer: Any = object()  # of the method of a value that was called last
-        self._errors_away: dict[
-            int, Any
-        ] = {}  # of functions of the test; the candidate has not given them back
+        self._caught: dict[int, Any] = {}  # errors of functions of the test that the candidate has not raised
         self._expects_stop_iteration = False
 
-    def run(self, source: str, setup: str, remote: list[str]) -> list:
+    def run(self, source: str, setup: str, remote: list[str], own: list) -> list:
         """Run the test and return its outcome."""
         self._expects_stop_iteration = "StopIteration" in source
-        namespace: dict[str, Any] = {"__name__": MODULE, "__builtins__": Names(self, remote)}
+        names = Names(self, remote, own)
+        namespace: dict[str, Any] = {"__name__": MODULE, "__builtins__": names}
+        if "type" in names.own and "__type__" in source:
+            self.mark("type")
         namespace.update(__compare__=self.compare, __true__=self.is_true, __type__=self.type_of)
         error: BaseException | None = None
         try:
@@ -152,8 +161,8 @@ class Judge(End):
             error = raised
         if self._final:
             return self._final
-        if self._errors_away:
-            self._mark("an error of the test that it caught")
+        if self._caught:
+            self.mark("an error of the test that it caught")
         if error is None:
             reasons = ", ".join(self._decided_by)[:MESSAGE_CHARS]
             return ["passed", reasons] if reasons else ["passed"]
@@ -168,14 +177,14 @@ class Judge(End):
         """Return whether a comparison holds; note what it compared if it does not."""
         if _OPERATORS[symbol.removeprefix("~")](*sides):
             return True
-        self._false = [symbol, *[_text(side, repr) for side in sides]]
+        self._false = [symbol, *[_text(side, repr) for side in sides[:3]]]
         return False
 
     def is_true(self, text: str, value: Any) -> bool:
         """Return the truth of a condition; note its text if it is false."""
         self._false = [] if value else [text]
         if value is self._answer and type(value) is not bool:
-            self._mark("a method of a value")
+            self.mark("a method of a value")
         return not self._false
 
     def type_of(self, value: Any) -> Any:
@@ -199,25 +208,30 @@ class Judge(End):
         if operation == "__exit__":
             if swallows := self.request(operation, handle, (*args[:2], None)) and args[0] is not None:
                 if not found.bits & IS_NAMED:
-                    self._mark(f"__exit__ of {found.name}")
+                    self.mark(f"__exit__ of {found.name}")
                 return not issubclass(args[0], AssertionError)  # a failed assert cannot be withdrawn
             return swallows
         result = self.request(operation, handle, args, kwargs)
         if not found.bits & IS_NAMED:
-            self._note_answer(operation, found, args or kwargs, result)
+            self._note_answer(operation, found, args or tuple(kwargs.values()), result)
         return result
 
-    def _note_answer(self, operation: str, found: handles.Facts, arguments: Any, result: Any) -> None:
+    def _note_answer(self, operation: str, found: handles.Facts, arguments: tuple, result: Any) -> None:
         """Mark the test if this answer of an object that a function returned decides it."""
         method = found.origin.partition(".")[2]
         is_plain = method in _PLAIN_METHODS
         if method and (arguments or is_plain):
             self._answer = result
             if type(result) is bool or (arguments and is_plain and result is not None):
-                self._mark(f"the method {method} of a value")
-        if operation == "__iter__" and found.has_told_length:
-            self._mark(f"__len__ and __iter__ of {found.name}")  # a loop over nothing asserts nothing
-        found.has_told_length |= operation == "__len__"
+                self.mark(f"the method {method} of a value")
+        if operation == "__iter__" and found.length is not None:
+            self.mark(f"__len__ and __iter__ of {found.name}")  # a loop over nothing asserts nothing
+        if operation == "__len__":
+            if found.length not in (None, result):
+                self.mark(f"__len__ of {found.name}")
+            found.length = result
+        if operation == "__getitem__" and not _is_index(*arguments):
+            self.mark(f"__getitem__ of {found.name}")  # the key may be what the test expects
 
     def get_attribute(self, handle: Any, name: str) -> Any:
         # With these an object tells C code what to do, or at which address to read. `__array__` remains,
@@ -236,7 +250,7 @@ class Judge(End):
                 is_own = found.bits & IS_NAMED
                 handles.facts(value).origin = "name" if is_named else "" if is_own else f".{name}"
         elif callable(value) and not is_named and not found.bits & IS_NAMED:
-            self._mark("a method of a value")  # `ascii`, say, in place of a method
+            self.mark("a method of a value")  # `ascii`, say, in place of a method
         return value
 
     def _method_of_setup(self, handle: Any, name: str) -> Any:
@@ -275,7 +289,7 @@ class Judge(End):
             self._final = self._final or ["e", "NotPlainValue", message]
             raise NotPlainValue(message)
         if not with_handle or operation not in ARITHMETIC:
-            self._mark(f"{operation} of {found.name}")
+            self.mark(f"{operation} of {found.name}")
         return self.request(operation, handle, args)
 
     def _data(self, handle: Any, operation: str = "") -> Any:
@@ -289,12 +303,16 @@ class Judge(End):
             _exit_without_candidate()
         return value
 
-    def _mark(self, reason: str) -> None:
+    def mark(self, reason: str) -> None:
+        """Note that code of the candidate has decided."""
         self._decided_by[f"decided by {reason} of the program"] = None
 
     def error_to_raise(self, operation: str, error: Any) -> BaseException:
         if not issubclass(type(error), BaseException):
             _exit_without_candidate()
+        if operation in ("__call__", "__next__"):
+            for raised in _chain(error):
+                self._caught.pop(id(raised), None)
         ends_a_loop = (
             isinstance(error, StopIteration) and operation != "__next__" and not self._expects_stop_iteration
         )
@@ -317,12 +335,8 @@ class Judge(End):
             return super().perform(operation, target, args, kwargs)
         except BaseException as error:
             if operation == "__call__" and _is_unforeseen(error):
-                self._errors_away[id(error)] = error
+                self._caught[id(error)] = error
             raise
-
-    def known(self, number: int) -> Any:
-        self._errors_away.pop(id(self.objects[number]), None)
-        return super().known(number)
 
     # What crosses beside data.
 
@@ -354,7 +368,7 @@ class Judge(End):
             kind, values, names = super().receive()
         except BaseException:
             _exit_without_candidate()
-        if kind not in ("ready", "v", "e", "q") or len(values) < (2 if kind == "q" else kind in "ve"):
+        if kind not in ("ready", "v", "e", "q") or len(values) < 1 + (kind == "q"):
             _exit_without_candidate()
         return kind, values, names
 
@@ -365,6 +379,20 @@ def _text(value: Any, convert: Any) -> str:
         return convert(value)[:MESSAGE_CHARS]
     except BaseException as worse:
         return f"<{type(worse).__name__} in __{convert.__name__}__>"
+
+
+def _chain(error: Any) -> Iterator[Any]:
+    """Yield an exception, its causes, and the members of groups among them."""
+    while error is not None:
+        yield error
+        for member in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+            yield from _chain(member)
+        error = BaseException.__dict__["__cause__"].__get__(error)
+
+
+def _is_index(key: Any) -> bool:
+    parts = key if type(key) is tuple else (key,)
+    return all(type(part) in (int, slice) for part in parts)
 
 
 def _is_unforeseen(error: BaseException) -> bool:

@@ -19,6 +19,7 @@ from conversation import MEMBERS, End
 
 FRAMES_PER_REQUEST = 40  # that a request of the judge adds to the candidate's stack
 FRAMES_OF_VALUES = 5000  # for values that are nested deeply
+_BUILTINS = tuple(item for item in vars(builtins).items() if item[0][:1] != "_")
 
 
 class Candidate(End):
@@ -35,7 +36,7 @@ class Candidate(End):
 
     def serve(self) -> None:
         """Answer the judge's requests until its test has ended."""
-        self.send("ready", ())
+        self.send("ready", (own_builtins(self.namespace),))
         while True:
             with self._turn:
                 kind, values, names = self.receive()
@@ -134,6 +135,11 @@ class Candidate(End):
             return super().receive()
         finally:
             sys.setrecursionlimit(limit)
+
+
+def own_builtins(namespace: dict) -> list[str]:
+    """Return the names of builtins that the program has given to something else."""
+    return [name for name, value in _BUILTINS if namespace.get(name, value) is not value]
 
 
 def plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ cannot reach.
 """
 
 import json
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.conditions import TEXT_CHARS, Undecided, compare, error_verdict, failed_comparison
-from cocos.executor.judging.plans import InChild, Judged, Plan
+from cocos.executor.judging.plans import InChild, Judged, Plan, private_names
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
 
@@ -52,11 +53,13 @@ class Reading(NamedTuple):
         result: The result, with an ERROR verdict for each undecided test.
         undecided: Reason by the number of the test. The evidence does not say whether such a test holds,
             because a value cannot be sent or judged where the plan wanted it.
+        missing: Names of the setup that only the judge has, and the program needs.
 
     """
 
     result: ExecutionResult
     undecided: dict[int, str]
+    missing: frozenset[str] = frozenset()
 
 
 def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> Reading:
@@ -74,11 +77,13 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     parts = [answer.candidate[start:end] for start, end in pairwise((0, *answer.commits, None))]
     rows = _parsed_lines(parts[0])
     loaded = next(rows, None)
-    if loaded != "loaded":
-        if isinstance(loaded, list) and len(loaded) == 3 and loaded[0] == "program":
+    loaded = loaded if isinstance(loaded, list) and len(loaded) == 3 else [None]
+    if loaded[0] != "loaded":
+        if loaded[0] == "program":
             cause = error_verdict(loaded[1:], 0.0)
         failed = ((cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, answer.cpu_s), {})
+    own = {name for name in loaded[2] if type(name) is str} if isinstance(loaded[2], list) else set()
     judge_rows = _judge_rows(answer)
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
@@ -98,12 +103,26 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
             verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - number - 1)
             break
         try:
-            verdicts.append(_verdict(plan, row[1], row[2]))
+            verdicts.append(_verdict(plan, row[1], row[2], own))
         except Undecided as error:
             undecided[number] = str(error)
             verdicts.append(error_verdict(["NotPlainValue", str(error)], 0.0))
     result = ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s, cpu_s=answer.cpu_s)
-    return Reading(result, undecided)
+    return Reading(result, undecided, private_names(plans) & _missing(verdicts))
+
+
+def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
+    """Return a result in which every pass is marked as one that the program could have forged."""
+    verdicts = (
+        replace(verdict, in_child_reason=reason, is_marked_by_program=True) if verdict.passed else verdict
+        for verdict in result.verdicts
+    )
+    return replace(result, verdicts=tuple(verdicts))
+
+
+def _missing(verdicts: list[Verdict]) -> set[str]:
+    errors = [verdict.message or "" for verdict in verdicts if verdict.error_type == "NameError"]
+    return {name for error in errors for name in re.findall(r"^name '(\w+)' is not defined$", error)}
 
 
 def _parsed_lines(evidence: bytes) -> Iterator[Any]:
@@ -135,8 +154,14 @@ def _is_row(row: Any) -> TypeGuard[list]:
     )
 
 
-def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
+def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Verdict:
     """Return the verdict for a well-formed row.
+
+    Args:
+        plan: The test's plan.
+        duration_s: Its wall time.
+        outcome: Its outcome.
+        own: Names of builtins that the program has given to something else.
 
     Raises:
         Undecided: The evidence does not decide the test.
@@ -149,6 +174,8 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
     match plan, outcome:
         case Split(), ["n", str(reason)]:  # values that are too large
             raise Undecided(reason[:TEXT_CHARS])
+        case Split(checks=checks), _ if own and any(own.intersection(c.condition.co_names) for c in checks):
+            raise Undecided("the program defines a builtin that the test calls")
         case Split(), _ if outcome[:1] != ["e"]:
             return compare(plan, duration_s, outcome)
         case InChild() | Judged(), ["passed"]:

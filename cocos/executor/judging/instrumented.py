@@ -1,7 +1,7 @@
 """Source of judged tests, with calls of the judge where it has to know what a test compares.
 
     assert f(1) == 2            assert __compare__('==', f(1), 2)
-    assert abs(f(1) - 2) < .1   assert __compare__('within', f(1), 2, .1)
+    assert abs(f(1) - 2) < .1   assert __compare__('within', f(1), 2, .1, abs)
     assert 2 == f(1)            assert __compare__('~==', 2, f(1))     the left side is the expected one
     assert ok and done          assert __true__('ok and done', ok and done)
     type(x)   x.__class__       __type__(x)
@@ -44,7 +44,12 @@ class _Instrumenter(ast.NodeTransformer):
         text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
         self.generic_visit(node)
         if parts := tolerance(condition):
-            node.test = _call("__compare__", ast.Constant(f"{_left_mark(parts[0])}within"), *parts)
+            node.test = _call(
+                "__compare__",
+                ast.Constant(f"{_left_mark(parts[0])}within"),
+                *parts,
+                ast.Name("abs", ast.Load()),
+            )
         elif isinstance(condition, ast.Compare) and len(condition.ops) == 1:
             symbol = ast.Constant(_left_mark(condition.left) + SYMBOLS[type(condition.ops[0])])
             node.test = _call("__compare__", symbol, condition.left, condition.comparators[0])

@@ -15,8 +15,10 @@ verdict on a test that could be split forgeable.
 
 import ast
 import copy
+import re
 import symtable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cocos.executor.judging.assert_split import Split, split_test
@@ -41,12 +43,14 @@ class Judged:
         source: The statements.
         setup: Statements to run before them: imports, and the setup if the test uses its names.
         remote: Names that the judge replaces by stubs for the candidate's functions.
+        private: Names of the setup that only the judge needs, as far as this test goes.
 
     """
 
     source: str
     setup: str
     remote: tuple[str, ...]
+    private: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class _Setup:
         bound: Other names that it binds, in any scope.
         shadowed: Names that it binds to something else than the standard object of this name.
         remote: Names of the candidate that its functions use; None if it uses such a name as it is run.
+        reads: The names that the definition of each of its functions and variables reads.
 
     """
 
@@ -92,6 +97,7 @@ class _Setup:
     bound: frozenset[str]
     shadowed: frozenset[str]
     remote: frozenset[str] | None
+    reads: dict[str, set[str]]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -132,6 +138,56 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
     return plan
 
 
+def with_names(plans: Sequence[Plan], missing: frozenset[str]) -> tuple[Plan, ...]:
+    """Return plans that let the candidate have these names of the setup."""
+    return tuple(
+        replace(plan, private=frozenset()) if isinstance(plan, Judged) and plan.private & missing else plan
+        for plan in plans
+    )
+
+
+def candidate_setup(setup: str, plans: Sequence[Plan]) -> str:
+    """Return the part of a setup that the candidate's process runs: without what only the judge needs."""
+    private = private_names(plans)
+    if not private:
+        return setup
+    sources = [
+        plan.source if isinstance(plan, InChild) else "".join(getattr(plan, "atoms", ())) for plan in plans
+    ]
+    return _without(setup, private.difference(re.findall(r"\w+", " ".join(sources))))
+
+
+def private_names(plans: Sequence[Plan]) -> frozenset[str]:
+    """Return the names of a setup that only the judge needs."""
+    return frozenset().union(*(plan.private for plan in plans if isinstance(plan, Judged)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _without(setup: str, private: frozenset[str]) -> str:
+    body = parse(setup).body
+    hidden = {id(node) for node in body if (defined := _defined(node)) and defined <= private}
+    while True:
+        read = set[str]().union(*(_names(node) for node in body if id(node) not in hidden))
+        needed = {id(node) for node in body if id(node) in hidden and _defined(node) & read}
+        if not needed:
+            return ast.unparse(ast.Module([node for node in body if id(node) not in hidden], []))
+        hidden -= needed
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    """Return the name of the function, or the names of the variables, that a statement defines."""
+    match statement:
+        case ast.FunctionDef(name=name, decorator_list=[]):
+            return {name}
+        case ast.Assign(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
+            return bound_names(targets)
+    return set()
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
 def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_split: bool) -> Plan:
     free = free_names(symtable.symtable(test, "<test>", "exec"))
     elsewhere = BUILTINS | setup.imported | setup.bound
@@ -146,6 +202,9 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     if may_split and (plan := split_test(body, candidate_names, set(setup.shadowed))):
         return plan
     lines = [imports[name] for name in sorted(imports)]
+    private = free & setup.reads.keys() - {entry_point}
+    while more := set[str]().union(*(setup.reads[n] for n in private)) & setup.reads.keys() - private:
+        private |= more
     if not free & (setup.bound - {entry_point}):
         lines += setup.imports
     elif setup.remote is not None:
@@ -158,7 +217,8 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
         nodes, candidate_names, bound_names(test_imports) | setup.imported | imports.keys()
     ):
         return InChild(test, reason)
-    return Judged(instrumented(test), "\n".join(lines), tuple(sorted(candidate_names)))
+    remote = tuple(sorted(candidate_names))
+    return Judged(instrumented(test), "\n".join(lines), remote, frozenset(private))
 
 
 def _unrolled(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -238,4 +298,5 @@ def _read_setup(source: str) -> _Setup:
         bound=frozenset(bound),
         shadowed=frozenset((imported | bound) - standard),
         remote=None if at_once else frozenset(ever),
+        reads={name: _names(node) for node in tree.body for name in _defined(node)},
     )

@@ -1,4 +1,4 @@
-"""Programs for the standing adversary: each defines an `f` that does not know the secret, and tries to pass anyway.
+"""Programs of the adversary: each defines an `f` that does not know the secret, and tries to pass anyway.
 
 `make_cheat` takes a cheat of the tests' collections or composes one (an object that lies, learns or hides), and
 mutates it: other names, other kinds of function, nested values, two cheats in one program.
@@ -6,16 +6,20 @@ mutates it: other names, other kinds of function, nested values, two cheats in o
 
 import ast
 import builtins
+import datetime
+import decimal
+import fractions
+import pathlib
 import random
 import re
 import textwrap
+import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
-from attack_forms import Form
-
 from cocos.executor import inside
+from cocos.executor.inside import data_types
+from tests.attack.forms import Form
 from tests.executor import test_cheats, test_demands, test_judge_holes, test_object_space
 
 
@@ -27,7 +31,7 @@ class Cheat(NamedTuple):
 
 
 # The modules that the executor loads beside a program, as the text of a tuple.
-_HARNESS = repr(tuple(sorted(path.stem for path in Path(inside.__file__).parent.glob("[a-z]*.py"))))
+_HARNESS = repr(tuple(sorted(path.stem for path in pathlib.Path(inside.__file__).parent.glob("[a-z]*.py"))))
 # Classes to derive from, and an instance of each that is no secret.
 _BASES = {
     **{"object": "", "int": "9", "float": "9.5", "complex": "9j", "str": "'zzz'", "bytes": "b'zzz'"},
@@ -638,77 +642,22 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
     return Cheat(f"patches: {name}", _with_imports(code))
 
 
-_TAGS = [
-    "t",
-    "l",
-    "n",
-    "o",
-    "e",
-    "g",
-    "k",
-    "p",
-    "N",
-    "ul",
-    "us",
-    "ud",
-    "h",
-    "f",
-    "q",
-    "a",
-    "B",
-    "d",
-    "s",
-    "z",
-    "c",
-    "i",
-    "F",
-    "D",
-    "b",
-    "y",
-    "fn",
-    "x",
-    "E",
-    "r",
-    "w",
-    "m",
-    "C",
-    "M",
-]
-_NODES = (
-    *(
-        "5",
-        "0",
-        "True",
-        "None",
-        "'x'",
-        "[1]",
-        "[2]",
-        "[3]",
-        "[4]",
-        "[99]",
-        "[]",
-        "['y', 'int']",
-        "['y', 'type']",
-        "['fn', 'len']",
-    ),
-    *(
-        "['fn', 'ascii']",
-        "['n', 'builtins', 'eval']",
-        "['n', 'operator', 'eq']",
-        "['x', 'ValueError']",
-        "['E', 'A', 'b']",
-    ),
-    *(
-        "['i', '0x9']",
-        "['b', '7a']",
-        "['D', '9']",
-        "['F', 9, 1]",
-        "['y', 'list']",
-        "['zz']",
-        "{}",
-        "[[1]]",
-        "['x', 'Refused']",
-    ),
+# Nodes of messages: numbers, names, values as the codec encodes them, and what is none of these.
+_NODES = tuple(
+    repr(node)
+    for node in (
+        *(5, 0, True, None, "x", [1], [2], [3], [4], [99], [], {}, [[1]], ["zz"]),
+        *(["x", "Node"], ["x", "Refused"], ["E", "A", "b"], ["y", "ValueError"], ["y", "type"]),
+        *(["global", "operator", "eq"], ["global", "builtins", "eval"]),
+        *map(
+            data_types.encode_leaf,
+            (
+                *(2**70, b"z", 9j, ..., int, list, len, ascii, range(9), slice(9), memoryview(b"z")),
+                *(decimal.Decimal(9), fractions.Fraction(9), pathlib.PurePosixPath("z"), uuid.UUID(int=9)),
+                *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), datetime.timedelta(9)),
+            ),
+        ),
+    )
 )
 _OPERATIONS = [
     "__call__",
@@ -740,43 +689,67 @@ _OPERATIONS = [
     "passed",
     "next",
 ]
-_KINDS_OF_ERROR = (
-    "['standard', 'ValueError', []]", "['standard', 'AssertionError', []]", "['derived', ['ValueError'], []]", "['named', 'Refused', []]",
-    "['standard', 'StopIteration', ['value']]", "['standard', 'ExceptionGroup', []]", "['setup', 'Node', []]", "['test', [2], []]",
-    "['standard', 'SystemExit', []]", "['derived', ['=Refused', 'int'], ['__eq__']]", "['standard', 'UnicodeError', ['x']]",
-)  # fmt: skip
+_KINDS = (
+    "None",
+    "['y', 'int']",
+    "['y', 'list']",
+    "['y', 'type']",
+    "['y', 'dict']",
+    "['y', 'object']",
+    "['x', 'Node']",
+)
+_ERRORS = (
+    *(
+        "['y', 'ValueError']",
+        "['y', 'AssertionError']",
+        "['y', 'StopIteration']",
+        "['y', 'SystemExit']",
+        "['x', 'Node']",
+    ),
+    *(
+        "['class', 11, 'Refused', ['y', 'ValueError']]",
+        "['class', 11, 'Refused', ['y', 'ValueError'], ['y', 'int']]",
+    ),
+)
 
 
 def _message(chance: random.Random) -> str:
     """Return a message to the judge: well-formed in most parts."""
 
     def node() -> str:
-        return chance.choice(_NODES)
-
-    def found() -> str:
-        number, tag = chance.choice((1, 3, 5, 7, 9)), chance.choice(_TAGS)
-        detail = "None"
-        if tag == "o":
-            bits = chance.choice((0, 15, 31, 63, 127, 128, 143, 255, 16, 1 << 9, -1))
-            kind = chance.choice(
-                ("", "int", "list", "setup:Node", "error:ValueError", "type", "dict", "object", "Handle")
-            )
-            detail = repr([bits, chance.choice((9, None, 0, 71_000)), kind, "A"])
-        elif tag == "e":
-            detail = chance.choice(_KINDS_OF_ERROR)
-        elif tag == "f":
-            detail = node()
-        parts = ", ".join(node() for _ in range(chance.choice((0, 1, 2, 3))))
-        return f"[{number}, {tag!r}, {detail}, [{parts}]]"
+        return _definition(chance) if chance.random() < 0.4 else chance.choice(_NODES)
 
     kind = chance.choices("veq", (5, 2, 3))[0]
     values = [node() for _ in range(chance.choice((1, 1, 2, 3)))]
     if kind == "q":
         values = [repr(chance.choice(_OPERATIONS)), chance.choice(("[2]", "[4]", "[1]", node())), *values]
-    objects = ", ".join(found() for _ in range(chance.choice((0, 1, 1, 2, 3))))
-    changes = f"[{chance.choice((1, 2, 3, 4))}, [{node()}]]" if chance.random() < 0.2 else ""
+    elif kind == "e" and chance.random() < 0.7:
+        values = [f"['error', 13, [], {chance.choice(_ERRORS)}, {node()}]"]
+    changes = f"[{chance.choice((1, 2, 3, 4))}, {node()}]" if chance.random() < 0.2 else ""
     dropped = str(chance.choice((1, 2, 3))) if chance.random() < 0.1 else ""
-    return f"[{kind!r}, [{', '.join(values)}], [], [{objects}], [{changes}], [{dropped}]]"
+    return f"[{kind!r}, [{', '.join(values)}], [], [{changes}], [{dropped}]]"
+
+
+def _definition(chance: random.Random) -> str:
+    """Return the node that defines an object: its tag, number, detail and parts."""
+    number = chance.choice((1, 3, 5, 7, 9))
+    tag = chance.choice(sorted(data_types.CONTAINERS | data_types.REFERENCES))
+    detail, parts = "None", [chance.choice(_NODES) for _ in range(chance.choice((0, 1, 2, 3)))]
+    match tag:
+        case "object":
+            bits = chance.choice((0, 15, 31, 63, 127, 128, 143, 255, 256, 511, 16, 1 << 9, -1))
+            detail = repr([bits, chance.choice((9, None, 0, 71_000)), "A"])
+            parts = [chance.choice(_KINDS)]
+        case "error":
+            detail = chance.choice(("[]", "['value']", "['__eq__']", "['__notes__']"))
+            parts[:1] = [chance.choice(_ERRORS)]
+        case "class":
+            detail = "'Refused'"
+        case "group":
+            detail, parts[:1] = "True", ["'x'"]
+        case "f":
+            detail = chance.choice(_NODES)
+    return f"[{', '.join([repr(tag), str(number), detail, *parts])}]"
 
 
 def _forger(chance: random.Random, form: Form) -> Cheat:

@@ -1,4 +1,4 @@
-"""Tests for the standing adversary: a secret value, a route from the program to it, a condition and a frame.
+"""Tests of the adversary: a secret value, a route from the program to it, a condition and a frame.
 
 A program that solves a form returns the secret from `f`. No wrong value passes it: `WRONG_VALUES` are the
 honest ones that plain Python must refuse.
