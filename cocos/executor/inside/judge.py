@@ -10,6 +10,7 @@ candidate.
 
 import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import builtins
+import collections
 import json
 import opcode
 import operator
@@ -211,6 +212,13 @@ class Judge(End):
                     self.mark(f"__exit__ of {found.name}")
                 return not issubclass(args[0], AssertionError)  # a failed assert cannot be withdrawn
             return swallows
+        is_keyed = operation == "__getitem__" and not found.bits & IS_NAMED and not _is_index(*args)
+        if is_keyed and found.bits & HAS_DATA:
+            value = self._data(handle, operation)
+            if isinstance(value, (dict, collections.UserDict)) and args[0] in value:
+                return value[args[0]]
+        if is_keyed:  # the key may be what the test expects
+            self.mark(f"__getitem__ of {found.name}")
         result = self.request(operation, handle, args, kwargs)
         if not found.bits & IS_NAMED:
             self._note_answer(operation, found, args or tuple(kwargs.values()), result)
@@ -230,8 +238,6 @@ class Judge(End):
             if found.length not in (None, result):
                 self.mark(f"__len__ of {found.name}")
             found.length = result
-        if operation == "__getitem__" and not _is_index(*arguments):
-            self.mark(f"__getitem__ of {found.name}")  # the key may be what the test expects
 
     def get_attribute(self, handle: Any, name: str) -> Any:
         # With these an object tells C code what to do, or at which address to read. `__array__` remains,
@@ -295,10 +301,10 @@ class Judge(End):
     def _data(self, handle: Any, operation: str = "") -> Any:
         """Return the data of an object whose class derives from one of data.
 
-        None if the class has this operation of its own, and may have it, because the test names a class.
+        None if the class has this operation of its own, and may have it.
         """
-        is_named = handles.facts(handle).bits & IS_NAMED
-        value = self.request("data", handle, (operation if is_named else "",))
+        may_have_own = handles.facts(handle).bits & IS_NAMED or operation == "__getitem__"
+        value = self.request("data", handle, (operation if may_have_own else "",))
         if value is not None and not data_types.is_data(value):
             _exit_without_candidate()
         return value

@@ -264,6 +264,7 @@ PROGRAMS = [
         "keyword unpacking of a mapping class",
         "class M:\n    def keys(self): return ['a', 'b']\n    def __getitem__(self, k): return k * 2\ndef m(): return M()",
         "assert dict(m()) == {'a': 'aa', 'b': 'bb'} and dict(**m()) == {'a': 'aa', 'b': 'bb'}",
+        marked=True,
     ),
     honest(
         "star unpacking of an object",

@@ -134,6 +134,7 @@ PROGRAMS = [
         "exceptions are returned, not raised",
         "def attempt(f):\n    try: return f(), None\n    except Exception as e: return None, e",
         "value, error = attempt(lambda: 1 / 0)\nassert value is None and isinstance(error, ZeroDivisionError) and str(error) == 'division by zero'",
+        marked=True,
     ),
     honest(
         "notes on an exception",

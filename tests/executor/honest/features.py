@@ -73,7 +73,7 @@ PROGRAMS = [
         "a function named like a builtin",
         "def max(xs): return sorted(xs)[-1]\ndef filter(xs, p): return [x for x in xs if p(x)]",
         "assert max([1, 3, 2]) == 3 and filter([1, 2, 3], lambda x: x > 1) == [2, 3]",
-        is_marked=True,
+        marked=True,
     ),
     honest(
         "a value of ten megabytes",

@@ -140,6 +140,7 @@ PROGRAMS = [
         "class Zero(dict):\n    def __missing__(self, k): return 0\ndef count(s):\n    d = Zero()\n    for c in s: d[c] = d[c] + 1\n    return d",
         "d = count('aab')\nassert d == {'a': 2, 'b': 1} and d['x'] == 0 and isinstance(d, dict)",
         "assert count('ab') == {'a': 1, 'b': 1}",
+        marked=True,
     ),
     honest(
         "a subclass of list with its own append",
