@@ -11,7 +11,15 @@ other machines.
 
 from cocos.executor.limits import Limits
 from cocos.executor.pool import Executor
-from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Verdict, comparison_text
+from cocos.executor.verdicts import (
+    ExecutionResult,
+    ExecutorError,
+    Program,
+    Status,
+    Value,
+    Verdict,
+    comparison_text,
+)
 
 __all__ = [
     "ExecutionResult",
@@ -20,6 +28,7 @@ __all__ = [
     "Limits",
     "Program",
     "Status",
+    "Value",
     "Verdict",
     "comparison_text",
 ]

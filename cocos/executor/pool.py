@@ -4,6 +4,8 @@ Knows how results are published and counted. Does not know the order of jobs (`j
 runs on a worker (`runner.py`), or how code is confined (`sandboxes/`, `inside/`).
 """
 
+import ast
+import json
 import os
 import threading
 from collections import deque
@@ -13,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cocos.executor.job_queue import Job, JobQueue
+from cocos.executor.judging import plain_values
 from cocos.executor.limits import Limits
 from cocos.executor.runner import Attempt, Runner
 from cocos.executor.sandboxes.interpreter import find_interpreter
 from cocos.executor.sandboxes.levels import choose
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import self_test
-from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status
+from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Value
 
 RECENT_PROGRAMS = 200  # infrastructure failures are counted over this many programs
 
@@ -187,6 +190,28 @@ class Executor:
         """
         futures = {program: self.submit(program) for program in dict.fromkeys(programs)}
         return [futures[program].result() for program in programs]
+
+    def values(self, program: Program, expressions: Sequence[str]) -> list[Value]:
+        """Return the value of each expression after a program and its setup have run; its tests do not run.
+
+        The expressions are evaluated one after another in the program's process, which can choose any value.
+        Values are plain: numbers, strings, bytes, dates, and lists, tuples, sets and dicts of them.
+
+        Raises:
+            ExecutorError: The executor is closed, or failed.
+            SyntaxError: An expression is none.
+
+        """
+        sources = tuple(ast.unparse(ast.parse(expression, mode="eval")) for expression in expressions)
+        if not sources:
+            return []
+        [result] = self.run([replace(program, test_list=sources, has_expressions=True, num_visible=0)])
+        if result.is_infra_failure:
+            raise ExecutorError(f"the executor failed, so there are no values: {result.infra_error}")
+        return [
+            Value(verdict.encoded and plain_values.decode(json.loads(verdict.encoded)), verdict)
+            for verdict in result.verdicts
+        ]
 
     async def arun(self, program: Program) -> ExecutionResult:
         """Execute one program without blocking the event loop, and return its result.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
+from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer, marked, read_result
 from cocos.executor.judging.plans import Plan, next_plan, plan_test, with_names
 from cocos.executor.limits import Limits
@@ -109,7 +110,10 @@ class Runner:
         try:
             limits = self._limits_for(program)
             limits = replace(limits, wall_s=limits.wall_s + more_s)
-            plans = tuple(plan_test(test, program.setup, program.entry_point) for test in program.test_list)
+            if program.has_expressions:
+                plans: tuple[Plan, ...] = tuple(Split((source,), ()) for source in program.test_list)
+            else:
+                plans = tuple(plan_test(t, program.setup, program.entry_point) for t in program.test_list)
             reruns, busy_s, given = 0, 0.0, set[str]()
             while True:
                 answer = self._run(program, plans, limits)

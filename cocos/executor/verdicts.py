@@ -6,6 +6,7 @@ Knows nothing of processes or isolation levels.
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
+from typing import Any, NamedTuple
 
 from cocos.executor.limits import Limits
 
@@ -41,6 +42,7 @@ class Program:
         files: Relative path and text of each file in the program's working folder.
         num_visible: Number of tests at the start about which the author of the program may be told. The
             others are handed to the program after the evidence of these is final. 0: all are of one kind.
+        has_expressions: `test_list` has expressions in place of tests; see `Executor.values`.
 
     Raises:
         ValueError: There are no tests, or a part has the wrong type.
@@ -55,6 +57,7 @@ class Program:
     stdin: str = ""
     files: tuple[tuple[str, str], ...] = ()
     num_visible: int = 0
+    has_expressions: bool = False
 
     def __post_init__(self) -> None:
         if not self.test_list:
@@ -87,6 +90,7 @@ class Verdict:
             candidate could have forged it; None if it does not.
         is_marked_by_program: The program has caused that reason. With another program, the same test can
             be decided without it.
+        encoded: Of an expression, its value as JSON (`judging/plain_values.py`).
 
     """
 
@@ -99,6 +103,7 @@ class Verdict:
     in_child_reason: str | None = None
     relation: str = "=="
     is_marked_by_program: bool = False
+    encoded: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -108,6 +113,13 @@ class Verdict:
     def in_child(self) -> bool:
         """True if the candidate could have forged this outcome."""
         return self.in_child_reason is not None
+
+
+class Value(NamedTuple):
+    """Value of an expression, or the verdict that says why there is none."""
+
+    value: Any
+    verdict: Verdict  # passed if and only if there is a value
 
 
 def comparison_text(actual: str, relation: str, expected: str) -> str:

@@ -5,6 +5,7 @@ only what takes at most n log n time in the size of the evidence, and the codec 
 than their encoding, such as ranges. A test with such a value is undecided, and the judge decides it.
 """
 
+import json
 from types import CodeType
 
 from cocos.executor.judging import plain_values
@@ -78,6 +79,24 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
         return error_verdict(["AssertionError", f"false: {failed.text}"], duration_s)
     left, right, *tolerance = (_text_of_side(side, atoms) for side in failed.sides)
     return failed_comparison(failed.symbol, left, right, "".join(tolerance), duration_s)
+
+
+def value_verdict(duration_s: float, outcome: list) -> Verdict:
+    """Return the verdict on an expression: passed, with its value, if it has a plain one."""
+    match outcome:
+        case [["v", node]]:
+            try:
+                plain_values.decode(node)
+            except plain_values.CodecError as error:
+                return error_verdict(["NotPlainValue", str(error)], duration_s)
+            return Verdict(Status.PASSED, duration_s=duration_s, encoded=json.dumps(node))
+        case [["n", str(reason)]]:
+            return error_verdict(["NotPlainValue", reason], duration_s)
+        case ["n", str(reason)]:
+            return error_verdict(["OutputLimit", reason], duration_s)
+        case [["e", *description]] | ["e", *description]:
+            return error_verdict(description, duration_s)
+    return error_verdict([], duration_s)
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "contains", "not in": "not contains"}

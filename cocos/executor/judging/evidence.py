@@ -16,7 +16,14 @@ from typing import Any, NamedTuple, TypeGuard
 
 from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.conditions import TEXT_CHARS, Undecided, compare, error_verdict, failed_comparison
+from cocos.executor.judging.conditions import (
+    TEXT_CHARS,
+    Undecided,
+    compare,
+    error_verdict,
+    failed_comparison,
+    value_verdict,
+)
 from cocos.executor.judging.plans import InChild, Judged, Plan, private_names
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
@@ -172,6 +179,8 @@ def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Ver
     if isinstance(plan, InChild):
         mark = {"in_child_reason": plan.reason, "is_marked_by_program": plan.is_programs_choice}
     match plan, outcome:
+        case Split(checks=()), _:
+            return value_verdict(duration_s, outcome)
         case Split(), ["n", str(reason)]:  # values that are too large
             raise Undecided(reason[:TEXT_CHARS])
         case Split(checks=checks), _ if own and any(own.intersection(c.condition.co_names) for c in checks):

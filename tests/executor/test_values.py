@@ -1,0 +1,96 @@
+"""`Executor.values`: what a program's functions return, as data."""
+
+import datetime
+import math
+
+import pytest
+
+from cocos.executor import Executor, Limits, Program, Status
+from cocos.executor.remote.messages import decode_programs, decode_result, encode_program, encode_result
+from tests.support.executor import offered
+
+pytestmark = pytest.mark.processes
+
+CODE = """
+import datetime, os, time
+class Point: pass
+class Age(int): pass
+def f(x): return [x, (x,), {x: {x}}]
+def grow(items=[]):
+    items.append(len(items))
+    return items
+"""
+PROGRAM = Program(CODE, ("assert False",), setup="N = 7", limits=Limits(wall_s=6, cpu_s=2, output_kb=64))
+
+
+@pytest.fixture(scope="module")
+def executor():
+    with Executor(1, sandbox=offered("namespaces", "seccomp") or "rlimits") as executor:
+        yield executor
+
+
+def test_values_are_data_of_their_types(executor):
+    expressions = (
+        "f(1)",
+        "N",
+        "2 ** 70",
+        "float('-inf')",
+        "b'x'",
+        "datetime.date(2020, 1, 2)",
+        "None  # nothing",
+    )
+    values = executor.values(PROGRAM, expressions)
+    assert [value for value, _ in values] == [
+        *([1, (1,), {1: {1}}], 7, 2**70, -math.inf, b"x", datetime.date(2020, 1, 2), None)
+    ]
+    assert all(verdict.passed for _, verdict in values)
+    assert executor.values(PROGRAM, ()) == []
+
+
+def test_expressions_are_evaluated_in_order_in_one_process(executor):
+    assert [value for value, _ in executor.values(PROGRAM, ("grow()",) * 3)] == [[0], [0, 1], [0, 1, 2]]
+
+
+def test_an_expression_without_a_plain_value_has_a_verdict_that_says_why(executor):
+    expressions = ("Point()", "Age(3)", "1 / 0", "'x' * 70_000", "range(3)", "f(2)[0]", "os._exit(0)", "f(1)")
+    values = executor.values(PROGRAM, expressions)
+    assert [verdict.error_type for _, verdict in values] == [
+        *(
+            "NotPlainValue",
+            "NotPlainValue",
+            "ZeroDivisionError",
+            "OutputLimit",
+            "NotPlainValue",
+            None,
+            "ProcessExit",
+        ),
+        None,
+    ]
+    assert values[5].value == 2 and values[7].verdict.status is Status.NOT_RUN
+    assert "Point" in values[0].verdict.message and values[0].value is None
+
+
+def test_what_is_no_expression_is_refused(executor):
+    for text in ("x = 1", "1), (2", "", "import os"):
+        with pytest.raises(SyntaxError):
+            executor.values(PROGRAM, (text,))
+
+
+def test_a_forged_value_is_an_error_or_what_the_program_says(executor):
+    forge = 'import os\nos.write(3, b\'["loaded", 0, []]\\n[0, 0.0, [["v", {node}]]]\\n\')\nos._exit(0)'
+    for node, error in (
+        ("5", None),
+        ('["zz"]', "NotPlainValue"),
+        ("{}", "NotPlainValue"),
+        ('["i", 5]', "NotPlainValue"),
+    ):
+        [value] = executor.values(Program(forge.replace("{node}", node), ("",)), ("1",))
+        assert value.verdict.error_type == error and value.value == (5 if error is None else None)
+
+
+def test_values_cross_to_another_machine_and_back(executor):
+    program = Program(CODE, ("f(1)",), has_expressions=True)
+    [(there, _)] = decode_programs(encode_program(program, Limits(), None))
+    assert there.has_expressions
+    [result] = executor.run([there])
+    assert decode_result(encode_result(0, result)) == (0, result) and result.verdicts[0].encoded
