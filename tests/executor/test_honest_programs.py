@@ -41,6 +41,7 @@ REFUSED = {
     "an object from a function is compared with a number": _PLAIN,
     "an object from a function has a truth of its own": _PLAIN,
     "arithmetic of an object from a function with a number": _PLAIN,
+    "currying by __code__": "a function of the test has a signature, but no code",
     "dataclasses.asdict of a test's object": "it reads private attributes, which the judge does not show",
 }
 PLAIN = """

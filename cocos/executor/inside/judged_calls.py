@@ -9,8 +9,8 @@ import collections
 import decimal
 import importlib
 import sys
-import types
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import data_types
@@ -45,17 +45,12 @@ class Candidate(End):
             self.answer(values, names)
 
     def answer(self, values: list, names: list) -> None:
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(limit + FRAMES_PER_REQUEST)
-        try:
+        with _more_frames(FRAMES_PER_REQUEST):
             super().answer(values, names)
-        finally:
-            sys.setrecursionlimit(limit)
 
     def get_attribute(self, handle: Any, name: str) -> Any:
-        if name in ("__signature__", "__code__"):
-            parameters = self.request("parameters", handle)
-            return _signature(parameters) if name == "__signature__" else _code(parameters)
+        if name == "__signature__":
+            return _signature(self.request("parameters", handle))
         return super().get_attribute(handle, name)
 
     def perform(self, operation: str, target: Any, args: tuple, kwargs: dict) -> Any:
@@ -116,25 +111,27 @@ class Candidate(End):
         return []  # an object that the program has forgotten may still be of use to the test
 
     def send(self, kind: str, values: tuple, names: tuple = ()) -> None:
-        limit = sys.getrecursionlimit()
-        with self._turn:
+        with self._turn, _more_frames(FRAMES_OF_VALUES):
             try:
-                sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
                 super().send(kind, values, names)
             except (data_types.OutputLimit, MemoryError, RecursionError) as error:
                 if kind == "q":
                     raise
                 super().send("e", (type(error)(str(error) or "while a value was encoded"),))
-            finally:
-                sys.setrecursionlimit(limit)
 
     def receive(self) -> tuple[str, list, list]:
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
-        try:
+        with _more_frames(FRAMES_OF_VALUES):
             return super().receive()
-        finally:
-            sys.setrecursionlimit(limit)
+
+
+@contextmanager
+def _more_frames(number: int) -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + number)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def own_builtins(namespace: dict) -> list[str]:
@@ -173,14 +170,6 @@ def _signature(parameters: list[tuple]) -> Any:
             inspect.Parameter(name, inspect._ParameterKind(kind), default=... if has_default else no_default)
             for name, kind, has_default in parameters
         ]
-    )
-
-
-def _code(parameters: list[tuple]) -> types.SimpleNamespace:
-    """Return what programs read of the code object of a function."""
-    positional = [name for name, kind, _ in parameters if kind < 2]
-    return types.SimpleNamespace(
-        co_argcount=len(positional), co_varnames=tuple(name for name, *_ in parameters)
     )
 
 

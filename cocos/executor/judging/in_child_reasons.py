@@ -6,59 +6,29 @@ the process with them: standard streams, modules and their state, the event loop
 
 import ast
 
-_STREAMS = {"stdin", "stdout", "stderr", "redirect_stdout", "redirect_stderr", "capsys", "displayhook"}
-_PATCHES = {"mock", "patch", "monkeypatch", "MagicMock"}
-_ASYNC = {"asyncio", "run_until_complete"}
-_THREADS = {
-    "threading",
-    "Thread",
-    "ThreadPoolExecutor",
-    "ProcessPoolExecutor",
-    "concurrent",
-    "multiprocessing",
+NAMES_AT_RUN_TIME = frozenset(["eval", "exec", "globals", "locals", "vars", "modules"])
+_STREAMS = "stdin stdout stderr redirect_stdout redirect_stderr capsys displayhook"
+_ASYNC = "asyncio run_until_complete"
+_THREADS = "threading Thread ThreadPoolExecutor ProcessPoolExecutor concurrent multiprocessing"
+_STATE = """ seed setstate getstate environ putenv chdir setrecursionlimit setlocale signal
+set_int_max_str_digits getcontext setcontext localcontext catch_warnings simplefilter
+assertLogs assertNoLogs assertWarns getLogger """
+_PICKLES = "pickle cPickle _pickle shelve marshal dill joblib cloudpickle allow_pickle"
+_SOURCES = "inspect getsource signature getfullargspec __code__ __globals__ __closure__"
+_REASONS = {
+    "reads or replaces the standard streams": _STREAMS,
+    "patches what the candidate uses": "mock patch monkeypatch MagicMock",
+    "is asynchronous": _ASYNC,
+    "starts threads or processes": _THREADS,
+    "reads or changes the state of the process": _STATE,
+    "looks up names at run time": " ".join(NAMES_AT_RUN_TIME),
+    "unpickles what the program wrote": _PICKLES,
+    "reads the candidate's source or signatures": _SOURCES,
 }
-_STATE = {
-    *(
-        "seed",
-        "setstate",
-        "getstate",
-        "environ",
-        "putenv",
-        "chdir",
-        "setrecursionlimit",
-        "setlocale",
-        "signal",
-    ),
-    *("set_int_max_str_digits", "getcontext", "setcontext", "localcontext", "catch_warnings", "simplefilter"),
-    *("assertLogs", "assertNoLogs", "assertWarns", "getLogger"),
-}
-NAMES_AT_RUN_TIME = {"eval", "exec", "globals", "locals", "vars", "modules"}
-_SOURCES = {"inspect", "getsource", "signature", "getfullargspec", "__code__", "__globals__", "__closure__"}
-_PICKLES = {
-    "pickle",
-    "cPickle",
-    "_pickle",
-    "shelve",
-    "marshal",
-    "dill",
-    "joblib",
-    "cloudpickle",
-    "allow_pickle",
-}
-_MAINS = {"main", "testmod", "TextTestRunner"}
-_REASONS = (
-    (_STREAMS, "reads or replaces the standard streams"),
-    (_PATCHES, "patches what the candidate uses"),
-    (_ASYNC, "is asynchronous"),
-    (_THREADS, "starts threads or processes"),
-    (_STATE, "reads or changes the state of the process"),
-    (NAMES_AT_RUN_TIME, "looks up names at run time"),
-    (_PICKLES, "unpickles what the program wrote"),
-    (_SOURCES, "reads the candidate's source or signatures"),
-)
-
-
-_WORDS = {word: reason for words, reason in _REASONS for word in words}
+_WORDS = {word: reason for reason, words in _REASONS.items() for word in words.split()}
+# A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
+_NEVER_OWN = frozenset(f"{_STREAMS} {_ASYNC} {_THREADS}".split())
+_MAINS = frozenset(("main", "testmod", "TextTestRunner"))
 
 
 def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[str]) -> str | None:
@@ -73,8 +43,7 @@ def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[
     if not candidate_names:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
-    # A candidate may define `seed` or `signature`, but nobody defines a redirect_stdout.
-    own = candidate_names - _STREAMS - _ASYNC - _THREADS
+    own = candidate_names - _NEVER_OWN
     top_level = getattr(nodes[0], "body", ())  # a `global` there names a variable of the candidate
     for node in nodes:
         reason = None
