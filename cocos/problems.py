@@ -46,6 +46,7 @@ class Problem:
     buggy_code: str = ""  # program to repair (HumanEvalFix)
     bug_type: str = ""  # kind of its bug, such as "operator misuse"
     failure_symptoms: str = ""  # what the bug causes, such as "infinite loop"
+    licence: str = ""  # licence of the row; "" if it is not stated
     stdin: str = ""  # text on the program's standard input
     files: tuple[tuple[str, str], ...] = ()  # relative path and text of files in the working folder
 
@@ -116,6 +117,8 @@ def problem_from_row(row: object, place: Place) -> Problem:
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected a JSON object, found {type(row).__name__}")
+    # `datasets` writes null for a column that only other rows have.
+    row = {name: value for name, value in row.items() if value is not None}
     task_id = row.get("task_id", place.number)
     if isinstance(task_id, bool) or not isinstance(task_id, (str, int)):
         raise DataError(

@@ -6,7 +6,7 @@ bigcodebench, debugbench, codeio; or the format of your own file: jsonl, csv,
 parquet; or OWNER/NAME, a data set on the Hugging Face hub; or repository, a
 folder of Python code whose doctests and test files become problems.
 
-Writes train.jsonl, validation.jsonl, test.jsonl, dataset_card.md and
+Writes train.jsonl, validation.jsonl, test.jsonl, README.md, report.html and
 manifest.json; also findings.jsonl if the checks find something, and
 dropped.jsonl if rows are dropped. If it fails, it leaves no folder behind.
 

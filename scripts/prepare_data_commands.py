@@ -14,10 +14,11 @@ from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, describe_reasons, yields
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
+from cocos.dataprep.hub_upload import require_access, upload
 from cocos.dataprep.preparation import CHECKS, PreparationOptions, PreparationReport, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.readers import fetch_raw_file, input_files
-from cocos.dataprep.sources import PUBLIC_SOURCES, Source, custom_source
+from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.files.markdown import markdown_table
 
 FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
@@ -165,6 +166,11 @@ def _add_output_options(parser: _Parser) -> None:
         help="keep the problems whose share of right samples in --profile lies in this range",
     )
     group.add_argument(
+        "--push_to_hub",
+        metavar="NAME",
+        help="upload the folder as the data set OWNER/NAME, private if it is new",
+    )
+    group.add_argument(
         "--drop",
         nargs="+",
         choices=droppable,
@@ -241,6 +247,8 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
         raise ValueError("--revision selects a commit on the hub; leave it out with --input")
     if args.splits and (source.splits or any(split for _, split in inputs)):
         raise ValueError(f"--splits: {args.input or source.name} has its own splits; leave the option out")
+    if args.push_to_hub:
+        require_access(args.push_to_hub)
     report = prepare_data_set(source, inputs, options, args.output_dir, args.revision)
     print(
         f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
@@ -250,6 +258,8 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
         _print_yields(args.output_dir)
     for kind, count in sorted(report.findings.items()):
         print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
+    if args.push_to_hub:
+        print(f"uploaded to {upload(args.output_dir, args.push_to_hub, source)}")
     return 0
 
 
@@ -313,9 +323,9 @@ def _describe(counts: Counter[str]) -> str:
 
 def _source(args: argparse.Namespace) -> Source:
     if args.source == REPOSITORY:
-        return code_base_source(args.licence or "not stated")
+        return code_base_source(args.licence or NOT_STATED)
     if args.source not in PUBLIC_SOURCES:
-        return custom_source(args.source, dict(args.columns), args.tests, args.licence or "not stated")
+        return custom_source(args.source, dict(args.columns), args.tests, args.licence or NOT_STATED)
     if args.columns or args.tests != "list" or args.licence:
         raise ValueError(
             f"--columns, --tests and --licence describe your own set; leave them out for {args.source}"

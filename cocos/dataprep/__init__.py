@@ -3,6 +3,10 @@
     public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz
     data_set.py               a data set from its rows to a finished folder with its manifest and card
     preparation.py            convert, check, drop rows, report
+    set_statistics.py         counts of licences and lengths
+    dataset_card.py           README.md, by which `datasets` loads the folder
+    set_report.py             report.html, for people
+    hub_upload.py             upload of a prepared folder to the hub
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence

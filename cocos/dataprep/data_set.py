@@ -1,7 +1,7 @@
 """A data set from its rows to a finished folder: read, prepare, describe.
 
-manifest.json describes the folder for programs, dataset_card.md for people. Neither contains times or paths,
-so that the same input gives the same bytes.
+manifest.json describes the folder for programs, README.md and report.html for people. None contains times or
+paths, so that the same input gives the same bytes.
 """
 
 import csv
@@ -16,38 +16,18 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cocos.dataprep.checks.duplicates import FINDING_KINDS
-from cocos.dataprep.checks.reference_checks import NUM_SEEDS
 from cocos.dataprep.code_base import REPOSITORY, describe_reasons, python_files, read_code_base, yields
+from cocos.dataprep.dataset_card import dataset_card
 from cocos.dataprep.output_folder import new_folder
-from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare
+from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare, read_splits
 from cocos.dataprep.readers import RawRow, read_debugbench, read_file, read_hub
+from cocos.dataprep.set_report import save_set_report
+from cocos.dataprep.set_statistics import statistics_of
 from cocos.dataprep.sources import Source
 from cocos.entry_point import exit_on_ctrl_c
 from cocos.files.durable import save_json
-from cocos.files.markdown import markdown_table
 from cocos.files.run_record import sha256
 from cocos.problems import DataError
-
-CARD = """# {title}, in MBPP format
-
-{origin}
-Licence of the data: **{licence}**. It also applies to these files: read it before you share them or a
-model that was trained on them.
-
-{files}
-
-Rows read: {rows_in}; in these files: {rows_out}; dropped: {dropped}{dropped_where}.
-
-{checks}
-
-{findings}
-Each row has `task_id`, `text`, `code` (the reference) and `test_list`. Some rows also have `test_imports`,
-`test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
-shown), `challenge_test_list` (never shown, not scored), `stdin` (the program's standard input) and `files`
-(path and text of each file in its working folder). `scripts/prepare_data.py` wrote these files; manifest.json
-records its options and the files' digests.
-"""
 
 
 def save_card(
@@ -57,7 +37,7 @@ def save_card(
     inputs: Sequence[Path],
     revision: str | None,
 ) -> None:
-    """Write manifest.json and dataset_card.md into the report's folder.
+    """Write manifest.json, README.md and report.html into the report's folder.
 
     Args:
         revision: Requested revision on the hub; None for the newest.
@@ -88,7 +68,10 @@ def save_card(
         "python": sys.version.split()[0],
     }
     save_json(manifest, report.folder / "manifest.json")
-    (report.folder / "dataset_card.md").write_text(_card(report, source, options, files), encoding="utf-8")
+    statistics = statistics_of(read_splits(report.folder))
+    card = dataset_card(report, source, options, files, statistics)
+    (report.folder / "README.md").write_text(card, encoding="utf-8")
+    save_set_report(report, source, statistics)
 
 
 def _describe_file(path: Path) -> dict[str, object]:
@@ -112,50 +95,6 @@ def _recorded_options(options: PreparationOptions) -> dict[str, object]:
     del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
     del recorded["program_python"]  # a path
     return dict(sorted(recorded.items()))
-
-
-def _card(report: PreparationReport, source: Source, options: PreparationOptions, files: dict) -> str:
-    dropped = report.dropped.total()
-    split_rows = [
-        (name, str(file["problems"]), f"`{file['sha256']}`")
-        for name, file in files.items()
-        if file["problems"]
-    ]
-    return CARD.format(
-        title=source.title,
-        origin=f"Source: {source.url}\n" if source.url else "",
-        licence=source.licence,
-        files=markdown_table(("file", "problems", "sha256"), split_rows),
-        rows_in=report.rows_in,
-        rows_out=report.counts.total(),
-        dropped=dropped,
-        dropped_where=" (listed in dropped.jsonl)" if dropped else "",
-        checks=_describe_checks(report, options),
-        findings=_describe_findings(report),
-    )
-
-
-def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:
-    if not options.checks:
-        return "No checks were run."
-    isolation = ", ".join([str(report.isolation), *report.packages])
-    against = ", ".join(Path(name).name for name in options.against)
-    descriptions = {
-        "references": f"references executed (isolation: {isolation}), under {NUM_SEEDS} seeds of `random`",
-        "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
-    }
-    return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."
-
-
-def _describe_findings(report: PreparationReport) -> str:
-    lines = [
-        f"- {report.findings[kind]} {kind}: {meaning}"
-        for kind, meaning in FINDING_KINDS.items()
-        if report.findings[kind]
-    ]
-    if not lines:
-        return "There are no findings.\n"
-    return "Findings (findings.jsonl lists the rows):\n\n" + "\n".join(lines) + "\n"
 
 
 BAR_DELAY_S = 1.0  # an error, or a small set, ends before it shows

@@ -4,11 +4,12 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -22,6 +23,7 @@ from cocos.dataprep.readers import RawRow, read_solve_rates
 from cocos.dataprep.sources import SPLITS, Source, convert_row
 from cocos.executor import Executor
 from cocos.executors import start_executor
+from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem
 
 CHECKS = ("references", "overlap")
@@ -56,6 +58,18 @@ class PreparationOptions(ExecutorOptions):
             raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
 
 
+NUM_EXAMPLES = 3  # dropped rows of each kind that the report shows
+EXAMPLE_CHARS = 2000
+
+
+class DroppedRow(NamedTuple):
+    """Row that was dropped."""
+
+    name: str  # its task_id or place
+    detail: str  # why it was dropped
+    content: str  # the row, as JSON text that may be cut off
+
+
 @dataclass
 class PreparationReport:
     """Result of a preparation. `rows_in` is the sum of `counts` and `dropped`."""
@@ -68,11 +82,25 @@ class PreparationReport:
     isolation: str | None = None  # isolation level at which references were executed; None if they were not
     packages: tuple[str, ...] = ()  # third-party packages that references could import, with their versions
     first_error: str = ""  # what was wrong with the first malformed row, or ""
+    # Kind -> the first rows that were dropped for it, each with the reason and the row as JSON text.
+    examples: dict[str, list[DroppedRow]] = field(default_factory=lambda: defaultdict(list))
 
-    def add_dropped(self, kind: str, **row: str) -> None:
-        """Count a dropped row and append it to dropped.jsonl."""
+    def add_dropped(self, kind: str, content: object, **row: str) -> None:
+        """Count a dropped row and append it to dropped.jsonl.
+
+        Args:
+            kind: The kind of the finding for which it is dropped.
+            content: The row, of which the report shows the first ones.
+            row: What dropped.jsonl says about it.
+
+        """
         self.dropped[kind] += 1
         self._append("dropped.jsonl", {"kind": kind, **row})
+        if len(examples := self.examples[kind]) < NUM_EXAMPLES:
+            text = json.dumps(content, ensure_ascii=False, indent=1, default=str)
+            examples.append(
+                DroppedRow(row.get("task_id") or row["place"], row["detail"], text[:EXAMPLE_CHARS])
+            )
 
     def add_finding(self, finding: Finding) -> None:
         """Count a finding and append it to findings.jsonl."""
@@ -108,7 +136,7 @@ def prepare(
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
-            for finding in run_check(check, _read_splits(folder), benchmarks, options, report):
+            for finding in run_check(check, read_splits(folder), benchmarks, options, report):
                 report.add_finding(finding)
                 if finding.kind in options.drop:
                     dropped.setdefault((finding.split, finding.task_id), finding)
@@ -182,11 +210,12 @@ def _convert(
                 is_path = isinstance(place.path, Path)
                 short_place = Path(str(place)).name if is_path else str(place)
                 message = str(error).removeprefix(f"{place}: ")
-                report.add_dropped("malformed", place=short_place, detail=message)
+                content = "" if isinstance(row, DataError) else row
+                report.add_dropped("malformed", content, place=short_place, detail=message)
                 continue
             if options.solved and (reason := _unfit(rates.get(converted.problem.task_id), *options.solved)):
                 report.first_error = report.first_error or reason
-                report.add_dropped("solve_rate", task_id=converted.problem.task_id, detail=reason)
+                report.add_dropped("solve_rate", row, task_id=converted.problem.task_id, detail=reason)
                 continue
             if not split:
                 are_assigned = True
@@ -221,9 +250,18 @@ def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, fl
         )
 
 
-def _read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
+def read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
+    """Yield (split, problem) of the splits in a folder."""
     files = [folder / f"{split}.jsonl" for split in SPLITS]
     yield from read_prepared(file for file in files if file.exists())
+
+
+def read_findings(folder: Path) -> Iterator[Finding]:
+    """Yield the findings that findings.jsonl lists; none if there is no such file."""
+    if (path := folder / "findings.jsonl").exists():
+        for _, row in read_rows(path):
+            assert isinstance(row, dict)
+            yield Finding(**row)
 
 
 def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationReport) -> None:
@@ -232,12 +270,14 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
         path, kept = report.folder / f"{split}.jsonl", report.folder / f"{split}.kept"
         with open(path, encoding="utf-8") as old, open(kept, "w", encoding="utf-8", newline="\n") as new:
             for line in old:
-                finding = dropped.get((split, json.loads(line)["task_id"]))
+                row = json.loads(line)
+                finding = dropped.get((split, row["task_id"]))
                 if finding is None:
                     new.write(line)
                 else:
                     report.counts[split] -= 1
-                    report.add_dropped(**{name: value for name, value in asdict(finding).items() if value})
+                    said = {name: value for name, value in asdict(finding).items() if value}
+                    report.add_dropped(content=row, **said)
         kept.replace(path)
         if not report.counts[split]:
             path.unlink()

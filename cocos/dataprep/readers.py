@@ -158,8 +158,8 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
             split = name if name in SPLITS else None
             for number, row in enumerate(rows, start=1):
                 yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
-    # `datasets` raises these without a network, for an unknown id, and without access rights.
-    except (OSError, ValueError, RuntimeError) as error:
+    # One boundary: `datasets` raises errors of its own, and any of its HTTP client, whose package changes.
+    except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise DataError(
             f"{repository}: cannot be read from the hub ({reason}); check id and network, or use a file"
@@ -167,16 +167,27 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
 
 
 def _require_reachable_hub(repository: str) -> None:
-    """Raise DataError if the hub does not answer: `datasets` would try for 25 s and print each attempt."""
+    """Raise DataError if the hub does not give the set: `datasets` would try for 25 s, and says less."""
+    from huggingface_hub import get_token
     from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
 
     # `datasets` reads a local folder of that name as the data set. In offline mode it fails at once.
     if Path(repository).exists() or HF_HUB_OFFLINE:
         return
+    token = get_token()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{ENDPOINT}/api/datasets/{repository}", headers=headers)
     try:
-        urllib.request.urlopen(f"{ENDPOINT}/api/datasets/{repository}", timeout=REACH_TIMEOUT_S).close()
-    except urllib.error.HTTPError:
-        return  # an answer; what it means is known to `datasets`, which has the user's token
+        urllib.request.urlopen(request, timeout=REACH_TIMEOUT_S).close()
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 403, 404):
+            raise DataError(
+                f"{repository}: the hub has no such data set, or does not give it to you (HTTP {error.code}); "
+                "check the name, or set HF_TOKEN"
+            ) from None
+        raise DataError(
+            f"{repository}: {ENDPOINT} answers HTTP {error.code}; try again later, or use a file"
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise DataError(

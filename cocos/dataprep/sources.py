@@ -1,7 +1,7 @@
 """Public data sets: origin, converter, standard splits and licence of each."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cocos.dataprep.formats.conversion import (
@@ -26,6 +26,7 @@ from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
 SPLITS = ("train", "validation", "test", "prompt")
+NOT_STATED = "not stated"  # a licence that nobody named
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,16 @@ class Source:
 
 
 def convert_row(source: Source, row: dict, place: Place) -> Converted:
-    """Convert a row of a source.
+    """Convert a row of a source; a row that states no licence has that of the source.
 
     Raises:
         DataError: The row cannot be used, or has not the form of the source's rows.
 
     """
     try:
-        return source.convert(row, place)
+        converted = source.convert(row, place)
+        licence = converted.problem.licence or ("" if source.licence == NOT_STATED else source.licence)
+        return converted._replace(problem=replace(converted.problem, licence=licence))
     except DataError:
         raise
     except ValueError as error:

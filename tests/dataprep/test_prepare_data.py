@@ -99,7 +99,7 @@ def test_the_manifest_accounts_for_every_row_and_byte(prepare, tmp_path):
     assert manifest["dropped"] == {"malformed": 1, "failing": 1, "duplicate": 3}
     assert len(manifest["input"][0]["sha256"]) == 64 and manifest["isolation"]
     assert manifest["output"]["train.jsonl"]["problems"] == 1 == len(lines(tmp_path / "out/train.jsonl"))
-    card = (tmp_path / "out/dataset_card.md").read_text()
+    card = (tmp_path / "out/README.md").read_text()
     assert "Rows read: 6; in these files: 1; dropped: 5 (listed in dropped.jsonl)." in card
     assert str(tmp_path) not in card + json.dumps(manifest) + json.dumps(dropped)
 
@@ -125,7 +125,7 @@ def test_rows_with_in_child_tests_are_named_counted_and_dropped_and_packages_rec
     assert manifest["findings"] == manifest["dropped"] == {"in_child": 1}
     numpy = f"numpy {version('numpy')}"
     assert manifest["packages"] == [numpy] and manifest["options"]["program_packages"] == ["numpy"]
-    card = (tmp_path / "out/dataset_card.md").read_text()
+    card = (tmp_path / "out/README.md").read_text()
     assert "- 1 in_child: only the program's own process" in card and f"(isolation: {level}, {numpy})" in card
 
 

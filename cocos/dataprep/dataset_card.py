@@ -1,0 +1,125 @@
+"""README.md of a prepared folder: a card for people, with the header by which `datasets` loads the folder."""
+
+import json
+from pathlib import Path
+
+from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.checks.reference_checks import NUM_SEEDS
+from cocos.dataprep.preparation import PreparationOptions, PreparationReport
+from cocos.dataprep.set_statistics import SetStatistics
+from cocos.dataprep.sources import SPLITS, Source
+from cocos.files.markdown import markdown_table
+
+CARD = """# {title}, in MBPP format
+
+{origin}
+Licence of the data: **{licence}**. It also applies to these files: read it before you share them or a
+model that was trained on them.
+
+{licences}
+
+{files}
+
+Rows read: {rows_in}; in these files: {rows_out}; dropped: {dropped}{dropped_where}.
+
+{checks}
+
+{findings}
+Each row has `task_id`, `text`, `code` (the reference) and `test_list`. Some rows also have `test_imports`,
+`test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
+shown), `challenge_test_list` (never shown, not scored), `licence` (of the row), `stdin` (the program's
+standard input) and `files` (path and text of each file in its working folder). `scripts/prepare_data.py`
+wrote these files; manifest.json records its options and the files' digests.
+"""
+# The licences of the public sets as the hub spells them.
+HUB_LICENCES = {
+    name.lower().replace(" ", "-"): name
+    for name in ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC BY 4.0", "CC BY-NC 4.0", "CC0-1.0", "MIT")
+}
+TEXT_LISTS = ("test_list", "hidden_test_list", "challenge_test_list", "test_imports")
+
+
+def dataset_card(
+    report: PreparationReport,
+    source: Source,
+    options: PreparationOptions,
+    files: dict,
+    statistics: SetStatistics,
+) -> str:
+    """Return the contents of README.md.
+
+    Args:
+        files: File name -> its sha256 and number of problems, as in manifest.json.
+
+    """
+    dropped = report.dropped.total()
+    split_rows = [
+        (name, str(file["problems"]), f"`{file['sha256']}`")
+        for name, file in files.items()
+        if file["problems"]
+    ]
+    licences = [(name, str(count)) for name, count in statistics.all_licences.most_common()]
+    return _header(report, source, statistics) + CARD.format(
+        title=source.title,
+        origin=f"Source: {source.url}\n" if source.url else "",
+        licence=source.licence,
+        licences=markdown_table(("licence of the row", "problems"), licences),
+        files=markdown_table(("file", "problems", "sha256"), split_rows),
+        rows_in=report.rows_in,
+        rows_out=report.counts.total(),
+        dropped=dropped,
+        dropped_where=" (listed in dropped.jsonl)" if dropped else "",
+        checks=_describe_checks(report, options),
+        findings=_describe_findings(report),
+    )
+
+
+def _header(report: PreparationReport, source: Source, statistics: SetStatistics) -> str:
+    """Return the YAML header: the file of each split, and the columns, which not every row has."""
+    ids = {name.lower().replace(" ", "-"): name for name in statistics.all_licences}
+    known = sorted(ids.keys() & HUB_LICENCES.keys())
+    features = []
+    for name in sorted(statistics.fields):
+        kind = "json" if name == "files" else "string"
+        features.append({"name": name} | ({"list": kind} if name in TEXT_LISTS else {"dtype": kind}))
+    header = {
+        "pretty_name": f"{source.title}, in MBPP format",
+        "license": known if len(known) == len(ids) else "other",
+        "task_categories": ["text-generation"],
+        "tags": ["code"],
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [
+                    {"split": split, "path": f"{split}.jsonl"} for split in SPLITS if report.counts[split]
+                ],
+            }
+        ],
+        "dataset_info": {"features": features},
+    }
+    # JSON is YAML, and quotes every string.
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items()]
+    return "\n".join(["---", *lines, "---", "", ""])
+
+
+def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:
+    if not options.checks:
+        return "No checks were run."
+    isolation = ", ".join([str(report.isolation), *report.packages])
+    against = ", ".join(Path(name).name for name in options.against)
+    descriptions = {
+        "references": f"references executed (isolation: {isolation}), under {NUM_SEEDS} seeds of `random`",
+        "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
+    }
+    return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."
+
+
+def _describe_findings(report: PreparationReport) -> str:
+    lines = [
+        f"- {report.findings[kind]} {kind}: {meaning}"
+        for kind, meaning in FINDING_KINDS.items()
+        if report.findings[kind]
+    ]
+    if not lines:
+        return "There are no findings.\n"
+    return "Findings (findings.jsonl lists the rows):\n\n" + "\n".join(lines) + "\n"

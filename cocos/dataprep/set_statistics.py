@@ -1,0 +1,58 @@
+"""Statistics of a prepared set: the card and the report show them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from cocos.dataprep.sources import NOT_STATED
+from cocos.problems import Problem, problem_to_row
+
+# Upper bounds of the bars of each histogram; the last bar has no bound.
+BINS = {
+    "characters of the text": (100, 200, 400, 800, 1600, 3200),
+    "lines of the reference": (2, 5, 10, 20, 40, 80),
+    "tests": (1, 2, 3, 5, 10, 20),
+}
+
+
+@dataclass
+class SetStatistics:
+    """Counts over the problems of a prepared set."""
+
+    fields: set[str] = field(default_factory=set)  # fields that occur in a row
+    licences: dict[str, Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )  # split -> licence
+    # Name of a histogram -> index of the bar -> number of problems.
+    lengths: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in BINS})
+    num_tests: int = 0  # visible and hidden tests of all problems
+
+    def add(self, split: str, problem: Problem) -> None:
+        """Count a problem of a split."""
+        self.fields |= problem_to_row(problem).keys()
+        self.licences[split][problem.licence or NOT_STATED] += 1
+        self.num_tests += len(problem.scored_tests)
+        values = (len(problem.text), len(problem.code.splitlines()), len(problem.scored_tests))
+        for (name, bounds), value in zip(BINS.items(), values, strict=True):
+            self.lengths[name][sum(value > bound for bound in bounds)] += 1
+
+    @property
+    def all_licences(self) -> Counter[str]:
+        """Licence -> number of problems, over all splits."""
+        return sum(self.licences.values(), Counter[str]())
+
+
+def statistics_of(problems: Iterable[tuple[str, Problem]]) -> SetStatistics:
+    """Return the statistics of (split, problem) pairs, of which one at a time is in memory."""
+    statistics = SetStatistics()
+    for split, problem in problems:
+        statistics.add(split, problem)
+    return statistics
+
+
+def bar_labels(name: str) -> list[str]:
+    """Return the label of each bar of a histogram: `up to 100`, `101 to 200`, ..., `more than 3200`."""
+    bounds = BINS[name]
+    between = [f"{low + 1} to {high}" if high > low + 1 else str(high) for low, high in pairwise(bounds)]
+    return [f"up to {bounds[0]}", *between, f"more than {bounds[-1]}"]
