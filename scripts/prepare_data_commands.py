@@ -4,6 +4,7 @@ import argparse
 import difflib
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -11,15 +12,18 @@ from typing import NoReturn
 from cocos.config.command_line import PlainParser, add_options
 from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, describe_reasons, yields
-from cocos.dataprep.data_set import prepare_data_set
+from cocos.dataprep.data_set import journal_path, prepare_data_set
 from cocos.dataprep.formats.conversion import MBPP_FIELDS, TEST_FORMS
-from cocos.dataprep.hub_upload import require_access, upload
+from cocos.dataprep.hub import require_access, upload
 from cocos.dataprep.preparation import CHECKS, PreparationOptions, PreparationReport, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
-from cocos.dataprep.readers import fetch_raw_file, input_files
+from cocos.dataprep.raw_files import fetch_raw_file
+from cocos.dataprep.readers import input_files
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.files.markdown import markdown_table
+from cocos.problems import Problem
 
 FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
 USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
@@ -195,9 +199,9 @@ def _add_check_options(parser: _Parser) -> None:
         "--against",
         nargs="+",
         default=[],
-        metavar="[NAME=]FILE",
-        help="benchmarks to compare with: MBPP-format files, or raw files of public sets such as "
-        "humaneval=HumanEval.jsonl.gz",
+        metavar="NAME",
+        help="benchmarks to compare with: public sets such as mbpp, their raw files such as "
+        "humaneval=HumanEval.jsonl.gz, or MBPP-format files",
     )
     add_options(parser.add_argument_group(ExecutorOptions.group), ExecutorOptions)
 
@@ -285,14 +289,27 @@ def check(args: argparse.Namespace, options: PreparationOptions) -> int:
     benchmarks = list(read_benchmarks(options.against))
     print(_describe(counts))
     report = PreparationReport(Path(), counts=counts)
-    for name in options.checks:
-        for finding in run_check(name, read_prepared(args.paths), benchmarks, options, report):
-            report.findings[finding.kind] += 1
-            other = finding.other and f" as {finding.other}"
-            print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")
+    path = journal_path(args.paths[0]) if "references" in options.checks else None
+    with Journal(path) as journal:
+        _print_findings(args.paths, benchmarks, options, report, journal)
     summary = ", ".join(f"{count} {kind}" for kind, count in sorted(report.findings.items()))
     print(summary or "nothing found")
     return int(bool(report.findings))
+
+
+def _print_findings(
+    paths: Sequence[Path],
+    benchmarks: Sequence[tuple[str, Problem]],
+    options: PreparationOptions,
+    report: PreparationReport,
+    journal: Journal,
+) -> None:
+    """Run the checks on prepared data sets; print and count the findings."""
+    for name in options.checks:
+        for finding in run_check(name, read_prepared(paths), benchmarks, options, report, journal):
+            report.findings[finding.kind] += 1
+            other = finding.other and f" as {finding.other}"
+            print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")
 
 
 def prepare_public(args: argparse.Namespace, options: PreparationOptions) -> int:

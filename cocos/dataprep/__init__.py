@@ -6,13 +6,14 @@
     set_statistics.py         counts of licences and lengths
     dataset_card.py           README.md, by which `datasets` loads the folder
     set_report.py             report.html, for people
-    hub_upload.py             upload of a prepared folder to the hub
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence
     code_base.py              problems from a folder of code: doctests, unittest classes, pytest files
     module_index.py           the modules of a folder of code, and the program that a definition needs
-    readers.py                rows of JSON, CSV and Parquet files and of the hub, streamed; raw files
+    readers.py                rows of JSON, CSV and Parquet files, streamed
+    hub.py                    rows of the hub, streamed; upload of a prepared folder
+    raw_files.py              raw files of the public sets and the folder that keeps them
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         humaneval.py          HumanEval's check() -> independent tests
@@ -26,7 +27,9 @@
     expected_values.py        expected values, computed by the references in the sandbox
     checks/                   what `--checks` finds
         reference_checks.py   references that fail, are flaky or slow; tests that check nothing
+        journal.py            what an interrupted check has found about references
         duplicates.py         exact and near duplicates, and the kinds of findings about a row
+        overlap.py            duplicates, and words, names and asserts that benchmarks have too
     output_folder.py          the output folder: complete or absent; splits and hidden tests
 
 Used by scripts/prepare_data.py, and by the commands that read problems. Does not import torch.

@@ -16,11 +16,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import REPOSITORY, describe_reasons, python_files, read_code_base, yields
 from cocos.dataprep.dataset_card import dataset_card
+from cocos.dataprep.hub import read_hub
 from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare, read_splits
-from cocos.dataprep.readers import RawRow, read_debugbench, read_file, read_hub
+from cocos.dataprep.readers import RawRow, read_debugbench, read_file
 from cocos.dataprep.set_report import save_set_report
 from cocos.dataprep.set_statistics import statistics_of
 from cocos.dataprep.sources import Source
@@ -122,11 +124,12 @@ def prepare_data_set(
         rows = read_code_base(inputs[0][0], tuple(options.program_packages))
     else:
         rows = _rows(source, inputs, revision)
-    with new_folder(output_dir) as folder:
-        former_handler = exit_on_ctrl_c(lambda: _discard(folder, output_dir))
+    journal = Journal(journal_path(output_dir) if "references" in options.checks else None)
+    with journal, new_folder(output_dir) as folder:
+        former_handler = exit_on_ctrl_c(lambda: _discard(folder, output_dir, journal))
         try:
             with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
-                report = prepare(bar, source, options, folder)
+                report = prepare(bar, source, options, folder, journal)
             if source.name == REPOSITORY:
                 _save_yields(folder)
             save_card(report, source, options, [path for path, _ in inputs], revision)
@@ -144,10 +147,16 @@ def _save_yields(folder: Path) -> None:
             writer.writerow((path, problems, reasons.total(), describe_reasons(reasons)))
 
 
-def _discard(folder: Path, output_dir: Path) -> str:
+def journal_path(output: Path) -> Path:
+    """Return the file in which an interrupted check of this folder or file keeps what it has found."""
+    return output.absolute().with_name(f".{output.absolute().name}-references.jsonl")
+
+
+def _discard(folder: Path, output_dir: Path, journal: Journal) -> str:
     """Remove an unfinished folder, and return the line that says so."""
     shutil.rmtree(folder, ignore_errors=True)
-    return f"{output_dir} was not written"
+    is_begun = journal.path is not None and journal.path.exists()
+    return f"{output_dir} was not written" + ("; the same command continues the references" * is_begun)
 
 
 def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str | None) -> Iterator[RawRow]:

@@ -4,6 +4,7 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -14,7 +15,9 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from cocos.config.executor_options import ExecutorOptions
-from cocos.dataprep.checks.duplicates import Finding, find_duplicates
+from cocos.dataprep.checks.duplicates import Finding
+from cocos.dataprep.checks.journal import Journal
+from cocos.dataprep.checks.overlap import find_overlap
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
@@ -113,9 +116,12 @@ class PreparationReport:
 
 
 def prepare(
-    rows: Iterable[RawRow], source: Source, options: PreparationOptions, folder: Path
+    rows: Iterable[RawRow], source: Source, options: PreparationOptions, folder: Path, journal: Journal
 ) -> PreparationReport:
     """Write the splits, dropped.jsonl and findings.jsonl of a data set into a folder.
+
+    Args:
+        journal: Findings about references of an interrupted run.
 
     Raises:
         DataError: There is no valid row, a row is malformed and `options.drop` does not include "malformed",
@@ -136,7 +142,7 @@ def prepare(
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
-            for finding in run_check(check, read_splits(folder), benchmarks, options, report):
+            for finding in run_check(check, read_splits(folder), benchmarks, options, report, journal):
                 report.add_finding(finding)
                 if finding.kind in options.drop:
                     dropped.setdefault((finding.split, finding.task_id), finding)
@@ -158,20 +164,23 @@ def run_check(
     benchmarks: Iterable[tuple[str, Problem]],
     options: PreparationOptions,
     report: PreparationReport,
+    journal: Journal,
 ) -> Iterator[Finding]:
     """Yield the findings of one check.
 
     Args:
         benchmarks: (name, problem) of the benchmarks with which the problems are compared.
         report: Gives the total for the progress bar; receives the isolation level.
+        journal: Findings about references of an interrupted run.
 
     """
     with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
         if check == "overlap":
-            yield from find_duplicates(bar, benchmarks)
+            yield from find_overlap(bar, benchmarks)
             return
         with _open_executor(options, report) as executor:
-            yield from check_references(bar, executor)
+            journal.conditions = (options.program_limits, executor.isolation, executor.packages, sys.version)
+            yield from check_references(bar, executor, journal)
 
 
 def _open_executor(options: PreparationOptions, report: PreparationReport) -> Executor:

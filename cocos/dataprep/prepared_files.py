@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from cocos.dataprep.raw_files import fetch_raw_file, locked_cache
 from cocos.dataprep.readers import input_files, read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, convert_row
@@ -31,22 +32,31 @@ def read_prepared(paths: Iterable[Path]) -> Iterator[tuple[str, Problem]]:
                 yield split or stem, problem
 
 
-def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return (name of a public set or "", path) of benchmarks, each given as NAME=PATH or as PATH.
+def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path | None]]:
+    """Return (name of a public set or "", path) of benchmarks, each given as NAME, NAME=PATH or PATH.
+
+    The path is None for a set that is given by its name: its raw file is in the cache, or on the hub.
 
     Raises:
-        ValueError: A name is unknown or a path does not exist.
+        ValueError: A name is unknown, a path does not exist, or a set is not on the hub.
 
     """
-    benchmarks = []
+    benchmarks: list[tuple[str, Path | None]] = []
     for argument in arguments:
+        source = PUBLIC_SOURCES.get(argument)
+        if source is not None and not Path(argument).exists():
+            if not source.hub and not source.raw_urls:
+                file = source.raw_file or "FILE"
+                raise ValueError(f"--against {argument}: it is not on the hub; give {argument}={file}")
+            benchmarks.append((argument, None))
+            continue
         name, _, path = ("", "", argument) if Path(argument).exists() else argument.rpartition("=")
         if name and name not in PUBLIC_SOURCES:
             raise ValueError(
                 f"--against {argument}: unknown benchmark {name!r}; choose one of {', '.join(PUBLIC_SOURCES)}"
             )
         if not Path(path).exists():
-            raise ValueError(f"--against {argument}: no such file; give FILE or NAME=FILE")
+            raise ValueError(f"--against {argument}: no such file; give FILE, NAME or NAME=FILE")
         benchmarks.append((name, Path(path)))
     return benchmarks
 
@@ -54,9 +64,12 @@ def benchmark_files(arguments: Iterable[str]) -> list[tuple[str, Path]]:
 def read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
     """Yield (name, problem) of benchmarks: raw rows of the public set that is named, or MBPP-format rows."""
     for name, path in benchmark_files(arguments):
-        if not name:
+        if path is not None and not name:
             yield from ((path.name, problem) for _, problem in read_prepared([path]))
             continue
+        if path is None:
+            with locked_cache() as folder:
+                path = fetch_raw_file(PUBLIC_SOURCES[name], folder / "raw", None)
         for file, _ in input_files(path):
             for place, _, row in read_file(file):
                 if isinstance(row, DataError):

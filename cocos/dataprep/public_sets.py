@@ -8,12 +8,8 @@ No program is executed. The cache folder is $COCOS_CACHE, or else cocos/ in $XDG
 """
 
 import difflib
-import fcntl
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +18,7 @@ from cocos.config.ranks import is_main_process
 from cocos.dataprep import formats, sources
 from cocos.dataprep.data_set import prepare_data_set
 from cocos.dataprep.preparation import PreparationOptions
-from cocos.dataprep.readers import fetch_raw_file
+from cocos.dataprep.raw_files import fetch_raw_file, locked_cache
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source
 from cocos.files.json_lines import read_rows
@@ -54,7 +50,7 @@ def problems_file(reference: str) -> Path:
     chosen = parse_reference(reference)
     if chosen is None:
         return Path(reference)
-    with _locked_cache() as folder:
+    with locked_cache() as folder:
         raw_file = chosen.raw_file or _download(chosen.source, folder, reference)
         prepared = folder / f"{chosen.source.name}-{_conversion_digest(raw_file)}"
         if not prepared.exists():
@@ -152,24 +148,6 @@ def _download(source: Source, folder: Path, reference: str) -> Path:
             f"{reference}: {reason}; on a machine with a network: {command}; with the raw file: {command} "
             f"--input {source.raw_file}"
         ) from None
-
-
-@contextmanager
-def _locked_cache() -> Iterator[Path]:
-    """Yield the cache folder, which one process at a time uses: the ranks of a run start together."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(os.environ.get("COCOS_CACHE") or Path(base) / "cocos")
-    lock_file = folder / "lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock_file.touch()
-    except OSError as error:
-        raise DataError(
-            f"{folder}: not writable ({error.strerror}); set COCOS_CACHE to a folder for public sets"
-        ) from None
-    with open(lock_file, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder
 
 
 def _conversion_digest(raw_file: Path) -> str:

@@ -1,23 +1,18 @@
-"""Streaming readers for rows of JSON, JSON lines, CSV and Parquet files and of data sets on the hub.
+"""Streaming readers for rows of JSON, JSON lines, CSV and Parquet files.
 
 A row that cannot be read is yielded as a DataError, so that the caller decides whether to go on. A reader
 does not know what a row means.
 """
 
 import csv
-import gzip
 import io
-import json
-import urllib.error
-import urllib.request
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cocos.dataprep.sources import SPLITS, Source
-from cocos.files.durable import write_atomically
+from cocos.dataprep.sources import SPLITS
 from cocos.files.json_lines import (
     MAX_LINE_BYTES,
     DataError,
@@ -28,7 +23,6 @@ from cocos.files.json_lines import (
     read_rows_leniently,
 )
 
-REACH_TIMEOUT_S = 10
 SUFFIXES = ("jsonl", "json", "csv", "parquet")
 
 
@@ -137,64 +131,6 @@ def read_debugbench(folder: Path) -> Iterator[RawRow]:
                 yield RawRow(place, split, row | {"leetcode": found} if found else absent)
 
 
-def read_hub(repository: str, configuration: str | None, revision: str | None) -> Iterator[RawRow]:
-    """Yield every row of a data set on the hub, streamed, with the hub's splits.
-
-    Args:
-        repository: "owner/name".
-        configuration: Name of a configuration; None for the default one.
-        revision: Commit or tag; None for the newest.
-
-    Raises:
-        DataError: The data set cannot be read.
-
-    """
-    _require_reachable_hub(repository)
-    from datasets import load_dataset  # slow to import, and local files do not need it
-
-    try:
-        splits = load_dataset(repository, configuration, revision=revision, streaming=True)
-        for name, rows in splits.items():
-            split = name if name in SPLITS else None
-            for number, row in enumerate(rows, start=1):
-                yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
-    # One boundary: `datasets` raises errors of its own, and any of its HTTP client, whose package changes.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{repository}: cannot be read from the hub ({reason}); check id and network, or use a file"
-        ) from None
-
-
-def _require_reachable_hub(repository: str) -> None:
-    """Raise DataError if the hub does not give the set: `datasets` would try for 25 s, and says less."""
-    from huggingface_hub import get_token
-    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
-
-    # `datasets` reads a local folder of that name as the data set. In offline mode it fails at once.
-    if Path(repository).exists() or HF_HUB_OFFLINE:
-        return
-    token = get_token()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    request = urllib.request.Request(f"{ENDPOINT}/api/datasets/{repository}", headers=headers)
-    try:
-        urllib.request.urlopen(request, timeout=REACH_TIMEOUT_S).close()
-    except urllib.error.HTTPError as error:
-        if error.code in (401, 403, 404):
-            raise DataError(
-                f"{repository}: the hub has no such data set, or does not give it to you (HTTP {error.code}); "
-                "check the name, or set HF_TOKEN"
-            ) from None
-        raise DataError(
-            f"{repository}: {ENDPOINT} answers HTTP {error.code}; try again later, or use a file"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise DataError(
-            f"{repository}: {ENDPOINT} cannot be reached ({reason}); check the network, or use a file"
-        ) from None
-
-
 def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
     csv.field_size_limit(MAX_LINE_BYTES)  # the default of 128 KiB is too small for some test files
     number = 0  # of the last line that was read
@@ -252,59 +188,3 @@ def _read_parquet(path: Path) -> Iterator[tuple[Place, dict]]:
                     yield Place(path, number, is_line=False), row
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path}: cannot be read as Parquet ({error}); download it again") from None
-
-
-TIMEOUT_S = 60
-
-
-def fetch_raw_file(source: Source, raw_folder: Path, input_folder: Path | None) -> Path:
-    """Put the raw file of a public set into a folder, unless it is already there.
-
-    Args:
-        input_folder: Folder that contains the file; None to download it.
-
-    Raises:
-        DataError: The set cannot be downloaded, or the input folder does not contain its file.
-
-    """
-    path = raw_folder / source.raw_file
-    if path.exists():
-        return path
-    if input_folder is None:
-        data = _download(source)
-    else:
-        original = input_folder / source.raw_file
-        if not original.is_file():
-            raise DataError(f"{original}: no such file; put it there, or leave out --input to download it")
-        data = original.read_bytes()
-    raw_folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, data)
-    return path
-
-
-def _download(source: Source) -> bytes:
-    """Return the rows of a set as JSON lines, gzipped if the raw file's name says so."""
-    rows = _read_urls(source.raw_urls) if source.raw_urls else _read_hub_rows(source)
-    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    # mtime=0: the same rows give the same bytes.
-    return gzip.compress(data, mtime=0) if source.raw_file.endswith(".gz") else data
-
-
-def _read_hub_rows(source: Source) -> Iterator[dict]:
-    assert source.hub
-    for _, _, row in read_hub(*source.hub, revision=None):
-        if isinstance(row, DataError):
-            raise row
-        yield row
-
-
-def _read_urls(urls: tuple[str, ...]) -> Iterator[dict]:
-    for url in urls:
-        try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
-                yield from json.load(response)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            raise DataError(
-                f"{url}: cannot be downloaded ({reason}); check the network, or use a file"
-            ) from None

@@ -152,7 +152,7 @@ CASES: list[tuple[str, dict[Any, Any], str, str, str]] = [
     ("a profile that is missing", {"a.jsonl": of(ROW)}, JSONL + " --profile p.csv --solved 0 1", "p.csv: cannot be read", "expected UTF-8 CSV"),
     ("a profile of other columns", {"a.jsonl": of(ROW), "p.csv": b"a,b\n1,2\n"}, JSONL + " --profile p.csv --solved 0 1", "expected the columns task_id, samples and right", "scripts/select_problems.py"),
     ("a profile of other problems", {"a.jsonl": of(ROW), "p.csv": b"task_id,samples,right\n9,2,1\n"}, JSONL + " --profile p.csv --solved 0 1", "the profile does not contain the problem", "repair the rows"),
-    ("a benchmark that is missing", {"a.jsonl": of(ROW)}, JSONL + " --against b.jsonl", "--against b.jsonl: no such file", "give FILE or NAME=FILE"),
+    ("a benchmark that is missing", {"a.jsonl": of(ROW)}, JSONL + " --against b.jsonl", "--against b.jsonl: no such file", "give FILE, NAME or NAME=FILE"),
     ("a benchmark of other rows", {"a.jsonl": of(ROW), "b.jsonl": of({})}, JSONL + " --against b.jsonl", "b.jsonl:1: field 'text' is missing", "describe what the program should do"),
     ("a benchmark under another's name", {"a.jsonl": of(ROW), "b.jsonl": of(ROW)}, JSONL + " --against humaneval=b.jsonl", "b.jsonl:1: field 'prompt' is missing", "check that SOURCE names this data set"),
     ("a row of another public set", {"a.jsonl": of(RAW_ROWS["kodcode"][0])}, "mbpp --input a.jsonl", "a raw row of the public set kodcode", "prepare_data.py kodcode --input a.jsonl"),

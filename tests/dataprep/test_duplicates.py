@@ -5,7 +5,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.dataprep.checks.duplicates import find_duplicates, normalize_code
+from cocos.dataprep.checks.duplicates import DuplicateIndex, normalize_code
+from cocos.dataprep.checks.overlap import find_overlap
 from cocos.problems import Problem
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
@@ -38,9 +39,8 @@ def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_on
         ("test", replace(GOOD, task_id="3", text="Twice.", code=other)),
         ("validation", replace(GOOD, task_id="4", text="Else.", code="def h(): return 1")),
     ]
-    results = find_duplicates(
-        problems, [("humaneval", replace(GOOD, task_id="HE/1", text="ELSE", code=""))], 0.8
-    )
+    benchmark = replace(GOOD, task_id="HE/1", text="ELSE", code="", test_list=("assert other()",))
+    results = find_overlap(problems, [("humaneval", benchmark)])
     assert [(f.kind, f.split, f.task_id, f.detail, f.other) for f in results] == [
         ("leak", "train", "1", "same code", "test/3"),
         ("duplicate", "train", "2", "same text", "train/1"),
@@ -50,8 +50,8 @@ def test_the_same_text_or_code_is_a_leak_across_splits_and_a_duplicate_within_on
 
 def test_a_row_that_repeats_a_benchmark_and_another_split_has_both_findings():
     problems = [("train", replace(GOOD, task_id="1")), ("test", replace(GOOD, task_id="2"))]
-    results = find_duplicates(problems, [("b", replace(GOOD, task_id="3"))], 0.8)
-    assert {(f.kind, f.task_id, f.other) for f in results} == {
+    results = find_overlap(problems, [("b", replace(GOOD, task_id="3"))])
+    assert {(f.kind, f.task_id, f.other) for f in results if not f.kind.startswith("shared_")} == {
         ("leak", "1", "test/2"), ("contaminated", "1", "b/3"), ("contaminated", "2", "b/3"),
     }  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_near_duplicates_are_found_exactly_from_the_threshold_on(changed):
         ("test", Problem("1", " ".join(WORDS), ("assert f()",))),
         ("train", Problem("2", text, ("assert f()",))),
     ]
-    results = find_duplicates(problems, [], similarity=0.6)
+    results = list(find_overlap(problems, [], DuplicateIndex(similarity=0.6)))
     if not changed:
         assert [(f.kind, f.detail) for f in results] == [("leak", "same text")]
     elif share >= 0.6:
@@ -85,3 +85,22 @@ def test_normalized_code_ignores_layout_comments_and_docstrings():
     )
     assert normalize_code("def f(x): return x + 1") != normalize_code("def f(x): return x + 2")
     assert normalize_code("def f(") == normalize_code("") == ""
+
+
+def test_words_names_and_asserts_that_a_benchmark_has_too_are_found_although_text_and_code_differ():
+    benchmark = Problem(
+        "HE/1", "Return the sum of all even numbers of a list.", ("assert even_sum([1, 2]) == 2",),
+        "def even_sum(xs): return sum(x for x in xs if x % 2 == 0)", entry_point="even_sum",
+    )  # fmt: skip
+    tested = Problem("1", "Anything.", ("assert  even_sum([1,2])==2",), "def even_sum(xs): return 2")
+    said = Problem(
+        "2", "Write f. It is to return the Sum of all even numbers of it.", ("assert f(1) == 2",),
+        "def f(x): return 2",
+    )  # fmt: skip
+    apart = Problem("3", "Return the sum of all odd numbers.", ("assert g([1]) == 1",), "def g(x): return 1")
+    results = find_overlap([("train", tested), ("train", said), ("test", apart)], [("humaneval", benchmark)])
+    assert [(f.kind, f.task_id, f.detail, f.other) for f in results] == [
+        ("shared_name", "1", "even_sum", "humaneval/HE/1"),
+        ("shared_assert", "1", "assert even_sum([1, 2]) == 2", "humaneval/HE/1"),
+        ("shared_text", "2", "return the sum of all even numbers of", "humaneval/HE/1"),
+    ]

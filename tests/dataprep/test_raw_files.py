@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cocos.dataprep.readers import fetch_raw_file, read_file
+from cocos.dataprep.raw_files import fetch_raw_file
+from cocos.dataprep.readers import read_file
 from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.problems import DataError, load_problems
 from tests.support.data import contents
@@ -108,3 +109,20 @@ def test_public_writes_what_preparing_one_set_without_checks_writes(prepare, tmp
         raw = tmp_path / "given" / PUBLIC_SOURCES[name].raw_file
         assert prepare(name, "--input", raw, "--output_dir", tmp_path / name, "--checks") == 0
         assert contents(tmp_path / name) == contents(tmp_path / "public" / name)
+
+
+def test_a_benchmark_is_named_alone_and_its_raw_file_kept_in_the_cache_is_read(
+    prepare, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("COCOS_CACHE", str(tmp_path / "cache"))
+    write_raw(tmp_path / "raw", "humaneval")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "raw").rename(tmp_path / "cache/raw")
+    (tmp_path / "mine.jsonl").write_text(json.dumps(MBPP_ROW | {"test_list": ["assert add(1, 2) == 3"]}))
+    words = ("check", tmp_path / "mine.jsonl", "--checks", "overlap", "--against")
+    assert prepare(*words, "humaneval") == 1
+    assert "shared_assert: mine/11: assert add(1, 2) == 3 as humaneval/HumanEval/0" in capsys.readouterr().out
+    assert prepare(*words, "livecodebench") == 2
+    assert "--against livecodebench: it is not on the hub; give livecodebench=test6.jsonl" in (
+        capsys.readouterr().err
+    )

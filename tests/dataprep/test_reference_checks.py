@@ -1,22 +1,30 @@
 """Checks that execute a data set, and the check command."""
 
+import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
+from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.reference_checks import asserts, check_references, constant_programs
-from cocos.executor import Executor
-from cocos.problems import Problem, save_problems
+from cocos.executor import Executor, ExecutorError
+from cocos.problems import DataError, Problem, save_problems
+from tests.support.data import contents
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
 
 
 def found(executor: Executor, *problems: Problem, slow_s: float = 5.0) -> list[tuple[str, str]]:
     stream = (("train", problem) for problem in problems)
-    return [(f.kind, f.task_id) for f in check_references(stream, executor, num_seeds=4, slow_s=slow_s)]
+    return [
+        (f.kind, f.task_id)
+        for f in check_references(stream, executor, Journal(None), num_seeds=4, slow_s=slow_s)
+    ]
 
 
 def test_each_fault_of_a_reference_is_found_and_a_good_one_has_no_finding(executor):
@@ -48,7 +56,7 @@ def test_a_test_that_only_the_programs_own_process_can_judge_is_found_with_its_n
     marked = replace(GOOD, task_id="marked", code=code, test_list=(*GOOD.test_list, awaited))
     unscored = replace(GOOD, code=code, challenge_test_list=(awaited,))
     stream = [("train", GOOD), ("train", unscored), ("train", marked)]
-    [finding] = check_references(stream, executor, num_seeds=2, slow_s=5.0)
+    [finding] = check_references(stream, executor, Journal(None), num_seeds=2, slow_s=5.0)
     assert (finding.kind, finding.task_id) == ("in_child", "marked")
     assert finding.detail.startswith("1 of 3 tests; test 3: ") and len(finding.detail) > 30
 
@@ -115,4 +123,62 @@ def test_a_failure_of_the_executor_is_an_error_not_a_finding(seed):
     executor = Executor(1, sandbox="rlimits")
     executor.close()
     with pytest.raises(RuntimeError, match="closed"):
-        list(check_references([("train", GOOD)], executor, 1, 1.0))
+        list(check_references([("train", GOOD)], executor, Journal(None), 1, 1.0))
+
+
+WRONG = replace(GOOD, task_id="wrong", code="def f(x):\n    return x")
+
+
+def check_with(path, executor, problems, conditions=1, error=None) -> list[tuple[str, str]]:
+    """Check problems with a journal, of which the block ends with an error."""
+    results = []
+    with pytest.raises(type(error)) if error else nullcontext(), Journal(path) as journal:
+        journal.conditions = conditions
+        stream = [("train", problem) for problem in problems]
+        results = [(f.kind, f.task_id) for f in check_references(stream, executor, journal)]
+        if error:
+            raise error
+    return results
+
+
+def test_an_interrupted_check_continues_without_executing_a_reference_again(executor, tmp_path):
+    path, closed = tmp_path / "journal", Executor(1, sandbox="rlimits")
+    closed.close()
+    assert check_with(path, executor, [GOOD, WRONG], error=KeyboardInterrupt()) == [("failing", "wrong")]
+    for changed, conditions in ((replace(GOOD, test_list=("assert f(3) == 6",)), 1), (GOOD, 2)):
+        with pytest.raises(RuntimeError, match="closed"):  # it would be executed
+            check_with(path, closed, [changed], conditions)
+    path.write_bytes(path.read_bytes() + b'["cut off')
+    assert check_with(path, closed, [GOOD, WRONG]) == [("failing", "wrong")]
+    assert not path.exists()  # the check is complete
+
+
+def test_a_journal_outlives_a_failure_of_the_executor_but_not_a_mistake_in_the_data(executor, tmp_path):
+    check_with(tmp_path / "a", executor, [GOOD], error=ExecutorError("broken"))
+    check_with(tmp_path / "b", executor, [GOOD], error=DataError("no rows"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.processes
+def test_a_preparation_that_was_interrupted_in_the_references_writes_what_one_in_one_piece_writes(
+    prepare, tmp_path
+):
+    data = tmp_path / "mine.jsonl"
+    problems = [replace(GOOD, task_id=str(n), text=f"Double, task {n}.") for n in range(400)]
+    save_problems([*problems, WRONG], data)
+    words = ("jsonl", "--input", data, "--checks", "references", "--sandbox", "rlimits", "--splits", 1, 0, 0)
+    script = str(ROOT / "scripts/prepare_data.py")
+    command = [sys.executable, script, *map(str, words), "--output_dir", str(tmp_path / "out")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / ".out-references.jsonl"
+    wait_until(lambda: journal.exists() and journal.stat().st_size)
+    running.send_signal(signal.SIGINT)
+    _, complaint = running.communicate(timeout=300)
+    assert running.returncode == 130
+    assert complaint.splitlines()[-1].endswith(
+        "out was not written; the same command continues the references"
+    )
+    assert journal.exists() and not (tmp_path / "out").exists()
+    assert prepare(*words, "--output_dir", tmp_path / "out") == 0
+    assert prepare(*words, "--output_dir", tmp_path / "once") == 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "once") and not journal.exists()

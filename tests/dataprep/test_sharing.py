@@ -95,7 +95,7 @@ def test_a_folder_is_uploaded_as_a_private_data_set(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"uploaded to {hub.url}/datasets/owner/name\n")
     [created] = hub.repositories
-    assert created["name"] == "name" and created["type"] == "dataset" and created["private"] is True
+    assert created["name"] == "name" and created["type"] == "dataset" and created["visibility"] == "private"
     assert hub.files == contents(tmp_path / "out")
 
 
@@ -121,7 +121,7 @@ def test_a_refused_upload_leaves_the_folder_and_names_the_command_that_uploads_i
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("status", "what"), [(404, "check the name"), (401, "set HF_TOKEN"), (500, "try again later")]
+    ("status", "what"), [(404, "check the name"), (401, "set HF_TOKEN"), (500, "try later")]
 )
 def test_a_data_set_that_the_hub_does_not_give_is_one_line(tmp_path, status, what):
     with hub_server() as hub:

@@ -12,7 +12,7 @@ import hashlib
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +33,9 @@ FINDING_KINDS = {
     "duplicate": "the same text or code occurs earlier in the split",
     "leak": "the same text or code occurs in another split",
     "contaminated": "the same text or code occurs in a named benchmark",
+    "shared_text": "eight words in a row of the text occur in the text of a named benchmark",
+    "shared_name": "a function of a named benchmark has the name of the function under test",
+    "shared_assert": "an assert occurs in a named benchmark",
     "near_duplicate": "nearly the same text or code occurs earlier in the split",
     "near_leak": "nearly the same text or code occurs in another split",
     "near_contaminated": "nearly the same text or code occurs in a named benchmark",
@@ -94,7 +97,7 @@ class DuplicateIndex:
 
     """
 
-    def __init__(self, similarity: float) -> None:
+    def __init__(self, similarity: float = SIMILARITY) -> None:
         self.similarity = similarity
         self._members: list[_Member] = []
         self._by_content: dict[tuple[str, bytes], list[_Member]] = defaultdict(list)
@@ -110,9 +113,9 @@ class DuplicateIndex:
         text, code = normalize_text(problem.text), normalize_code(problem.code)
         for field, tokens, n in (("text", text.split(), TEXT_NGRAM), ("code", code.split(), CODE_NGRAM)):
             if tokens:
-                content = self._content[field, member.number] = _digest(" ".join(tokens))
+                content = self._content[field, member.number] = digest(" ".join(tokens))
                 self._by_content[field, content].append(member)
-            ngrams = sorted({_digest(" ".join(tokens[i : i + n])) for i in range(len(tokens) - n + 1)})
+            ngrams = sorted({digest(" ".join(tokens[i : i + n])) for i in range(len(tokens) - n + 1)})
             if len(ngrams) >= MIN_NGRAMS:
                 self._ngrams[field][member.number] = array("Q", b"".join(ngrams))
 
@@ -170,20 +173,6 @@ class DuplicateIndex:
         )
 
 
-def find_duplicates(
-    problems: Iterable[tuple[str, Problem]],
-    benchmarks: Iterable[tuple[str, Problem]],
-    similarity: float = SIMILARITY,
-) -> list[Finding]:
-    """Return the duplicates among problems, and between problems and benchmarks."""
-    index = DuplicateIndex(similarity)
-    for name, problem in benchmarks:
-        index.add(name, problem, is_benchmark=True)
-    for split, problem in problems:
-        index.add(split, problem)
-    return list(index.findings())
-
-
 def normalize_text(text: str) -> str:
     """Return a text without case, punctuation and extra spaces.
 
@@ -202,6 +191,6 @@ def normalize_code(code: str) -> str:
     return dump.replace("(", " ( ").replace(")", " ) ").replace(",", " ") if tree.body else ""
 
 
-def _digest(text: str) -> bytes:
+def digest(text: str) -> bytes:
     """Return an 8-byte digest. A collision among a million contents has a probability below 1e-7."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cocos.dataprep.checks.duplicates import Finding
+from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem
@@ -86,19 +87,30 @@ class _Submitted(NamedTuple):
 
     split: str
     problem: Problem
+    key: str  # key in the journal
     references: "list[Future[ExecutionResult]]"  # runs of the reference, with a seed each
     constants: "list[tuple[str, Future[ExecutionResult]]]"  # constant functions: value, run
+
+
+class _Known(NamedTuple):
+    """Problem whose findings the journal has."""
+
+    split: str
+    problem: Problem
+    found: list[tuple[str, str]]  # kind and detail of each finding
 
 
 def check_references(
     problems: Iterable[tuple[str, Problem]],
     executor: Executor,
+    journal: Journal,
     num_seeds: int = NUM_SEEDS,
     slow_s: float = SLOW_S,
 ) -> Iterator[Finding]:
     """Execute every reference, and every constant function that could pass; yield the findings.
 
     Args:
+        journal: Findings of an interrupted check, which are not looked for again; receives those of this one.
         num_seeds: Runs per reference that may use `random`, each with a different seed; others run once.
         slow_s: Wall time over all tests of a problem above which its reference is slow, in seconds.
 
@@ -106,35 +118,45 @@ def check_references(
         ExecutorError: The executor failed, so a program has no verdicts.
 
     """
-    pending: deque[_Submitted] = deque()
+    pending: deque[_Submitted | _Known] = deque()
     for split, problem in problems:
-        pending.append(_submit(split, problem, executor, num_seeds))
+        key = journal.key(problem)
+        if (known := journal.find(key)) is None:
+            pending.append(_submit(split, problem, key, executor, num_seeds))
+        else:
+            pending.append(_Known(split, problem, known))
         # The executor works while the next problems are read; memory holds this many.
         if len(pending) == MAX_PENDING:
-            yield from _findings(pending.popleft(), slow_s)
+            yield from _findings(pending.popleft(), slow_s, journal)
     while pending:
-        yield from _findings(pending.popleft(), slow_s)
+        yield from _findings(pending.popleft(), slow_s, journal)
 
 
-def _submit(split: str, problem: Problem, executor: Executor, num_seeds: int) -> _Submitted:
+def _submit(split: str, problem: Problem, key: str, executor: Executor, num_seeds: int) -> _Submitted:
     sources = (problem.code, problem.setup, *problem.scored_tests, *problem.challenge_test_list)
     # A seed has no effect on other programs, so one run shows what they do.
     seeds = num_seeds if executor.packages or any(map(MAY_BE_RANDOM.search, sources)) else 1
     return _Submitted(
         split,
         problem,
+        key,
         [executor.submit(_seeded_reference(problem, seed)) for seed in range(seeds if problem.code else 0)],
         [(value, executor.submit(program)) for value, program in constant_programs(problem)],
     )
 
 
-def _findings(submitted: _Submitted, slow_s: float) -> Iterator[Finding]:
-    split, problem, references, constants = submitted
-    for kind, detail in _reference_findings(problem, [_result(future) for future in references], slow_s):
-        yield Finding(kind, split, problem.task_id, detail)
-    passing = [value for value, future in constants if _result(future).all_passed]
-    if passing:
-        yield Finding("constant", split, problem.task_id, f"return {passing[0]}")
+def _findings(submitted: _Submitted | _Known, slow_s: float, journal: Journal) -> Iterator[Finding]:
+    if isinstance(submitted, _Known):
+        found = submitted.found
+    else:
+        results = [_result(future) for future in submitted.references]
+        found = list(_reference_findings(submitted.problem, results, slow_s))
+        passing = [value for value, future in submitted.constants if _result(future).all_passed]
+        if passing:
+            found.append(("constant", f"return {passing[0]}"))
+        journal.add(submitted.key, found)
+    for kind, detail in found:
+        yield Finding(kind, submitted.split, submitted.problem.task_id, detail)
 
 
 def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
@@ -145,7 +167,7 @@ def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
         function under test is known.
 
     """
-    functions = _functions_under_test(problem)
+    functions = functions_under_test(problem)
     literals = map(_expected_literal, problem.scored_tests)
     expected = {literal for literal in literals if literal is not None}
     if not functions or len(expected) > 1:
@@ -207,7 +229,7 @@ def _describe_first_failure(verdicts: Sequence[Verdict]) -> str:
     return f"test {number} of {len(verdicts)}: {outcome}, {verdict.error_type}: {message}"[:300]
 
 
-def _functions_under_test(problem: Problem) -> set[str]:
+def functions_under_test(problem: Problem) -> set[str]:
     """Return the entry point, or else the functions of the reference that the first test calls."""
     if problem.entry_point:
         return {problem.entry_point}

@@ -1,0 +1,121 @@
+"""The Hugging Face hub: rows of a data set, streamed, and the upload of a prepared folder."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from cocos.dataprep.readers import RawRow
+from cocos.dataprep.sources import SPLITS, Source
+from cocos.files.json_lines import DataError, Place
+
+REACH_TIMEOUT_S = 10
+REMEDY = "give a token with write access: set HF_TOKEN, or run hf auth login"
+
+
+def read_hub(repository: str, configuration: str | None, revision: str | None) -> Iterator[RawRow]:
+    """Yield every row of a data set on the hub, streamed, with the hub's splits.
+
+    Args:
+        repository: "owner/name".
+        configuration: Name of a configuration; None for the default one.
+        revision: Commit or tag; None for the newest.
+
+    Raises:
+        DataError: The data set cannot be read.
+
+    """
+    _require_reachable_hub(repository)
+    from datasets import load_dataset  # slow to import, and local files do not need it
+
+    try:
+        splits = load_dataset(repository, configuration, revision=revision, streaming=True)
+        for name, rows in splits.items():
+            split = name if name in SPLITS else None
+            for number, row in enumerate(rows, start=1):
+                yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
+    # One boundary: `datasets` raises errors of its own, and any of its HTTP client, whose package changes.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise DataError(
+            f"{repository}: cannot be read from the hub ({reason}); check id and network, or use a file"
+        ) from None
+
+
+def _require_reachable_hub(repository: str) -> None:
+    """Raise DataError if the hub does not give the set: `datasets` would try for 25 s, and says less."""
+    from huggingface_hub import get_token
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    # `datasets` reads a local folder of that name as the data set. In offline mode it fails at once.
+    if Path(repository).exists() or HF_HUB_OFFLINE:
+        return
+    token = get_token()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{ENDPOINT}/api/datasets/{repository}", headers=headers)
+    try:
+        urllib.request.urlopen(request, timeout=REACH_TIMEOUT_S).close()
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 403, 404):
+            raise DataError(
+                f"{repository}: the hub has no such data set, or keeps it from you (HTTP {error.code}); "
+                "check the name, or set HF_TOKEN"
+            ) from None
+        raise DataError(
+            f"{repository}: {ENDPOINT} answers HTTP {error.code}; try later, or use a file"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise DataError(
+            f"{repository}: {ENDPOINT} cannot be reached ({reason}); check the network, or use a file"
+        ) from None
+
+
+def require_access(name: str) -> None:
+    """Check the name of a repository and the token before the work begins.
+
+    Raises:
+        DataError: The name is none, there is no token, or the hub does not accept it.
+
+    """
+    from huggingface_hub import HfApi, get_token
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise DataError(f"--push_to_hub {name}: {error}; give OWNER/NAME") from None
+    if not get_token():
+        raise DataError(f"--push_to_hub {name}: there is no token; {REMEDY}")
+    try:
+        HfApi().whoami()
+    except Exception as error:  # one boundary: a refusal, or any error of the library's HTTP client
+        raise DataError(f"--push_to_hub {name}: {_reason(error)}; {REMEDY}") from None
+
+
+def upload(folder: Path, name: str, source: Source) -> str:
+    """Upload a prepared folder as a data set, private if it is new; return its address.
+
+    Raises:
+        DataError: The hub refuses it; the folder stays as it is.
+
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    try:
+        address = api.create_repo(name, repo_type="dataset", private=True, exist_ok=True)
+        api.upload_folder(
+            folder_path=folder, repo_id=name, repo_type="dataset", commit_message=f"Add {source.title}"
+        )
+    except Exception as error:  # as above
+        raise DataError(
+            f"--push_to_hub {name}: {_reason(error)}; {folder} is complete, upload it with: hf upload {name} "
+            f"{folder} --repo-type dataset"
+        ) from None
+    return str(address)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
