@@ -264,7 +264,7 @@ def test_options_are_refused_by_name_and_misspelt_ones_with_the_nearest(prepare,
         (("--output_dir", "x", "--executor_workers", 0), "--executor_workers is 0; give 1 or more"),
         (("--output_dir", "x", "--program_timeout_s", 0), "--program_timeout_s is 0.0; give seconds above 0"),
         (("--output_dir", "x", "--sandbox", "dockr"), "--sandbox: invalid choice: 'dockr' (choose from "),
-        (("--output_dir", "x", "--against", "no.jsonl"), "--against no.jsonl: no such file; give FILE or"),
+        (("--output_dir", "x", "--against", "no.jsonl"), "--against no.jsonl: no such file; give FILE, NAME"),
         (("--output_dir", "x", "--against", "mbp=no"), "--against mbp=no: unknown benchmark 'mbp'; choose"),
         (("--output_dir", "x", "--revision", "v1"), "--revision selects a commit on the hub; leave it out"),
         (

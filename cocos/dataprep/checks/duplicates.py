@@ -153,9 +153,11 @@ class DuplicateIndex:
 
         for field, ngrams in self._ngrams.items():
             lsh = MinHashLSH(threshold=max(0.1, self.similarity - LSH_MARGIN), num_perm=NUM_HASHES)
+            # The n-grams are 64-bit digests already, so that MinHash need not hash them again. Its copies
+            # share the permutations.
+            empty = MinHash(num_perm=NUM_HASHES, hashfunc=int, scheme="affine64")
             for number in sorted(ngrams, key=lambda n: self._members[n]):
-                # The n-grams are 64-bit digests already, so that MinHash need not hash them again.
-                minhash = MinHash(num_perm=NUM_HASHES, hashfunc=int, scheme="affine64")
+                minhash = empty.copy()
                 minhash.update_batch(ngrams[number])
                 for other in sorted(lsh.query(minhash), key=lambda n: self._members[n]):
                     first, second = set(ngrams[other]), set(ngrams[number])
