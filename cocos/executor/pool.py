@@ -24,7 +24,8 @@ from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import self_test
 from cocos.executor.verdicts import ExecutionResult, ExecutorError, Program, Status, Value
 
-RECENT_PROGRAMS = 200  # infrastructure failures are counted over this many programs
+# An executor stops once more of its recent programs than this were infrastructure failures.
+MAX_INFRA_FAILURES, RECENT_PROGRAMS = 20, 200
 
 
 @dataclass
@@ -55,8 +56,6 @@ class Executor:
         sandbox: Name of an isolation level, or "auto" for the best that this machine offers.
         min_isolation: Lowest isolation level to accept. None: "seccomp" if `sandbox` is "auto", otherwise any
             level.
-        max_infra_failures: Stop with an ExecutorError once more than this many of the last 200 programs were
-            infrastructure failures.
         max_wait_s: Seconds that a program may wait for a worker. A program that would start later is not
             executed: its result is an infrastructure failure. In distributed training this limit and the
             limit of a program bound how long one rank can make the others wait. None: no limit.
@@ -85,7 +84,6 @@ class Executor:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         sandbox: str = "auto",
         min_isolation: str | None = None,
-        max_infra_failures: int = 20,
         max_wait_s: float | None = None,
         packages: tuple[str, ...] = (),
         python: str | None = None,
@@ -99,7 +97,6 @@ class Executor:
             self._level.name,
             self._interpreter.packages,
             ".".join(map(str, self._interpreter.version)),
-            max_infra_failures,
             max_wait_s,
         )
         self._runners = [
@@ -120,7 +117,6 @@ class Executor:
         isolation: str,
         packages: tuple[str, ...],
         python_version: str,
-        max_infra_failures: int,
         max_wait_s: float | None,
     ) -> None:
         """Set the state that executors on this machine and on servers have."""
@@ -129,7 +125,6 @@ class Executor:
         self.stats = Stats()
         self._limits_by_tests: dict[Program, Limits] = {}  # programs without their code
         self._pid = os.getpid()  # a forked process has no threads of ours
-        self._max_infra_failures = max_infra_failures
         self._queue = JobQueue(max_wait_s)
         self._recent_errors: deque[str | None] = deque(maxlen=RECENT_PROGRAMS)  # None: no failure
         self._stats_lock = threading.Lock()  # guards the stats and the recent errors
@@ -297,9 +292,9 @@ class Executor:
         job.future.set_result(result)
         with self._stats_lock:
             num_failures = len(self._recent_errors) - self._recent_errors.count(None)
-        if num_failures > self._max_infra_failures:
+        if num_failures > MAX_INFRA_FAILURES:
             self._queue.close(
-                f"stopped: more than {self._max_infra_failures} of the last {RECENT_PROGRAMS} programs "
+                f"stopped: more than {MAX_INFRA_FAILURES} of the last {RECENT_PROGRAMS} programs "
                 f"were infrastructure failures, most recently: {result.infra_error}; "
                 "`python -m cocos.executor doctor` checks this machine"
             )

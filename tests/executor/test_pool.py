@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, runner
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Limits, Program, Status, pool, runner
 from cocos.executor.limits import available_memory_mb
 from cocos.executor.sandboxes import levels
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
@@ -217,13 +217,14 @@ def test_a_program_that_waits_too_long_for_a_worker_is_an_infrastructure_failure
         assert executor.run(slow[:1])[0].all_passed
 
 
-def test_a_program_that_ends_its_worker_fails_and_cannot_stop_the_run():
+def test_a_program_that_ends_its_worker_fails_and_cannot_stop_the_run(monkeypatch):
+    monkeypatch.setattr(pool, "MAX_INFRA_FAILURES", 0)
     # Level rlimits lets a program kill the zygote.
     killers = [
         Program(f"import os\nn = {n}\nos.kill(os.getppid(), 9)", ("assert 1 == 1", "assert n == n"))
         for n in range(4)
     ]
-    with Executor(num_workers=2, sandbox="rlimits", max_infra_failures=0) as executor:
+    with Executor(num_workers=2, sandbox="rlimits") as executor:
         *results, good = executor.run([*killers, GOOD])
         assert good.all_passed and executor.stats.infra_failures == 0
         for result in results:
@@ -278,8 +279,9 @@ def test_a_worker_that_cannot_be_started_is_an_infrastructure_failure_and_no_sco
         assert result.verdicts == () and str(error) in result.infra_error
 
 
-def test_too_many_infrastructure_failures_stop_the_run(breakable):
-    executor = Executor(num_workers=2, sandbox=LEVEL, min_isolation=LEVEL, max_infra_failures=3)
+def test_too_many_infrastructure_failures_stop_the_run(breakable, monkeypatch):
+    monkeypatch.setattr(pool, "MAX_INFRA_FAILURES", 3)
+    executor = Executor(num_workers=2, sandbox=LEVEL, min_isolation=LEVEL)
     breakable(raising(START_ERRORS[0]))
     kill_workers(executor)
     with pytest.raises(ExecutorError, match="stopped: more than 3 of the last 200"):

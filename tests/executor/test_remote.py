@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from cocos.dataprep.preparation import PreparationOptions
-from cocos.executor import Executor, ExecutorError, Limits, Program, Status
+from cocos.executor import Executor, ExecutorError, Limits, Program, Status, pool
 from cocos.executor.__main__ import main
 from cocos.executor.calibration import calibrate
 from cocos.executor.remote import client
@@ -250,7 +250,8 @@ def test_a_program_whose_servers_are_always_lost_is_given_up(server, monkeypatch
 
 def test_too_many_failures_stop_the_executor_and_end_its_threads(server, monkeypatch):
     monkeypatch.setattr(client, "MAX_BODY_BYTES", 1000)
-    with remote(server, max_infra_failures=0) as executor:
+    monkeypatch.setattr(pool, "MAX_INFRA_FAILURES", 0)
+    with remote(server) as executor:
         [result] = executor.run([Program("#" * 2000, ("assert 1 == 1",))])
         assert "bytes; a server takes 1000" in result.infra_error
         wait_until(lambda: not any(thread.is_alive() for thread in executor._threads), 20)

@@ -48,7 +48,6 @@ class RemoteExecutor(Executor):
         sandbox: Isolation level that the servers must have, or "auto" for any.
         min_isolation: Lowest isolation level to accept. None: "seccomp" if `sandbox` is "auto", otherwise any
             level.
-        max_infra_failures: As for `Executor`.
         max_wait_s: As for `Executor`.
         packages: Third-party packages that the servers must have been started with.
 
@@ -66,7 +65,6 @@ class RemoteExecutor(Executor):
         limits: Limits = Limits(),  # noqa: B008 - frozen
         sandbox: str = "auto",
         min_isolation: str | None = None,
-        max_infra_failures: int = 20,
         max_wait_s: float | None = None,
         packages: tuple[str, ...] = (),
     ) -> None:
@@ -80,9 +78,7 @@ class RemoteExecutor(Executor):
             _require_equal(info, other, url)
         self._num_workers_of = {url: other.num_workers for url, other in infos.items()}
         num_workers = sum(self._num_workers_of.values())
-        self._set_up(
-            num_workers, limits, info.isolation, info.packages, info.python, max_infra_failures, max_wait_s
-        )
+        self._set_up(num_workers, limits, info.isolation, info.packages, info.python, max_wait_s)
         self._runners = []
         self._has_closed = threading.Event()
         self._num_connections = CONNECTIONS * len(infos)

@@ -4,7 +4,7 @@ The container has no network, a read-only file system, a small private /tmp and 
 capabilities, who cannot gain privileges. Processes, memory and processors are limited for the container as a
 whole. `scripts/sandbox_image.sh` builds the image.
 
-Environment variables: SANDBOX_DOCKER_IMAGE, SANDBOX_DOCKER_CPUS, SANDBOX_DOCKER_MEMORY, DOCKER_BIN.
+Environment variables: SANDBOX_DOCKER_IMAGE, DOCKER_BIN.
 """
 
 import json
@@ -114,7 +114,6 @@ def _call(*arguments: str) -> str | None:
 
 def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
     memory_mb = limits.memory_mb + SPARE_MEMORY_MB + (PACKAGES_MEMORY_MB if interpreter.packages else 0)
-    memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{memory_mb}m")
     settings = {
         "name": name,
         "network": "none",
@@ -127,9 +126,9 @@ def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
         "workdir": "/tmp",
         "hostname": "sandbox",
         "pids-limit": limits.processes + SPARE_PROCESSES,
-        "memory": memory,
-        "memory-swap": memory,  # limits the sum of memory and swap, so there is no swap
-        "cpus": os.environ.get("SANDBOX_DOCKER_CPUS", "1"),
+        "memory": f"{memory_mb}m",
+        "memory-swap": f"{memory_mb}m",  # limits the sum of memory and swap, so there is no swap
+        "cpus": 1,
         "log-driver": "none",  # the engine would otherwise store every answer
         "entrypoint": "python3",
     }
