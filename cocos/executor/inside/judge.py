@@ -397,8 +397,9 @@ def _chain(error: Any) -> Iterator[Any]:
 
 
 def _is_index(key: Any) -> bool:
+    """Return whether a key is a number or a class, as in `x[1:2]` and `List[int]`."""
     parts = key if type(key) is tuple else (key,)
-    return all(type(part) in (int, slice) for part in parts)
+    return all(type(part) in (int, slice, type) for part in parts)
 
 
 def _is_unforeseen(error: BaseException) -> bool:

@@ -5,6 +5,7 @@
     assert 2 == f(1)            assert __compare__('~==', 2, f(1))     the left side is the expected one
     assert ok and done          assert __true__('ok and done', ok and done)
     type(x)   x.__class__       __type__(x)
+    def g(x: List[int]): ...    def g(x): ...     a List that only the program has imported would be asked
 
 The calls change neither which tests pass nor what the test can observe: no message is added to an assert.
 """
@@ -55,6 +56,15 @@ class _Instrumenter(ast.NodeTransformer):
             node.test = _call("__compare__", symbol, condition.left, condition.comparators[0])
         else:
             node.test = _call("__true__", text, node.test)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if not node.decorator_list:  # which could read the annotations
+            node.returns = None
+            for inner in ast.walk(node.args):
+                if isinstance(inner, ast.arg):
+                    inner.annotation = None
+        self.generic_visit(node)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

@@ -70,6 +70,12 @@ PROGRAMS = [
         "c = make()\nassert c.increment() == 1",
     ),
     honest(
+        "annotations that only the program has imported",
+        "from typing import *\ndef f(x): return x + 1",
+        "class N:\n    def walk(self, n: Optional['N'] = None) -> Iterator['N']:\n        yield self\nassert f(len(list(N().walk()))) == 2",
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n    y: List[int]\nassert f(P(1, []).x) == 2",
+    ),
+    honest(
         "a function named like a builtin",
         "def max(xs): return sorted(xs)[-1]\ndef filter(xs, p): return [x for x in xs if p(x)]",
         "assert max([1, 3, 2]) == 3 and filter([1, 2, 3], lambda x: x > 1) == [2, 3]",
