@@ -236,6 +236,7 @@ class BugRate(NamedTuple):
 
     num_scored: int  # number of scored trajectories
     right_T: list[int]  # number of right programs after each turn
+    accuracy_T: list[Estimate]  # share of right programs after each turn; problems are clusters
 
 
 def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
@@ -246,9 +247,12 @@ def bug_rates(trajectories: Sequence[Trajectory]) -> dict[str, BugRate]:
             by_kind[trajectory.problem.bug_type].append(trajectory)
     rates = {}
     for kind, of_kind in sorted(by_kind.items(), key=lambda kind: -len(kind[1])):
-        turns_T = zip(*(trajectory.turns for trajectory in of_kind), strict=True)
-        right_T = [sum(turn.result.is_right for turn in turns) for turns in turns_T]
-        rates[kind] = BugRate(len(of_kind), right_T)
+        right_P_K_T = _by_problem(of_kind, lambda t: [turn.result.is_right for turn in t.turns])
+        accuracy_T = [
+            share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(len(of_kind[0].turns))
+        ]
+        right_T = [sum(row[t] for rows in right_P_K_T for row in rows) for t in range(len(accuracy_T))]
+        rates[kind] = BugRate(len(of_kind), right_T, accuracy_T)
     return rates
 
 

@@ -78,6 +78,7 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
         args.max_completion_length,
         args.concurrency,
         retries=RetryPolicy(args.max_retries),
+        say=say,
     )
 
 

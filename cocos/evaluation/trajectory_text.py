@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Verdict, comparison_text
 from cocos.generation import Generator
+from cocos.generation.tool_calls import call_fault, parse_tool_calls
+from cocos.prompts import TOOLS
 from cocos.trajectories import Trajectory, Turn
 
 WIDTH = 80
@@ -55,10 +57,14 @@ class Part(NamedTuple):
 def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Part]:
     """Return what can be shown of a turn, in reading order; `before` is the previous turn, if any."""
     is_repeated = before is not None and turn.code == before.code
+    calls = parse_tool_calls(turn.completion.text) if turn.step else []
+    is_refused = turn.step is not None and turn.step.node == "refuse"
     parts = [
-        Part("Feedback before this attempt", turn.feedback, is_detail=True),
+        Part("Feedback before this attempt", turn.feedback),
+        Part("Refused", call_fault(calls, TOOLS, "code") if is_refused else ""),
+        Part("Reason", str(calls[0].arguments.get("reason", "")) if calls else ""),
         Part("The same program" if is_repeated else "Program", turn.code or "(no program)", "python"),
-        Part("Tests", _verdicts_text(tests, turn.result)),
+        Part("Tests", verdicts_text(tests, turn.result)),
         Part(
             "Changes since the attempt before",
             _changes_text(before.code, turn.code) if before else "",
@@ -76,7 +82,7 @@ def _first_error(result: ExecutionResult) -> str:
     return ""
 
 
-def _verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
+def verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
     """Return every test with its outcome below it."""
     return "\n".join(
         f"{'✓' if verdict.passed else '✗'} {test}\n    {verdict_text(verdict)}"

@@ -8,8 +8,9 @@ starts the message of a role; the tools of a chat stand before its messages, as 
 """
 
 import json
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,10 +34,15 @@ DEFAULT_RETRIES = RetryPolicy()
 EXTENSIONS: dict[str, float] = {"top_k": -1, "repetition_penalty": 1.0}
 REFUSED_STATUS = {400, 422}  # an unknown field, or a value out of range
 MAX_RETRIES_TO_CONNECT = 2  # before the first connection; more would only delay the message
+SILENCE_S = 10.0  # without a first answer, after which the user is told
 
 
 class InvalidResponse(Exception):
     """A response with status 200 that contains no usable completion."""
+
+
+class NotAnEndpoint(InvalidResponse):
+    """A web page in place of JSON: a wrong address, or a login."""
 
 
 class EndpointGenerator(TextTranscripts):
@@ -45,6 +51,7 @@ class EndpointGenerator(TextTranscripts):
     Args:
         base_url: URL up to and including `/v1`; None selects OpenAI.
         keys: API keys, used in rotation.
+        say: Prints a line while the endpoint keeps the user waiting.
 
     """
 
@@ -57,12 +64,15 @@ class EndpointGenerator(TextTranscripts):
         concurrency: int = 8,
         timeout_s: float = 120.0,
         retries: RetryPolicy = DEFAULT_RETRIES,
+        say: Callable[[str], None] = print,
     ):
         self.model = model
         self.max_completion_length = max_completion_length
         self.concurrency = concurrency
         self.retries = retries
-        self.has_connected = False
+        self.timeout_s = timeout_s
+        self.say = say
+        self.has_connected = self.has_answered = False  # an answer is JSON
         self.sends_extensions = True
         self.key_ring = KeyRing(keys)
         # The client's own retries neither switch keys nor recognize invalid responses.
@@ -108,11 +118,22 @@ class EndpointGenerator(TextTranscripts):
             # Endpoints accept 31-bit seeds, but not every endpoint honours them.
             requests = [r | {"seed": seed % 2**31} for r, seed in zip(requests, seeds, strict=True)]
         pool = ThreadPoolExecutor(self.concurrency)
+        silence = threading.Timer(SILENCE_S, self._tell_silence)
+        silence.daemon = True
+        silence.start()
         try:
             return list(pool.map(self._complete_and_count, requests))
         finally:
+            silence.cancel()
             # After an exception, do not send the requests that are still queued.
             pool.shutdown(cancel_futures=True)
+
+    def _tell_silence(self) -> None:
+        if not self.has_answered:
+            self.say(
+                f"{self.url} has given no answer for {SILENCE_S:.0f} s; each request waits up to "
+                f"{self.timeout_s:.0f} s. If it never answers, check --base_url"
+            )
 
     def _complete_and_count(self, request: dict[str, Any]) -> Completion:
         completion = self._complete(request)
@@ -134,14 +155,18 @@ class EndpointGenerator(TextTranscripts):
                 message = f"{type(error).__name__}: {error.__cause__ or error}"
                 if isinstance(error, openai.APIStatusError):
                     status, headers = error.status_code, error.response.headers
+                is_page = isinstance(error, NotAnEndpoint)
                 is_connected = not isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
             message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
             self.has_connected |= is_connected
-            if not self.has_connected and attempt >= min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries):
+            first_retries = min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries)
+            if not self.has_connected and attempt >= first_retries:
                 raise ValueError(
                     f"nothing answers at the endpoint {self.url} ({message}); start its server or check "
                     "--base_url"
                 )
+            if is_page and not self.has_answered and attempt >= first_retries:
+                raise ValueError(f"{self.url} is no endpoint: {message}; check --base_url")
             if status in FATAL_STATUS:
                 raise ValueError(self._rejection(status, key, "messages" in request, message))
             if attempt == self.retries.max_retries or not is_retryable(status):
@@ -194,6 +219,11 @@ class EndpointGenerator(TextTranscripts):
         self.has_connected = True
         self.key_ring.cool_down(key, self.retries.cool_down_s(response.headers))
         try:
+            if "html" in response.headers.get("content-type", "") or (
+                "stream" not in request and response.text.lstrip().startswith("<")
+            ):
+                raise NotAnEndpoint("it answers with a web page (HTML) instead of JSON")
+            self.has_answered = True
             # The client does not validate the JSON, so a missing field raises only when it is read.
             read = self._read_stream if "stream" in request else _read_whole
             text, finish_reason, usage = read(response.parse(), is_chat)

@@ -108,6 +108,11 @@ class HuggingFaceGenerator(TokenTranscripts):
         device, max_length = self.model.device, self.max_completion_length
         draws = uniform_draws(seeds, max_length).to(device) if temperature else None  # (B, C)
         batch, logits = self._prefill(prompts, max_transcripts)
+        if logits.isnan().any():
+            raise ValueError(
+                f"the model computes NaN in {logits.dtype}, so its answers would mean nothing: its weights "
+                "are damaged, or need --dtype float32"
+            )
         sampled: list[list[int]] = [[] for _ in prompts]
         logps: list[list[float]] = [[] for _ in prompts]  # of the sampled ids; empty with greedy decoding
         rows = list(range(len(prompts)))  # index of the prompt that each row of the batch continues

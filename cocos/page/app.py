@@ -10,12 +10,15 @@ from cocos.page.shared import shared
 
 VIEWS = {"Try": try_view.show, "Runs": runs_view.show, "Training": training_view.show}
 
+STYLE = "<style>.stMainBlockContainer { padding-top: 3.5rem; }</style>"  # the form fits on a screen
+
 
 def main() -> None:
     """Admit the visitor and show the chosen view."""
     page = shared(sys.argv[1])
     st.set_page_config("CoCoS-Lab", layout="wide")
-    st.subheader("CoCoS-Lab")
+    st.html(STYLE)
+    st.subheader("CoCoS-Lab", anchor=False)
     if page.token and not st.session_state.get("is_admitted"):
         _admit(page.token)
     view = st.segmented_control(

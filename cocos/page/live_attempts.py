@@ -10,10 +10,11 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from cocos.assembly import conditions, prompt_protocol, system_text
+from cocos.assembly import conditions, make_rules, prompt_protocol, system_text
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_endpoint, open_player
 from cocos.evaluation.resumption import evaluation_record
@@ -27,6 +28,7 @@ from cocos.generation.tokenizer import load_tokenizer
 from cocos.given_answers import given_answers
 from cocos.problems import Problem
 from cocos.prompts import agent_protocol
+from cocos.rollout import Play, RolloutContext
 from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
@@ -62,6 +64,7 @@ class LiveAttempts:
 
     Args:
         open_generator: Returns the generator; called in the thread, because it may load a model.
+        own_feedback: What the watcher says of the last attempt, for one more; "": play as the options say.
 
     Raises:
         ValueError: The protocol does not suit the agent, or a file of prompts cannot be read.
@@ -80,11 +83,12 @@ class LiveAttempts:
         trajectory: Trajectory,
         open_generator: Callable[[], Generator],
         executor: Executor,
+        own_feedback: str = "",
     ) -> None:
-        self.args, self.trajectory = args, trajectory
+        self.args, self.trajectory, self.own_feedback = args, trajectory, own_feedback
         self.text = self.end_reason = ""
         self.is_running, self._has_to_stop = True, False
-        self._open_generator, self._executor = open_generator, executor
+        self.open_generator, self._executor = open_generator, executor
         self._protocol = agent_protocol(prompt_protocol(args), args.agent, system_text(args))
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -94,16 +98,32 @@ class LiveAttempts:
 
     @property
     def is_complete(self) -> bool:
-        """Return True if every attempt was made, so that the trajectory is a row of a run."""
-        return len(self.trajectory.turns) == self.args.num_turns
+        """Return True if the trajectory is a row of a run: every attempt was made as the options say."""
+        return len(self.trajectory.turns) == self.args.num_turns and not self.own_feedback
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a sentence; "" while there is none."""
+        right = [turn.result.is_right for turn in self.trajectory.turns if not turn.is_carried]
+        if self.is_running or not right:
+            return ""
+        if True not in right:
+            return f"Not solved after {len(right)} attempt{'s' * (len(right) > 1)}."
+        first = right.index(True) + 1
+        later = right[first:]
+        spoilt = f", and spoilt at attempt {first + later.index(False) + 1}" if not right[-1] else ""
+        return f"Solved at attempt {first}{spoilt}."
 
     def _run(self) -> None:
         try:
-            generator = self._open_generator()
+            generator = self.open_generator()
             generator.on_text = self._hear
             self._hear("")
-            play = open_player(self.args, generator, self._executor, self._protocol, self._see)
-            [self.trajectory] = play([self.trajectory])
+            if self.own_feedback:
+                self.trajectory = self._play_once_more(generator)
+            else:
+                play = open_player(self.args, generator, self._executor, self._protocol, self._see)
+                [self.trajectory] = play([self.trajectory])
         except Stopped:
             self.end_reason = "" if self.is_complete else "stopped"
         except (ValueError, OSError, ImportError, ExecutorError) as error:
@@ -113,6 +133,15 @@ class LiveAttempts:
             self.end_reason = f"{type(error).__name__}; the terminal has the details"
         finally:
             self.is_running = False
+
+    def _play_once_more(self, generator: Generator) -> Trajectory:
+        rules = make_rules(self.args, self.args.temperatures, self.args.seed)
+        play = Play(self.trajectory, RolloutContext(generator, self._executor, self._protocol, rules))
+        prompt = play.next_prompt(self.own_feedback)
+        seeds = None if rules.seed is None else [play.seed()]
+        [completion] = generator.generate([prompt], rules.temperature(len(play.turns) + 1), seeds)
+        play.add(prompt, completion, self.own_feedback)
+        return play.finish(len(play.turns))
 
     def _see(self, trajectory: Trajectory) -> None:
         self.trajectory = trajectory
@@ -124,26 +153,35 @@ class LiveAttempts:
             raise Stopped
 
 
-class Watchers:
-    """The attempts of each watcher. One who has been away for IDLE_S makes room for another one."""
+@dataclass
+class Visit:
+    """What a visitor has typed and chosen, and the attempts; a reload of the page finds them again."""
+
+    form: dict[str, Any] = field(default_factory=dict)  # field of the form -> value
+    attempts: list[LiveAttempts] = field(default_factory=list)
+    seen_s: float = 0.0  # time of the last request, on the clock of `time.monotonic`
+
+
+class Visitors:
+    """The visits of a page. A visitor who has been away for IDLE_S makes room for another one."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._visits: dict[str, tuple[float, list[LiveAttempts]]] = {}  # when last seen, attempts
+        self._visits: dict[str, Visit] = {}
         self._lock = threading.Lock()
 
-    def attempts_of(self, watcher: str) -> list[LiveAttempts] | None:
-        """Return the list of a watcher's attempts, a new one for a new watcher; None if there is no room."""
+    def visit_of(self, visitor: str) -> Visit | None:
+        """Return the visit of a visitor, a new one for a new visitor; None if there is no room."""
         now = time.monotonic()
         with self._lock:
-            if watcher not in self._visits and len(self._visits) >= self._limit:
-                idle = min(self._visits, key=lambda name: self._visits[name][0])
-                if now - self._visits[idle][0] < IDLE_S:
+            if visitor not in self._visits and len(self._visits) >= self._limit:
+                idle = min(self._visits, key=lambda name: self._visits[name].seen_s)
+                if now - self._visits[idle].seen_s < IDLE_S:
                     return None
                 del self._visits[idle]
-            _, attempts = self._visits.get(watcher, (now, []))
-            self._visits[watcher] = now, attempts
-            return attempts
+            visit = self._visits.setdefault(visitor, Visit())
+            visit.seen_s = now
+            return visit
 
 
 def live_options(problem: Problem, **options: Any) -> EvalConfig:
@@ -164,6 +202,14 @@ def begin_attempts(
     [given] = given_answers(args.answers, [Trajectory(problem)], prompt_protocol(args))
     trajectory = Trajectory(problem, sample, given=given[: args.num_turns])
     return LiveAttempts(args, trajectory, lambda: open_model(args, key), executor)
+
+
+def begin_another(earlier: LiveAttempts, own_feedback: str, executor: Executor) -> LiveAttempts:
+    """Start one more attempt after earlier ones, with what the watcher says of the last program."""
+    turns = tuple(turn for turn in earlier.trajectory.turns if not turn.is_carried)
+    args = replace(earlier.args, num_turns=len(turns) + 1)
+    trajectory = replace(earlier.trajectory, turns=turns)
+    return LiveAttempts(args, trajectory, earlier.open_generator, executor, own_feedback)
 
 
 def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Executor) -> bytes:

@@ -69,6 +69,8 @@ class PageOptions(ExecutorOptions):
             "server.allowedHosts": [] if self.allow_remote else list(LOCAL_ADDRESSES),
             "server.fileWatcherType": "none",
             "browser.gatherUsageStats": False,
+            # A collection after each poll would hold the interpreter's lock for as long as a token takes.
+            "runner.postScriptGC": False,
             "client.showErrorDetails": "none",  # a traceback is for the terminal, not for visitors
             "client.toolbarMode": "viewer",
         }

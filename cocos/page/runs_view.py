@@ -21,6 +21,13 @@ def show(page: Shared) -> None:
     if not names:
         st.text("Choose an evaluation." if folders else "There is no finished evaluation.")
         return
+    if len(names) > 1:  # the others are compared with the first
+        baseline = st.selectbox("Baseline", names, key="baseline", help="The others are compared with it.")
+        names = [baseline, *(name for name in names if name != baseline)]
+    st.caption(
+        "i→c: wrong programs that the next attempt makes right; c→i: right ones that it makes wrong. "
+        "The report takes some seconds."
+    )
     report = f"/report?{urlencode([('key', page.report_key), *(('run', name) for name in names)])}"
     st.link_button("Full report", report)
     st.iframe(report, height=FRAME_HEIGHT, alt="Report")

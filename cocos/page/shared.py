@@ -13,7 +13,7 @@ import streamlit as st
 from cocos.assembly import open_executor
 from cocos.evaluation.sample_rows import SampleRow, turn_from_row
 from cocos.evaluation.trajectory_text import notes, outcome_text, turn_parts
-from cocos.page.live_attempts import Watchers
+from cocos.page.live_attempts import Visitors
 from cocos.page.page_options import PageOptions
 
 
@@ -53,7 +53,7 @@ class Shared:
         self.options, self.executor = options, open_executor(options)
         self.report_key = secrets.token_urlsafe(16)
         self.token = secrets.token_urlsafe(16) if options.allow_remote else ""
-        self.visitors = Watchers(options.max_visitors)
+        self.visitors = Visitors(options.max_visitors)
 
 
 @cache
@@ -68,7 +68,7 @@ def show_turns(row: SampleRow) -> None:
     before = None
     for number, turn in enumerate(map(turn_from_row, row["turns"]), start=1):
         if turn.is_carried:
-            st.text(f"ended early: its last program counts for attempts {number} to {len(row['turns'])}, too")
+            st.text("There was no further attempt: the last program is the answer.")
             return
         seconds = f"{turn.completion.duration_s:.1f} s to generate, {turn.result.duration_s:.1f} s to run"
         with st.container(border=True):

@@ -1,38 +1,100 @@
-"""Training: a run that goes on or has ended, from the log in its folder."""
+"""Training: runs that go on or have ended, from the logs in their folders."""
 
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from cocos.page.shared import Shared, find_folders, show_code
+from cocos.page.shared import Shared, find_folders, show_code, show_error
 from cocos.training.run_log import LOG_FILE, charts_of, has_ended, read_log, run_status
 
-REFRESH_S = 3.0
+REFRESH_S, MAX_RUNS = 3.0, 4
+# Names of metrics -> words of a legend, which has room for few.
+LEGEND = (
+    (r"(?:eval_)?i2c_t(\d+)_t(\d+)", r"repaired (i→c) \1 to \2"),
+    (r"(?:eval_)?c2i_t(\d+)_t(\d+)", r"spoilt (c→i) \1 to \2"),
+    (r"(?:eval_)?repeated_t(\d+)_t(\d+)", r"all, \1 to \2"),
+    (r"(?:eval_)?repeated_wrong_t(\d+)_t(\d+)", r"wrong ones, \1 to \2"),
+    (r"(?:eval_)?(?:reward|acc|entropy|kl)_t(\d+)", r"turn \1"),
+    (r"time/(\w+)_s", r"\1"),
+    (r"eval_loss", "dev"),
+)
+NOTHING = 1e-6  # a loss of RLOO is 0 but for rounding, and so is the KL without --beta: no chart
 
 
 def show(page: Shared) -> None:
-    """Show the chosen run, again every few seconds while it goes on."""
+    """Show the chosen runs, again every few seconds while one goes on."""
     folders = find_folders(page.options.roots, LOG_FILE)
     if not folders:
         st.text(f"There is no training run: no folder has a {LOG_FILE}.")
         return
-    name = st.selectbox("Training run", list(folders), key="run")
-    interval_s = None if has_ended(read_log(folders[name])) else REFRESH_S
-    st.fragment(_show_run, run_every=interval_s)(folders[name])
+    names = st.multiselect(
+        "Training runs",
+        list(folders),
+        list(folders)[:1],
+        max_selections=MAX_RUNS,
+        key="training",
+        help="The latest first. Several are drawn into the same charts.",
+    )
+    chosen = {name: folders[name] for name in names}
+    goes_on = not all(has_ended(read_log(folder)) for folder in chosen.values())
+    st.fragment(_show_runs, run_every=REFRESH_S if goes_on else None)(chosen)
 
 
-def _show_run(folder: Path) -> None:
-    entries = read_log(folder)
-    st.text(run_status(entries))
-    if warnings := [f"step {e['step']}: {e['warning']}" for e in entries if "warning" in e]:
-        st.warning("Warnings of this run:")
-        show_code("\n".join(warnings[-20:]))
+def _show_runs(folders: Mapping[str, Path]) -> None:
+    logs = {name: read_log(folder) for name, folder in folders.items()}
+    for name, entries in logs.items():
+        st.text(f"{name}: {run_status(entries)}" if len(logs) > 1 else run_status(entries))
+        if warnings := [f"step {e['step']}: {e['warning']}" for e in entries if "warning" in e]:
+            st.warning("Warnings of this run:")
+            show_code("\n".join(warnings[-20:]))
     columns = st.columns(2)
-    for number, (title, rows) in enumerate(charts_of(entries).items()):
-        columns[number % 2].caption(title)
-        draw = columns[number % 2].line_chart if len(rows) > 1 else columns[number % 2].scatter_chart
-        draw(pd.DataFrame.from_dict(rows, orient="index"), height=220)
-    if examples := [entry["examples"] for entry in entries if entry.get("examples")]:
-        st.caption("Trajectories of the last batch")
-        show_code("\n\n".join(examples[-1]))
+    for number, (title, rows) in enumerate(charts_of_runs(logs).items()):
+        column = columns[number % 2]
+        column.caption(title)
+        draw = column.line_chart if len(rows) > 1 else column.scatter_chart
+        draw(pd.DataFrame.from_dict(rows, orient="index").sort_index(), height=220)
+    for name, entries in logs.items():
+        if examples := [entry["examples"] for entry in entries if entry.get("examples")]:
+            st.caption("Trajectories of the last batch")
+            show_code("\n\n".join(examples[-1]))
+        _show_settings(folders[name])
+
+
+def charts_of_runs(logs: Mapping[str, list[dict[str, Any]]]) -> dict[str, dict[int, dict[str, float]]]:
+    """Return title -> step -> legend -> value of the charts of one run or several, without those of zeros."""
+    charts: dict[str, dict[int, dict[str, float]]] = {}
+    for run, entries in logs.items():
+        for title, rows in charts_of(entries).items():
+            if all(abs(value) < NOTHING for row in rows.values() for value in row.values()):
+                continue
+            for step, row in rows.items():
+                legends = {legend(name, run if len(logs) > 1 else ""): value for name, value in row.items()}
+                charts.setdefault(title, {}).setdefault(step, {}).update(legends)
+    return charts
+
+
+def legend(metric: str, run: str = "") -> str:
+    """Return the words for a metric in a legend; `run` is named if there are several."""
+    for pattern, words in LEGEND:
+        metric = re.sub(f"^{pattern}$", words, metric)
+    return f"{run}: {metric}" if run else metric
+
+
+def _show_settings(folder: Path) -> None:
+    """Show the options of a run, folded."""
+    path = folder / "run.json"
+    if not path.is_file():
+        return
+    with st.expander(f"Settings of {folder.name}"):
+        try:
+            options = json.loads(path.read_text(encoding="utf-8"))["options"]
+        except (ValueError, KeyError) as error:
+            show_error("run.json cannot be read", error)
+            return
+        set_ones = {name: value for name, value in options.items() if value not in (None, "", [], False)}
+        show_code("\n".join(f"{name}: {value}" for name, value in set_ones.items()))

@@ -1,123 +1,219 @@
-"""Try: a problem that the visitor chooses or types, and the attempts of a model at it."""
+"""Try: a problem, and the attempts of a model at it, with what a visitor may do after them."""
 
-from functools import lru_cache, partial
+import re
+from functools import partial
 from secrets import token_urlsafe
-from typing import Any, get_args
+from textwrap import shorten
+from typing import Any
 
 import streamlit as st
 
 from cocos.assembly import conditions
-from cocos.dataprep.public_sets import load_problem_set
 from cocos.evaluation.sample_rows import trajectory_to_row
-from cocos.literals import Agent, Feedback
-from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, run_archive
-from cocos.page.shared import Shared, find_folders, show_code, show_error, show_turns
+from cocos.evaluation.trajectory_text import outcome_text, verdicts_text
+from cocos.page import form
+from cocos.page.live_attempts import (
+    LiveAttempts,
+    Visit,
+    begin_another,
+    begin_attempts,
+    live_options,
+    run_archive,
+)
+from cocos.page.shared import Shared, show_code, show_error, show_turns
 from cocos.page.typed_problem import TYPED, as_typed, typed_problem
-from cocos.prompts import PROTOCOLS
+from cocos.problems import Problem
+from cocos.trajectories import Turn, as_program
 
-ENDPOINT, OTHER_ADDRESS, OF_AGENT, POLL_S = "an endpoint", "another address", "the agent's", 0.3
-# A visitor may ask for so much: attempts at a problem, tokens of an attempt, characters of a text.
-MAX_ATTEMPTS, MAX_NEW_TOKENS, MAX_CHARACTERS = 8, 2048, 20_000
-load_examples = lru_cache(maxsize=8)(load_problem_set)
+POLL_S = 0.3
+DOWNLOAD = ":material/download:"
+# Options in messages -> their fields on the page.
+FIELD_NAMES = {
+    "--agent": "Agent",
+    "--protocol": "Protocol",
+    "--feedback": "Feedback",
+    "--num_turns": "Attempts",
+    "--temperature": "Temperature",
+    "--max_completion_length": "Tokens per attempt",
+    "--model_name_or_path": "Model",
+    "--base_url": "Address",
+    "--api_key_env": "API key",
+}
 
 
 def show(page: Shared) -> None:
-    """Show the form and the latest of the visitor's attempts, beside each other where there is room."""
-    # The identifier in the address finds the attempts again after a reload.
-    attempts = page.visitors.attempts_of(st.query_params.setdefault("visitor", token_urlsafe(12)))
-    if attempts is None:
+    """Show the form and the attempts, beside each other where there is room."""
+    # The identifier in the address finds the visit again after a reload.
+    visit = page.visitors.visit_of(st.query_params.setdefault("visitor", token_urlsafe(12)))
+    if visit is None:
         st.error("All places are taken; come back in some minutes.")
         return
-    is_playing, limit = bool(attempts) and attempts[-1].is_running, MAX_CHARACTERS
-    if attempts and "text" not in st.session_state:  # the page was loaded again
-        st.session_state.update(as_typed(attempts[-1].trajectory.problem))
+    attempts, models = visit.attempts, form.models_of(page)
+    is_playing = bool(attempts) and attempts[-1].is_running
+    form.restore(visit.form, models)
+    st.caption("A model writes a program, its tests are run, and the model corrects the program.")
     left, right = st.columns(2, gap="large")
     with left:
-        _choose_example(page)
-        st.text_area("What should the program do?", key="text", height=100, max_chars=limit)
-        st.text_area("Tests: assert lines or pytest functions", key="tests", height=140, max_chars=limit)
-        with st.expander("A program to repair, as the first attempt"):
-            st.text_area("Program", key="buggy_code", height=140, max_chars=limit)
-        options, key = _choose_model(page)
-        if st.button("Solve", type="primary", disabled=is_playing, key="solve"):
-            _begin(page, attempts, options, key)
+        _show_form(page, visit, models, is_playing)
+    visit.form = form.stored()
     with right:
-        st.fragment(_show_attempts, run_every=POLL_S if is_playing else None)(page, attempts, is_playing)
+        st.fragment(_show_attempts, run_every=POLL_S if is_playing else None)(page, visit, is_playing)
 
 
-def _choose_example(page: Shared) -> None:
-    """Offer examples; a newly chosen one fills the fields."""
-    left, right = st.columns(2)
-    source = left.selectbox("Examples from", page.options.examples, index=None)
-    if not source:
-        return
-    try:
-        problems = {problem.task_id: problem for problem in load_examples(source)}
-    except (ValueError, OSError) as error:
-        show_error("No examples", error)
-        return
-    name = right.selectbox("Example", list(problems), index=None, key=f"of {source}")
-    if name and st.session_state.get("example") != problems[name]:
-        st.session_state.update(as_typed(problems[name]), example=problems[name])
+def _show_form(page: Shared, visit: Visit, models: list[str], is_playing: bool) -> None:
+    limit, words = form.MAX_CHARACTERS, form.HELP
+    form.choose_example(page.options.examples)
+    st.text_area("What should the program do?", key="text", height=90, max_chars=limit, help=words["text"])
+    label = "Tests: assert lines or pytest functions"
+    st.text_area(label, key="tests", height=120, max_chars=limit, help=words["tests"])
+    with st.expander(
+        "A program to repair, as the first attempt", expanded=bool(visit.form.get("buggy_code"))
+    ):
+        st.text_area("Program", key="buggy_code", height=140, max_chars=limit, help=words["buggy_code"])
+    model, key = form.choose_model(page, models)
+    button = st.container()  # above the settings, which suit the model and may be left alone
+    with st.expander("Settings"):
+        settings = form.choose_options(st.session_state["model"])
+    options = model | settings | {"api_key_env": page.options.api_key_env}
+    with button:
+        if st.button("Solve", type="primary", disabled=is_playing, key="solve"):
+            _begin(page, visit, options, key)
 
 
-def _choose_model(page: Shared) -> tuple[dict[str, Any], str]:
-    """Return the options of test.py that the fields set, and a typed API key."""
-    most, key = page.options, ""
-    folders = find_folders(most.roots, "config.json", "*.safetensors")
-    model = st.selectbox("Model", [*folders, ENDPOINT], key="model")  # the key keeps it when the list changes
-    options: dict[str, Any] = {"model_name_or_path": model}
-    if model == ENDPOINT:
-        # Only addresses given at start get the key in the environment, and remote visitors type no others.
-        address = st.selectbox("Address", most.base_urls + ([] if page.token else [OTHER_ADDRESS]))
-        if address == OTHER_ADDRESS:
-            address = st.text_input("Other address, up to /v1", placeholder="http://localhost:11434/v1")
-            key = st.text_input("API key, kept in memory only", type="password") or "none"
-        name = st.text_input("Name of the model at the endpoint")
-        options = {"model_name_or_path": name, "base_url": address or "missing", "generator": "api"}
-    first, second, third = st.columns(3)
-    options["protocol"] = first.selectbox("Protocol", [name for name in PROTOCOLS if name != "cocos-fewshot"])
-    agent = second.selectbox("Agent", get_args(Agent), help="An agent sees which tests fail.")
-    options["num_turns"] = third.number_input("Attempts", 1, MAX_ATTEMPTS, 2)
-    feedback = first.selectbox("Feedback", get_args(Feedback) if agent == "none" else [OF_AGENT])
-    degree = second.number_input("Temperature", 0.0, 2.0, None, 0.1, placeholder="default")
-    tokens = third.number_input("Tokens per attempt", 1, MAX_NEW_TOKENS, 256)
-    options |= {"agent": agent, "feedback": "none" if feedback == OF_AGENT else feedback}
-    options["temperature"] = None if degree is None else [degree]
-    return options | {"max_completion_length": tokens, "api_key_env": most.api_key_env}, key
-
-
-def _begin(page: Shared, attempts: list[LiveAttempts], options: dict[str, Any], key: str) -> None:
+def _begin(page: Shared, visit: Visit, options: dict[str, Any], key: str) -> None:
     """Check what was typed, and start the attempts."""
     typed = {name: st.session_state.get(name) or "" for name in TYPED}
     try:
         problem = typed_problem(**typed, example=st.session_state.get("example"))
         args = live_options(problem, **options)
-        attempts.append(begin_attempts(problem, args, attempts, page.executor, key))
-        st.rerun()
+        new = begin_attempts(problem, args, visit.attempts, page.executor, key)
     except (ValueError, OSError) as error:
-        show_error("No attempt", error)
+        show_error("No attempt", in_words_of_the_page(str(error)))
+        return
+    visit.form = form.stored()
+    _show_last(visit, new)
+    st.rerun()
 
 
-def _show_attempts(page: Shared, attempts: list[LiveAttempts], was_playing: bool) -> None:
-    """Show the latest attempts. While they are made, Streamlit calls this again and again."""
+def in_words_of_the_page(message: str) -> str:
+    """Return a message of the commands with the names of fields in place of options."""
+    return re.sub(r"--\w+", lambda option: FIELD_NAMES.get(option[0], option[0]), message)
+
+
+def _show_last(visit: Visit, new: LiveAttempts) -> None:
+    visit.attempts.append(new)
+    st.session_state["shown"] = len(visit.attempts) - 1
+
+
+def _fill(problem: Problem, **typed: str) -> None:
+    """Fill the form with a problem; called by buttons of the fragment, which then reruns the whole page."""
+    st.session_state.update(as_typed(problem) | typed, example=problem, is_filled=True)
+
+
+def _show_attempts(page: Shared, visit: Visit, was_playing: bool) -> None:
+    """Show the chosen attempts. While they are made, Streamlit calls this again and again."""
+    attempts = visit.attempts
+    is_playing = bool(attempts) and attempts[-1].is_running
+    if st.session_state.pop("is_filled", False) or is_playing != was_playing:
+        st.rerun()  # the whole page: another form, or another rate of polling
     if not attempts:
         st.text("Choose an example or type a problem, then press Solve.")
+        if example := form.first_example(page.options.examples):
+            st.button("Fill in an example", on_click=_fill, args=[example], key="fill")
         return
-    play = attempts[-1]
+    play = attempts[_choose_attempts(attempts)]
     is_running, text = play.is_running, play.text
+    _show_verdict(play)
     show_turns(trajectory_to_row(play.trajectory, **conditions(play.args)))
     if is_running:
         st.badge(f"attempt {len(play.trajectory.turns) + 1}", color="gray")
         show_code(text or "...")
         st.button("Stop", key="stop", on_click=play.stop)
-    elif was_playing:
-        st.rerun()  # the whole page, so that it stops polling and Solve can be pressed again
-    elif play.end_reason:
-        show_error("No further attempt", play.end_reason)
-    if not is_running and (turns := play.trajectory.turns):
-        program = turns[-1].code.encode("utf-8", "replace")
-        st.download_button("Program", program, "program.py", on_click="ignore")
-    if not is_running and (played := [(one.args, one.trajectory) for one in attempts if one.is_complete]):
-        archive = partial(run_archive, played, page.executor)
-        st.download_button("Session", archive, "session.zip", on_click="ignore")
+        return
+    if play.end_reason:
+        show_error("No further attempt", in_words_of_the_page(play.end_reason))
+    if turns := [turn for turn in play.trajectory.turns if not turn.is_carried]:
+        _offer_another(page, visit, play, turns)
+        _offer_changes(page, play, turns[-1].code)
+    _offer_downloads(page, attempts, play)
+
+
+def _choose_attempts(attempts: list[LiveAttempts]) -> int:
+    """Let the visitor choose among the problems of the session, if there are several; return the index."""
+    if len(attempts) == 1:
+        return 0
+    titles = [_title(number, one) for number, one in enumerate(attempts, start=1)]
+    st.session_state.setdefault("shown", len(attempts) - 1)
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    label = "Problems of this session"
+    index = left.selectbox(label, range(len(attempts)), key="shown", format_func=titles.__getitem__)
+    problem = attempts[index].trajectory.problem
+    right.button("Use again", on_click=_fill, args=[problem], help="Fill the form with this problem.")
+    return index
+
+
+def _title(number: int, attempts: LiveAttempts) -> str:
+    words = shorten(attempts.trajectory.problem.text, 50, placeholder=" ...")
+    feedback = " (with your feedback)" if attempts.own_feedback else ""
+    return f"{number}. {words} {attempts.verdict}{feedback}"
+
+
+def _show_verdict(play: LiveAttempts) -> None:
+    """Say in a sentence what came of the attempts."""
+    if play.verdict:
+        is_solved = play.verdict.startswith("Solved") and "spoilt" not in play.verdict
+        (st.success if is_solved else st.warning)(play.verdict)
+
+
+def _offer_another(page: Shared, visit: Visit, play: LiveAttempts, turns: list[Turn]) -> None:
+    """Offer another attempt with the visitor's own feedback."""
+    is_possible = play.args.agent != "tools" and turns[-1].completion.error is None
+    if not is_possible or len(turns) >= 2 * form.MAX_ATTEMPTS:
+        return
+    key = f"feedback {visit.attempts.index(play)}"
+
+    def begin() -> None:
+        if words := st.session_state[key].strip():
+            _show_last(visit, begin_another(play, words, page.executor))
+
+    with st.expander("Tell the model what to change"):
+        st.text_area(
+            "Your feedback",
+            key=key,
+            max_chars=form.MAX_CHARACTERS,
+            height=80,
+            placeholder="It must keep the order of the numbers.",
+            help="The request of one more attempt begins with these words. The session leaves that attempt "
+            "out, because no run of test.py repeats it.",
+        )
+        st.button("Try again", on_click=begin)
+
+
+def _offer_changes(page: Shared, play: LiveAttempts, last_code: str) -> None:
+    """Let the visitor change the last program, run its tests, and have a model repair it."""
+    problem = play.trajectory.problem
+    with st.expander("Change the program and run its tests"):
+        code = st.text_area("Your program", last_code, max_chars=form.MAX_CHARACTERS, height=200)
+        with st.container(horizontal=True):
+            is_run = st.button("Run the tests")
+            words = "Fill the form with this program as the first attempt."
+            st.button("Let a model repair it", on_click=partial(_fill, problem, buggy_code=code), help=words)
+        if is_run:
+            result = page.executor.submit(as_program(problem, code)).result()
+            st.text(outcome_text(result))
+            show_code(verdicts_text(problem.scored_tests, result))
+
+
+def program_file(code: str) -> bytes:
+    """Return the content of a file with a program: its last line ends, too."""
+    return f"{code.rstrip(chr(10))}\n".encode("utf-8", "replace")
+
+
+def _offer_downloads(page: Shared, attempts: list[LiveAttempts], play: LiveAttempts) -> None:
+    with st.container(horizontal=True):
+        if turns := play.trajectory.turns:
+            program = program_file(turns[-1].code)
+            st.download_button("Download program", program, "program.py", on_click="ignore", icon=DOWNLOAD)
+        if played := [(one.args, one.trajectory) for one in attempts if one.is_complete]:
+            archive = partial(run_archive, played, page.executor)
+            st.download_button("Download session", archive, "session.zip", on_click="ignore", icon=DOWNLOAD)

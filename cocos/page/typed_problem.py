@@ -1,7 +1,12 @@
-"""A problem that a person types; its tests are assert lines with the imports they need, or a pytest file."""
+"""A problem that a person types; its tests are assert lines with the imports they need, or a pytest file.
+
+A test of several statements follows the line `# test:`. Examples with such tests are shown in this form.
+"""
 
 import ast
 import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
 
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.files.json_lines import Place
@@ -9,6 +14,8 @@ from cocos.problems import DataError, Problem, problem_from_row
 from cocos.python_parser import parse
 
 TYPED = ("text", "tests", "buggy_code")  # what a person types
+TEST_LINE = "# test:"
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem | None = None) -> Problem:
@@ -16,18 +23,25 @@ def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem 
 
     Args:
         tests: Assert lines and imports, or pytest functions, each of which becomes one test.
-        example: Problem that is returned if these are its texts: it has what they lack, such as a setup.
+        example: Problem from which the person started. It is returned if these are its texts, and its tests,
+            with their setup and the hidden ones, are kept if they are unchanged.
 
     Raises:
         DataError: The description or the tests are missing, or a line is none of these; the message names it.
 
     """
-    if example is not None and [*as_typed(example).values()] == [text, tests, buggy_code]:
-        return example
-    imports, test_list = _split(tests.replace("\r\n", "\n"))
+    if not text.strip():
+        raise DataError("the description is empty; say what the program should do")
+    if not tests.strip():
+        raise DataError("there is no test; give one or more, such as: assert f(2) == 4")
     digest = hashlib.sha256(repr((text, tests, buggy_code)).encode()).hexdigest()
+    task_id = f"typed-{digest[:8]}"
+    if example is not None and as_typed(example)["tests"] == tests:
+        is_same = (example.text, example.buggy_code) == (text, buggy_code)
+        return example if is_same else replace(example, task_id=task_id, text=text, buggy_code=buggy_code)
+    imports, test_list = _split(tests.replace("\r\n", "\n"))
     row = {
-        "task_id": f"typed-{digest[:8]}",
+        "task_id": task_id,
         "text": text,
         "test_list": test_list,
         "test_imports": imports,
@@ -38,21 +52,26 @@ def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem 
 
 def as_typed(problem: Problem) -> dict[str, str]:
     """Return the texts from which a person would make a problem: the arguments of `typed_problem`."""
-    tests = "\n".join([*problem.test_imports, *problem.test_list])
-    return dict(zip(TYPED, (problem.text, tests, problem.buggy_code), strict=True))
+    tests = list(problem.test_list)
+    if not all(_is_assertion(test) for test in tests):
+        tests = [f"{TEST_LINE}\n{test}" for test in tests]
+    return dict(
+        zip(
+            TYPED, (problem.text, "\n".join([*problem.test_imports, *tests]), problem.buggy_code), strict=True
+        )
+    )
+
+
+def _is_assertion(test: str) -> bool:
+    return [type(node) for node in parse(test).body] == [ast.Assert]
 
 
 def _split(source: str) -> tuple[list[str], list[str]]:
     """Return the imports and the tests of a text."""
-    try:
-        nodes = parse(source).body
-    except SyntaxError as error:
-        raise DataError(
-            f"tests, line {error.lineno or 1}: {error.msg}; give assert lines or pytest functions"
-        ) from None
-    except (ValueError, MemoryError, RecursionError) as error:
-        raise DataError(f"tests: cannot be parsed ({error}); repair the line") from None
-    if any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in nodes):
+    nodes = _statements(source)
+    if TEST_LINE in source.split("\n"):
+        return _split_at_lines(source)
+    if any(isinstance(node, DEFINITIONS) for node in nodes):
         try:
             extracted = split_pytest_file(source)
         except ValueError as error:
@@ -63,11 +82,37 @@ def _split(source: str) -> tuple[list[str], list[str]]:
             line = source.partition(f"def {name}(")[0].count("\n") + 1
             raise DataError(f"tests, line {line}: {reason}; leave it out or rewrite it")
         return [], list(extracted.tests)
+    _refuse_others(nodes, ast.Assert, ast.Import, ast.ImportFrom)
+    parts = [(isinstance(node, ast.Assert), ast.get_source_segment(source, node) or "") for node in nodes]
+    return [text for is_test, text in parts if not is_test], [text for is_test, text in parts if is_test]
+
+
+def _split_at_lines(source: str) -> tuple[list[str], list[str]]:
+    """Return the imports before the first `# test:`, and the text after each."""
+    before, *tests = f"\n{source}\n".split(f"\n{TEST_LINE}\n")
+    _refuse_others(_statements(before.strip("\n")), ast.Import, ast.ImportFrom)
+    for test in tests:
+        if not (nodes := _statements(test)) or isinstance(nodes[-1], DEFINITIONS):
+            start = test.strip().split("\n")[0]
+            raise DataError(f"tests: the test {start!r} checks nothing; end it with an assertion or a call")
+    return before.strip("\n").split("\n") if before.strip() else [], [test.strip("\n") for test in tests]
+
+
+def _statements(source: str) -> Sequence[ast.stmt]:
+    try:
+        return parse(source).body
+    except SyntaxError as error:
+        raise DataError(
+            f"tests, line {error.lineno or 1}: {error.msg}; give assert lines or pytest functions"
+        ) from None
+    except (ValueError, MemoryError, RecursionError) as error:
+        raise DataError(f"tests: cannot be parsed ({error}); repair the line") from None
+
+
+def _refuse_others(nodes: Sequence[ast.stmt], *kinds: type[ast.stmt]) -> None:
     for node in nodes:
-        if not isinstance(node, ast.Assert | ast.Import | ast.ImportFrom):
+        if not isinstance(node, kinds):
             raise DataError(
                 f"tests, line {node.lineno}: {ast.unparse(node)[:80]!r} is no test; give assert lines, or "
                 "functions whose names start with test"
             )
-    parts = [(isinstance(node, ast.Assert), ast.get_source_segment(source, node) or "") for node in nodes]
-    return [text for is_test, text in parts if not is_test], [text for is_test, text in parts if is_test]

@@ -13,7 +13,6 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
-from cocos.intervals import wilson
 from cocos.report.chart_style import (
     ERROR_COLOURS,
     INK,
@@ -274,7 +273,8 @@ def draw_fix_rates(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> 
     for number, (pair, colour) in enumerate(zip(run.turn_pairs, colours, strict=True)):
         rows = {name: rate for name, rate in rates.get(str(pair), {}).items() if name in shown}
         if rows:
-            estimates = [wilson(rate["fixed"], rate["failed"]) for rate in rows.values()]
+            found = {name: run.statistics.repaired(name, pair.before) for name in rows}
+            estimates = [estimate for estimate in found.values() if estimate]
             shift = 0.6 * ((number + 0.5) / len(run.turn_pairs) - 0.5)
             axes.errorbar(
                 [estimate.value for estimate in estimates],

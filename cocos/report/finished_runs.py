@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, validate_row
 from cocos.files.json_lines import read_rows
-from cocos.intervals import Comparison, Estimate, compare
+from cocos.intervals import Comparison, Estimate, compare, share
 
 REPAIR = "run test.py with the same options and --resume, which writes it again"
 METRICS_KEYS = (
@@ -53,6 +54,11 @@ class SampleStatistics:
     # Seconds of generation of each completion.
     generation_s_T: list[list[float]] = field(default_factory=list)
     execution_s_T: list[list[float]] = field(default_factory=list)  # seconds of execution of each program
+    num_sampled: int = 0  # completions of the model; given ones are not
+    num_truncated: int = 0  # those that reached the limit of tokens
+    num_empty: int = 0  # those without a program
+    # By turn (from 1) and error type, then by task_id: whether the next turn is right, per wrong program.
+    repaired_K: dict[tuple[int, str], dict[str, list[bool]]] = field(default_factory=dict)
     # By task_id, the hash of the problem's text and tests. Runs with other hashes were made from other data.
     problem_hashes: dict[str, int] = field(default_factory=dict)
 
@@ -68,6 +74,10 @@ class SampleStatistics:
             self.tokens_T[t].append(turn["num_completion_tokens"])
             self.generation_s_T[t].append(turn["generation_s"])
             self.execution_s_T[t].append(turn["execution_s"])
+            if not turn["is_given"] and turn["infra_error"] is None:
+                self.num_sampled += 1
+                self.num_truncated += turn["is_truncated"]
+                self.num_empty += not turn["code"].strip()
         # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
         if not has_infra_failure(row):
             task_id = row["task_id"]
@@ -76,6 +86,26 @@ class SampleStatistics:
             tokens_T = [0 if turn["is_carried"] else turn["num_completion_tokens"] for turn in turns]
             self.sampled_tokens_K_T.setdefault(task_id, []).append(tokens_T)
             self.has_resampled |= any(turn["is_resampled"] for turn in turns)
+            for t, (turn, following) in enumerate(pairwise(turns), start=1):
+                if error_type := turn["error_type"]:
+                    by_problem = self.repaired_K.setdefault((t, error_type), {})
+                    by_problem.setdefault(task_id, []).append(following["is_right"])
+
+    def repaired(self, error_type: str, turn: int | None = None) -> Estimate | None:
+        """Return the share of the programs with an error that the next turn repaired; None if there are none.
+
+        Samples and turns of one problem are correlated, so problems are the clusters of the interval.
+
+        Args:
+            turn: Turn of the programs, from 1; None: every turn.
+
+        """
+        outcomes_K: dict[str, list[bool]] = {}
+        for (t, name), by_problem in self.repaired_K.items():
+            if name == error_type and turn in (t, None):
+                for task_id, outcomes in by_problem.items():
+                    outcomes_K.setdefault(task_id, []).extend(outcomes)
+        return share(list(outcomes_K.values())) if outcomes_K else None
 
     def outcomes(self, turn: int) -> dict[str, list[bool]]:
         """Return by task_id whether each scored sample is right at a turn, counted from 0; -1 is the last."""
@@ -126,8 +156,9 @@ class FinishedRun:
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
         agent = self.metrics.get("agent", "none")  # an old metrics.json lacks it
         conditions = [f"the agent {agent}"] if agent != "none" else []
-        conditions += [f"{feedback} feedback"] if feedback != "none" else []
-        conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
+        if self.num_turns > 1:  # one turn gets no feedback, and has none after it to leave out
+            conditions += [f"{feedback} feedback"] if feedback != "none" else []
+            conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
         conditions += [f"given answers ({', '.join(answers)})"] if answers else []
         return " and ".join(conditions)
 

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from cocos.evaluation.sample_rows import TurnRow
-from cocos.intervals import Estimate, wilson
+from cocos.intervals import Estimate
+from cocos.report.caveats import caveats
 from cocos.report.chart_style import GRID, INK
+from cocos.report.chart_texts import accuracy_text, chart_text
 from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
 from cocos.report.tables import (
     IN_CHILD_NOTE,
@@ -47,19 +49,31 @@ def save_page(
     """Write the page, copying the rows of samples.jsonl into it one at a time."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    svgs = {key: _in_page_colours(svg) for key, svg in charts.items()}
+    tables = further_tables(runs)
     template = _environment().get_template("report.html.jinja")
     page = template.generate(
         runs=runs,
+        caveats=caveats(runs, comparisons),
+        lacks_interval=any(run.lacks_interval for run in runs)
+        or any(comparison.lacks_interval for comparison in comparisons)
+        or any(NO_INTERVAL_NOTE in table.notes for table in tables),
         groups=[
-            (accuracy_heading(conditions), group, svgs["accuracy", conditions])
+            (
+                accuracy_heading(conditions),
+                group,
+                _on_page(charts["accuracy", conditions], accuracy_text(group)),
+            )
             for conditions, group in group_by_conditions(runs).items()
         ],
-        further_tables=further_tables(runs),
+        further_tables=tables,
         comparisons=comparisons,
         excluded=list(excluded_problems(comparisons)),
         charts={
-            run.name: [svgs[name, run.name] for name in CHARTS_OF_A_RUN if (name, run.name) in svgs]
+            run.name: [
+                _on_page(charts[name, run.name], chart_text(name, run))
+                for name in CHARTS_OF_A_RUN
+                if (name, run.name) in charts
+            ]
             for run in runs
         },
         trajectories=trajectory_rows(runs),
@@ -98,9 +112,10 @@ def _read(name: str) -> str:
     return files("cocos.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _in_page_colours(svg: str) -> Markup:
-    """Replace the chart's text and grid colours with the page's, which follow its light or dark scheme."""
-    return Markup(svg.replace(INK, "var(--ink)").replace(GRID, "var(--line)"))
+def _on_page(svg: str, text: str) -> Markup:
+    """Return a chart with a text, in the page's colours, which follow its light or dark scheme."""
+    coloured = svg.replace(INK, "var(--ink)").replace(GRID, "var(--line)")
+    return Markup(coloured.replace("<svg ", f'<svg role="img" aria-label="{escape(text)}" ', 1))
 
 
 NUM_ERROR_ROWS = 12
@@ -143,14 +158,12 @@ def error_table(run: FinishedRun) -> ErrorTable:
 
 def _error_row(run: FinishedRun, error_type: str) -> ErrorRow:
     fix_rates = [run.metrics["fix_rates"].get(str(pair), {}).get(error_type) for pair in run.turn_pairs]
-    num_failed = sum(rate["failed"] for rate in fix_rates if rate)
-    num_fixed = sum(rate["fixed"] for rate in fix_rates if rate)
     return ErrorRow(
         error_type=error_type,
         label=printable_error_type(error_type),
         counts_T=[counts.get(error_type, 0) for counts in run.metrics["errors"]],
         num_fixed_T=[*(rate["fixed"] if rate else None for rate in fix_rates), None],
-        repaired=wilson(num_fixed, num_failed) if num_failed else None,
+        repaired=run.statistics.repaired(error_type),
     )
 
 

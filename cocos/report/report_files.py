@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cocos.files.markdown import markdown_table
 from cocos.report import chart_files
+from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.html_report import save_page
 from cocos.report.tables import Table, comparison_table, excluded_problems, printable_error_type, run_tables
@@ -47,7 +48,8 @@ def save_report(
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return the contents of report.md."""
     tables = run_tables(runs)
-    parts = [part for table in tables for part in _section(table)]
+    parts = [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
+    parts += [part for table in tables for part in _section(table)]
     if comparisons:
         tables.append(comparison_table(comparisons))
         heading, cells = _section(tables[-1])
@@ -95,6 +97,8 @@ def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunCompariso
     notes = dict.fromkeys(note for table in tables for note in table.notes)
     for note in [*excluded_problems(comparisons), *notes]:
         print(textwrap.fill(note, width))
+    for sentence in caveats(runs, comparisons):
+        print(textwrap.fill(f"caution: {sentence}", width))
 
 
 def table_lines(table: Table, width: int) -> list[str]:

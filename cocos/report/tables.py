@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cocos.intervals import MIN_PROBLEMS, Estimate, wilson
+from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, RunComparison, TurnPair, group_by_conditions
 
@@ -232,14 +232,14 @@ def equal_tokens_table(runs: Sequence[FinishedRun]) -> Table:
 def bugs_table(runs: Sequence[FinishedRun]) -> Table:
     """Return a row per run and kind of bug, with the accuracy after the first and the last turn.
 
-    An old metrics.json lacks the kinds.
+    An old metrics.json lacks the kinds, or their accuracies.
     """
     rows = []
     for run in runs:
         for kind, rate in run.metrics.get("bug_rates", {}).items():
-            right_T = [wilson(num_right, rate["num_scored"]) for num_right in rate["right_T"]]
-            cells = [format_estimate(right_T[0]), format_estimate(right_T[-1])]
-            rows.append([run.label, kind, str(rate["num_scored"]), *cells])
+            if accuracy_T := rate.get("accuracy_T"):
+                cells = [format_estimate(Estimate(*accuracy_T[turn])) for turn in (0, -1)]
+                rows.append([run.label, kind, str(rate["num_scored"]), *cells])
     header = ["model", "kind of bug", "n", "acc first", "acc last"]
     return Table("Repaired programs by kind of bug", "% [95 % interval]", header, rows, num_names=2)
 

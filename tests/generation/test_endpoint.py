@@ -300,6 +300,32 @@ def test_a_dead_endpoint_stops_the_run_with_its_url_and_the_reason():
         ask(dead, 3)
 
 
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/html"}])
+def test_a_web_page_in_place_of_an_endpoint_stops_the_run_after_three_requests(endpoint, headers):
+    endpoint.behaviours = [raw(b"<!doctype html><title>Log in</title>", headers)]
+    with pytest.raises(ValueError, match=r"is no endpoint: .* web page .*; check --base_url"):
+        ask(generator(endpoint, retries=6))
+    assert len(endpoint.requests) == 3
+
+
+def test_a_web_page_after_an_answer_is_a_failure_of_that_request(endpoint):
+    endpoint.behaviours = [text(RIGHT), raw(b"<html>bad gateway</html>")]
+    asked = generator(endpoint, retries=3)
+    assert ask(asked)[0].error is None
+    assert "web page" in ask(asked)[0].error and len(endpoint.requests) == 5
+
+
+def test_a_user_who_waits_for_the_first_answer_is_told_once(endpoint, monkeypatch):
+    monkeypatch.setattr("cocos.generation.endpoint.SILENCE_S", 0.2)
+    endpoint.behaviours = [slow(1.0), text(RIGHT), slow(1.0), text(RIGHT)]
+    lines = []
+    asked = generator(endpoint, timeout_s=0.6, say=lines.append)
+    ask(asked)
+    assert len(lines) == 1 and f"{asked.url} has given no answer for" in lines[0]
+    ask(asked)  # it has answered before, so that this silence is a slow answer
+    assert len(lines) == 1
+
+
 def test_a_rate_limited_key_cools_down_while_the_other_is_used(endpoint):
     endpoint.behaviours = [status(429, {"Retry-After": "30"}), text(RIGHT)]
     completions = ask(generator(endpoint, KEYS, concurrency=1), 4)

@@ -439,10 +439,15 @@ def test_right_programs_are_counted_by_kind_of_bug():
 
     rows = [of_kind("wrong operator", 3, 3), of_kind("off by one", 0, 3), of_kind("off by one", 0, 0)]
     rows += [of_kind("off by one", 3, INFRA_FAILURE), of_kind("", 3, 3)]
-    assert summary(rows)["bug_rates"] == {
+    found = summary(rows)["bug_rates"]
+    accuracies = {kind: rate.pop("accuracy_T") for kind, rate in found.items()}
+    assert found == {
         "off by one": {"num_scored": 2, "right_T": [0, 1]},
         "wrong operator": {"num_scored": 1, "right_T": [1, 1]},
     }
+    # All these programs are of one problem, so however many there are, the interval is that of one.
+    assert accuracies["off by one"][1][0] == 0.5
+    assert accuracies["wrong operator"][1] == wilson(1, 1)
     assert list(bug_rates(rows)) == ["off by one", "wrong operator"]  # the most frequent first
     assert bug_rates(rows[-1:]) == {}
 

@@ -95,9 +95,9 @@ def test_a_new_model_does_not_change_the_chosen_one(monkeypatch, tmp_path):
 
 
 def test_a_text_beyond_the_limit_is_not_accepted_whatever_the_browser_sends(monkeypatch, tmp_path):
-    monkeypatch.setattr("cocos.page.try_view.MAX_CHARACTERS", 18)
+    monkeypatch.setattr("cocos.page.form.MAX_CHARACTERS", 18)
     page = opened(monkeypatch, tmp_path)
     page.button(key="solve").click().run()
     texts = [element.value for element in page.text]
-    assert any("field 'text' is missing or empty" in text for text in texts)  # 20 characters were sent
+    assert any("the description is empty" in text for text in texts)  # 20 characters were sent
     assert page.session_state["tests"] == "assert f(1) == 1"  # 16 characters

@@ -11,7 +11,14 @@ import pytest
 
 from cocos.config.eval_config import EvalConfig
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, open_model, run_archive
+from cocos.page.live_attempts import (
+    LiveAttempts,
+    begin_another,
+    begin_attempts,
+    live_options,
+    open_model,
+    run_archive,
+)
 from cocos.page.typed_problem import typed_problem
 from cocos.problems import save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION
@@ -51,6 +58,53 @@ def test_every_attempt_is_made_and_the_archive_is_a_run_that_the_report_reads(ex
     assert (two.num_turns, three.num_turns) == (2, 3)
     assert [two.estimate(name).value for name in ("acc_t1", "acc_t2")] == [0.0, 1.0]
     assert two.statistics.right_K_T == {PROBLEM.task_id: [[False, True], [False, True]]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        ([RIGHT], "Solved at attempt 1."),
+        ([WRONG, WRONG, RIGHT], "Solved at attempt 3."),
+        ([WRONG, RIGHT, WRONG, WRONG], "Solved at attempt 2, and spoilt at attempt 3."),
+        ([WRONG], "Not solved after 1 attempt."),
+        ([WRONG, "I do not know."], "Not solved after 2 attempts."),
+    ],
+)
+def test_the_outcome_is_a_sentence(answers, verdict, executor):
+    left = list(answers)
+    generator = ScriptedGenerator(lambda prompt: left.pop(0))
+    args = options(num_turns=len(answers))
+    assert finished(LiveAttempts(args, Trajectory(PROBLEM), lambda: generator, executor)).verdict == verdict
+
+
+def test_a_program_that_passes_ends_the_attempts_if_the_visitor_wants_it(executor):
+    prompts = []
+
+    def answer(prompt):
+        prompts.append(prompt)
+        return RIGHT
+
+    args = options(num_turns=4, early_stop=True)
+    attempts = finished(LiveAttempts(args, Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor))
+    assert len(prompts) == 1 and attempts.verdict == "Solved at attempt 1." and attempts.is_complete
+
+
+@pytest.mark.parametrize("early_stop", [False, True])
+def test_own_feedback_begins_the_request_of_one_more_attempt_which_is_no_run_of_test_py(executor, early_stop):
+    prompts = []
+
+    def answer(prompt):
+        prompts.append(prompt)
+        return WRONG if "Mind zero." in prompt else RIGHT
+
+    args = options(num_turns=2, early_stop=early_stop)
+    first = finished(LiveAttempts(args, Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor))
+    another = finished(begin_another(first, "Mind zero.", executor))
+    num_played = 1 if early_stop else 2
+    assert prompts[-1].startswith(prompts[-2] + RIGHT + "\n\nMind zero.\n\n")
+    assert [turn.feedback for turn in another.trajectory.turns] == [""] * num_played + ["Mind zero."]
+    assert another.verdict == f"Solved at attempt 1, and spoilt at attempt {num_played + 1}."
+    assert first.is_complete and len(first.trajectory.turns) == 2 and not another.is_complete
 
 
 def test_a_stop_ends_the_attempts_before_the_next_one(executor):

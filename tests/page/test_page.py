@@ -1,6 +1,7 @@
 """The page in a browser: each view from end to end, hostile text, and what visitors may not do."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -33,13 +34,15 @@ TESTS = "assert most([1, 2]) == 4\nassert most([3]) == 9"
 
 
 @contextmanager
-def served(roots, *flags):
+def served(roots, *flags, **environment):
     """Serve the page; yield its address and what it has printed."""
     port = free_port()
     words = [sys.executable, "-m", "cocos.page", "--roots", *map(str, roots), "--port", str(port), *flags]
     with (
         tempfile.NamedTemporaryFile("w+") as output,
-        subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdout=output, stderr=output) as process,
+        subprocess.Popen(
+            words, cwd=ROOT, env={**ENVIRONMENT, **environment}, stdout=output, stderr=output
+        ) as process,
     ):
         try:
             wait_until(lambda: process.poll() is not None or accepts(port), timeout_s=120)
@@ -140,7 +143,7 @@ class Page:
 
     def press(self, name):
         """Click with the mouse, which also ends the typing into a field."""
-        button = f"//button[normalize-space()='{name}' and not(@disabled)]"
+        button = f"//button[contains(normalize-space(), '{name}') and not(@disabled)]"
 
         def is_pressed():
             self.browser.find_element("xpath", button).click()
@@ -161,6 +164,16 @@ class Page:
         yield
         self.browser.switch_to.default_content()
 
+    def unfold(self, title):
+        """Open a part of the page that is folded."""
+
+        def is_open():
+            found = f"//details[not(@open)]/summary[contains(., '{title}')]"
+            self.browser.find_element("xpath", found).click()
+            return True
+
+        repeat_until(is_open)
+
     def solve(self, model, tests=TESTS):
         self.type("What should the program do?", TASK)
         self.type("Tests: assert lines or pytest functions", tests)
@@ -173,7 +186,7 @@ class Page:
         self.browser.execute_cdp_cmd("Browser.setDownloadBehavior", target)
 
         def archives():
-            self.press("Session")  # again, if a rerun of the page has cancelled the download
+            self.press("Download session")  # again, if a rerun of the page has cancelled the download
             time.sleep(2)
             return list(folder.glob("session*.zip"))
 
@@ -186,7 +199,7 @@ class Page:
 def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_path):
     page.solve("data/toy/base")
     page.wait_for("attempt 2")
-    page.wait_for("Session")
+    page.wait_for("Download session")
     assert "0 of 2 tests pass" in page.text or "1 of 2 tests pass" in page.text or "2 of 2" in page.text
     assert "assert most([3]) == 9" in page.text
     assert "Changes since the attempt before" in page.text or "The same program" in page.text
@@ -195,11 +208,12 @@ def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_pa
 
 
 def test_an_agent_is_followed_from_node_to_node_and_its_row_names_them(page, tmp_path):
+    page.unfold("Settings")
     page.choose("Agent", "react")
     page.type("Attempts", "\b3\n")
     page.type("Tokens per attempt", "\b\b\b40\n")
     page.solve("data/toy/base", "assert most([1, 2]) == 'no program returns this'")
-    page.wait_for("Session")
+    page.wait_for("Download session")
     for number in (1, 2, 3):
         assert f"attempt {number}\npropose\n" in page.text.replace("\n\n", "\n")
     assert page.text.count("Feedback before this attempt") == 2
@@ -221,6 +235,7 @@ def test_tests_that_are_none_are_refused_with_their_line(page):
 
 def test_attempts_go_on_over_a_reload_belong_to_one_visitor_and_stop(page):
     page.browser.execute_script("document.title = 'first'")
+    page.unfold("Settings")
     page.type("Tokens per attempt", "\b\b\b2048\n")
     page.solve("endless")
     page.wait_for("Stop")
@@ -237,6 +252,28 @@ def test_attempts_go_on_over_a_reload_belong_to_one_visitor_and_stop(page):
     page.wait_for("No further attempt:\nstopped".replace("\n", "\n\n"))
     page.press("Solve")  # it can be pressed again
     page.press("Stop")
+    page.wait_for("Problems of this session")
+
+
+def test_a_watched_attempt_asks_for_no_collection_of_all_objects(browser, root, tmp_path):
+    # Streamlit collects after each run of a page by default, with the interpreter's lock: 0.3 s beside torch.
+    log = tmp_path / "collections"
+    (tmp_path / "sitecustomize.py").write_text(
+        "import gc, sys\n"
+        "def note(phase, info):\n"
+        "    if phase == 'start' and sys._getframe(1).f_code.co_name == '_on_script_finished':\n"
+        f"        open({str(log)!r}, 'a').write('collection\\n')\n"
+        "gc.callbacks.append(note)\n"
+        f"open({str(log)!r}, 'a').write('noting\\n')\n"
+    )
+    path = os.pathsep.join([str(tmp_path), ENVIRONMENT.get("PYTHONPATH", "")])
+    with served([root], PYTHONPATH=path) as (address, _):
+        page = Page(browser, address).open()
+        page.solve("endless")
+        page.wait_for("Stop")
+        texts = {wait_until(lambda: page.text) for _ in range(20) if not time.sleep(0.2)}
+        assert len(texts) > 1  # the attempt was watched while it went on
+    assert set(log.read_text().split()) == {"noting"}
 
 
 def test_runs_are_compared_and_their_trajectories_found(page):

@@ -18,8 +18,9 @@ def test_each_assert_line_is_a_test_and_imports_are_kept():
 def test_an_example_that_was_not_changed_is_the_problem_itself():
     example = Problem("7", "Add.", ("assert f(1) == 2",), test_setup_code="x = 1")
     assert typed_problem(**as_typed(example), example=example) is example
-    changed = typed_problem("Add 1.", "assert f(1) == 2", example=example)
-    assert (changed.text, changed.test_setup_code) == ("Add 1.", "") and changed.task_id.startswith("typed-")
+    changed = typed_problem("Add.", "assert f(1) == 3", example=example)
+    assert (changed.test_list, changed.test_setup_code) == (("assert f(1) == 3",), "")
+    assert changed.task_id.startswith("typed-")
 
 
 def test_each_pytest_function_and_parameter_is_a_test():
@@ -33,13 +34,41 @@ def test_each_pytest_function_and_parameter_is_a_test():
         ("assert f(1) == 1\nassert f(2 ==", "tests, line 2: "),
         ("assert f(1) == 1\n\nprint(f(2))", "tests, line 3: 'print(f(2))' is no test"),
         ("def test_a():\n    assert f(1)\n\ndef test_b(tmp_path):\n    assert f(2)", "tests, line 4: test_b"),
-        ("", "test_list' is missing"),
+        ("", "there is no test"),
+        ("x = 1\n# test:\nassert f(1)", "tests, line 1: 'x = 1' is no test"),
+        ("# test:\ndef check():\n    assert f(1)", "the test 'def check():' checks nothing"),
+        ("# test:\nassert f(1)\n# test:\n", "the test '' checks nothing"),
         ("assert '\0'", "tests, line 1: "),
     ],
 )
 def test_what_is_no_test_is_refused_with_its_line(tests, message):
     with pytest.raises(DataError, match=re.escape(message)):
         typed_problem("Do it.", tests)
+
+
+def test_tests_of_several_statements_are_shown_so_that_typing_them_again_makes_the_same_tests():
+    loop = "for x in (1, 2):\n    assert f(x) == x"
+    raises = "try:\n    f(-1)\nexcept ValueError:\n    pass\nelse:\n    assert False"
+    problem = Problem("7", "Identity.", (loop, "assert f(3) == 3", raises), test_imports=("import math",))
+    typed = as_typed(problem)
+    assert typed["tests"] == (f"import math\n# test:\n{loop}\n# test:\nassert f(3) == 3\n# test:\n{raises}")
+    again = typed_problem(typed["text"] + " Really.", typed["tests"])
+    assert (again.test_imports, again.test_list) == (problem.test_imports, problem.test_list)
+
+
+def test_a_changed_task_keeps_the_tests_of_its_example_with_setup_and_hidden_ones():
+    example = Problem(
+        "7", "Add.", ("assert f(1) == 2",), test_setup_code="x = 1", hidden_test_list=("assert f(2) == 3",)
+    )
+    changed = typed_problem("Add one.", "assert f(1) == 2", "def f(x): return x", example=example)
+    assert (changed.text, changed.buggy_code) == ("Add one.", "def f(x): return x")
+    assert (changed.test_setup_code, changed.hidden_test_list) == ("x = 1", ("assert f(2) == 3",))
+    assert changed.task_id.startswith("typed-")
+
+
+def test_an_empty_description_is_refused_in_words_of_the_page():
+    with pytest.raises(DataError, match="the description is empty; say what"):
+        typed_problem(" ", "assert f(1)")
 
 
 def test_equal_texts_are_the_same_problem_and_others_are_not():

@@ -128,6 +128,22 @@ def test_the_page_contains_the_rows_of_samples_jsonl(page):
     assert rows[-1]["turns"][0]["infra_error"] == "the worker died"
 
 
+def test_every_chart_has_a_text_with_numbers_and_the_page_has_a_main_part(tmp_path):
+    rows = numbered((FAILED, PASSED), (FAILED, FAILED), (PASSED, FAILED), (PASSED, PASSED))
+    [run] = load_runs([evaluated(tmp_path / "a<b", rows)])
+    save_report([run], tmp_path / "report")
+    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+    labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
+    assert len(labels) == page.count("<svg") > 4
+    assert "Accuracy after each turn: a&lt;b 50.0, 50.0 %." in labels
+    assert (
+        "a&lt;b: Right and wrong programs from turn to turn: turn 1 to 2: 25.0 % repaired, 25.0 % spoilt."
+        in labels
+    )
+    assert "a&lt;b: Tokens per completion, median: turn 1 3, turn 2 3." in labels
+    assert page.count("<main>") == page.count("</main>") == 1
+
+
 def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):
     rows = [trajectory(str(i), FAILED, text="x" * 20_000) for i in range(400)]
     [run] = load_runs([evaluated(tmp_path / "run", rows)])

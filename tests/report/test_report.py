@@ -19,12 +19,15 @@ from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.intervals import wilson
+from cocos.problems import Problem
+from cocos.report.caveats import caveats
 from cocos.report.chart_files import save_overview
 from cocos.report.chart_style import LEGEND_LINE, RIGHT
 from cocos.report.charts import draw_accuracy, draw_changes, draw_fix_rates, draw_problems
 from cocos.report.finished_runs import compare_runs, load_runs
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
+from cocos.trajectories import Trajectory
 from tests.support.commands import command
 from tests.support.paths import ROOT
 from tests.support.report import (
@@ -37,6 +40,7 @@ from tests.support.report import (
     numbered,
     sampled,
     trajectory,
+    turn,
 )
 
 # 10 problems: 4 right and kept, 1 spoilt, 3 repaired, 2 never right. acc@1 5/10, acc@2 7/10.
@@ -312,6 +316,79 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Edits",
         "Errors",
     ]
+
+
+def test_one_turn_has_no_feedback_whatever_the_options_say(tmp_path):
+    loaded = load_runs([evaluated(tmp_path / "one", numbered((PASSED,), (FAILED,)), feedback="error")])
+    assert "## Self-correction, " in markdown_report(loaded)
+    assert "feedback" not in loaded[0].label
+
+
+# -- what speaks against the numbers --
+
+
+def answered(task_id, *codes, is_truncated=False):
+    """Return a trajectory of wrong programs; a code is "" if the completion has none."""
+    turns = tuple(turn(FAILED, code, is_truncated) for code in codes)
+    return Trajectory(Problem(task_id, "t", ("assert True",)), 0, turns)
+
+
+def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_the_terminal(tmp_path, capsys):
+    rows = [answered("1", "x = 1", "", is_truncated=True), answered("2", "x = 1", "x = 2")]
+    [run] = load_runs([evaluated(tmp_path / "a", rows, options={"max_completion_length": 64})])
+    cut, empty = caveats([run])
+    assert cut.startswith("a: 2 of 4 completions were cut off at 64 tokens")
+    assert empty.startswith("a: 1 of 4 completions contain no program")
+    save_report([run], tmp_path / "report")
+    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+    assert page.index(cut) < page.index(empty) < page.index("<main>")
+    assert (tmp_path / "report/report.md").read_text(encoding="utf-8").startswith(f"**Caution.** {cut}")
+    print_tables([run])
+    assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\n")
+
+
+def test_one_in_200_is_no_caveat_and_given_answers_are_not_the_models(tmp_path):
+    rows = [answered(str(n), "x = 1", is_truncated=n == 0) for n in range(200)]
+    given = [replace(t, turns=tuple(replace(one, is_given=True, code="") for one in t.turns)) for t in rows]
+    loaded = load_runs([evaluated(tmp_path / "a", rows), evaluated(tmp_path / "b", given)])
+    assert caveats(loaded) == []
+
+
+def test_options_that_differ_between_compared_runs_are_told_and_those_without_effect_are_not(tmp_path):
+    def measured(name, **options):
+        return evaluated(tmp_path / name, TWO_TURNS, options=options)
+
+    loaded = load_runs(
+        [
+            measured(
+                "greedy", temperature=None, seed=1, batch_size=4, output_dir="a", max_completion_length=64
+            ),
+            measured(
+                "same", temperature=[0.0], seed=2, batch_size=8, output_dir="b", max_completion_length=64
+            ),
+            measured("sampled", temperature=[0.8, 0.2], seed=1, max_completion_length=96),
+        ]
+    )
+    [sentence] = caveats(loaded, compare_runs(loaded))
+    assert sentence == (
+        "greedy and sampled were measured with different options: --temperature 0.0 and 0.8 0.2, "
+        "--max_completion_length 64 and 96. Their difference may come from these."
+    )
+
+
+def test_the_interval_of_a_repair_rate_has_problems_as_clusters(tmp_path):
+    # 12 problems x 8 samples: all samples of a problem are repaired, or none is.
+    rows = [
+        replace(trajectory(str(n), TYPE_ERROR, PASSED if n % 2 else FAILED), sample=sample)
+        for n in range(12)
+        for sample in range(8)
+    ]
+    [run] = load_runs([evaluated(tmp_path / "a", rows)])
+    repaired = run.statistics.repaired("TypeError")
+    assert repaired.value == 0.5
+    assert repaired[1:] == pytest.approx(wilson(6, 12)[1:])  # as many as problems, not 96
+    assert wilson(48, 96).low > repaired.low + 0.1
+    assert run.statistics.repaired("NameError") is None
 
 
 # -- files --

@@ -1,0 +1,66 @@
+"""Sentences about what speaks against trusting a report's numbers: at its top, and last in the terminal."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cocos.config.eval_config import EvalConfig
+from cocos.config.option import option_names
+from cocos.config.turn_options import AGENT_TEMPERATURES
+from cocos.report.finished_runs import FinishedRun, RunComparison
+
+MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
+# What changes a model's answers or verdicts. The size of a batch changes last digits only, a seed its draws.
+MEASURING = set(
+    option_names(EvalConfig, "wording", "prompt", "rule", "given", "length", "sampling", "executor")
+) - {"batch_size", "seed"}
+
+
+def caveats(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> list[str]:
+    """Return a sentence for each reason not to trust the numbers; [] if there is none."""
+    return [
+        *(sentence for run in runs for sentence in _of_run(run)),
+        *(sentence for comparison in comparisons for sentence in _of_comparison(comparison)),
+    ]
+
+
+def _of_run(run: FinishedRun) -> Iterator[str]:
+    statistics, options = run.statistics, run.record["options"]
+    number = statistics.num_sampled
+    if number and statistics.num_truncated >= MIN_SHARE * number:
+        limit = options.get("max_completion_length")
+        yield (
+            f"{run.name}: {statistics.num_truncated} of {number} completions were cut off"
+            f"{f' at {limit} tokens' if limit else ''}, so programs may lack their end; raise "
+            "--max_completion_length."
+        )
+    if number and statistics.num_empty >= MIN_SHARE * number:
+        yield (
+            f"{run.name}: {statistics.num_empty} of {number} completions contain no program; read some, and "
+            "check --protocol and --max_completion_length."
+        )
+    if failures := run.metrics["num_infra_failures"]:
+        yield f"{run.name}: {failures} turns met a failure of executor or endpoint and are not scored."
+
+
+def _of_comparison(comparison: RunComparison) -> Iterator[str]:
+    """Yield a sentence if two runs were not measured in the same way."""
+    first, second = (_conditions(run) for run in (comparison.baseline, comparison.other))
+    names = [name for name in first if name in second and first[name] != second[name]]
+    if names:
+        details = ", ".join(f"--{name} {_text(first[name])} and {_text(second[name])}" for name in names)
+        yield (
+            f"{comparison.baseline.name} and {comparison.other.name} were measured with different options: "
+            f"{details}. Their difference may come from these."
+        )
+
+
+def _conditions(run: FinishedRun) -> dict[str, Any]:
+    """Return the options of a run that decide what is measured, with the temperatures that were used."""
+    options = {name: value for name, value in run.record["options"].items() if name in MEASURING}
+    if "temperature" in options and options["temperature"] is None:
+        options["temperature"] = AGENT_TEMPERATURES[options.get("agent", "none")][: run.num_turns]
+    return options
+
+
+def _text(value: object) -> str:
+    return " ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

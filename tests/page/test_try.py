@@ -1,0 +1,227 @@
+"""Try, in this process without a browser: the form, what follows the model, a reload, and what comes after."""
+
+import json
+import sys
+import time
+from dataclasses import asdict
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cocos.evaluation.trajectory_text import turn_parts
+from cocos.generation import Completion
+from cocos.page.form import example_title, suited_options
+from cocos.page.page_options import PageOptions
+from cocos.page.try_view import in_words_of_the_page, program_file
+from cocos.problems import Problem, save_problems
+from cocos.trajectories import Step, Turn
+from tests.support.endpoint_server import serve, streamed
+from tests.support.paths import ROOT, TOY
+from tests.support.report import PASSED
+
+pytestmark = pytest.mark.processes
+RIGHT, WRONG = "def f(x):\n    return 2 * x", "def f(x):\n    return x"
+PYTEST_FILE = (
+    "import pytest\n\ndef test_double():\n    assert f(2) == 4\n\n"
+    "def test_text():\n    with pytest.raises(TypeError):\n        f(None)\n"
+)
+
+
+def fenced(code):
+    return streamed("```python\n", f"{code}\n```")
+
+
+@pytest.fixture
+def endpoint():
+    with serve() as endpoint:
+        yield endpoint
+
+
+def opened(monkeypatch, root, visitor="a-visitor", **options):
+    """Return the page as a visitor sees it who opens it, or loads it again."""
+    values = asdict(PageOptions(roots=[str(root)], executor_workers=1, **options))
+    monkeypatch.setattr(sys, "argv", ["app.py", json.dumps(values)])
+    page = AppTest.from_file(ROOT / "cocos/page/app.py", default_timeout=180)
+    page.query_params["visitor"] = visitor
+    return page.run()
+
+
+def labelled(widgets, label):
+    [found] = [widget for widget in widgets if widget.label == label]
+    return found
+
+
+def fill(page, tests="assert f(2) == 4", **options):
+    page.text_area(key="text").input("Write a function f that doubles a number.")
+    page.text_area(key="tests").input(tests)
+    labelled(page.text_input, "Name of the model at the endpoint").input("m")
+    for name, value in options.items():
+        page.number_input(key=name).set_value(value)
+
+
+def solve(page):
+    page.button(key="solve").click().run()
+    return until(page, lambda: page.get("download_button"))
+
+
+def until(page, condition):
+    for _ in range(600):
+        if condition():
+            return page
+        time.sleep(0.1)
+        page.run()
+    raise AssertionError([element.value for element in page.text])
+
+
+def texts(page):
+    return [element.value for element in page.text]
+
+
+def test_a_right_program_ends_the_attempts_and_the_page_says_at_which(endpoint, monkeypatch, tmp_path):
+    endpoint.behaviours = [fenced(WRONG), fenced(RIGHT)]
+    page = opened(monkeypatch, tmp_path, base_urls=[endpoint.base_url])
+    fill(page, num_turns=5)
+    solve(page)
+    assert [element.value for element in page.success] == ["Solved at attempt 2."]
+    assert len(endpoint.bodies) == 2 and not page.warning
+
+
+def test_every_attempt_is_made_without_the_early_end(endpoint, monkeypatch, tmp_path):
+    endpoint.behaviours = [fenced(RIGHT), fenced(WRONG)]
+    page = opened(monkeypatch, tmp_path, base_urls=[endpoint.base_url])
+    fill(page, num_turns=2)
+    page.checkbox(key="early_stop").uncheck()
+    solve(page)
+    assert [element.value for element in page.warning] == ["Solved at attempt 1, and spoilt at attempt 2."]
+
+
+def test_a_reload_finds_what_was_typed_and_chosen(endpoint, monkeypatch, tmp_path):
+    page = opened(monkeypatch, tmp_path, "one", base_urls=[endpoint.base_url])
+    fill(page, tests=PYTEST_FILE, num_turns=4, tokens=77)
+    page.selectbox(key="protocol").select("repair")
+    page.selectbox(key="agent").select("react")
+    page.number_input(key="temperature").set_value(0.5)
+    page.run()
+    again = opened(monkeypatch, tmp_path, "one", base_urls=[endpoint.base_url])
+    assert again.text_area(key="tests").value == PYTEST_FILE
+    assert labelled(again.text_input, "Name of the model at the endpoint").value == "m"
+    assert [again.selectbox(key=name).value for name in ("protocol", "agent")] == ["repair", "react"]
+    assert [again.number_input(key=name).value for name in ("num_turns", "tokens", "temperature")] == [
+        4,
+        77,
+        0.5,
+    ]
+    other = opened(monkeypatch, tmp_path, "another", base_urls=[endpoint.base_url])
+    assert other.text_area(key="tests").value == "" and other.selectbox(key="protocol").value == "chat"
+
+
+def test_the_tests_of_a_pytest_file_are_the_same_after_a_reload(endpoint, monkeypatch, tmp_path):
+    endpoint.behaviours = [fenced(RIGHT)]
+    page = opened(monkeypatch, tmp_path, "two", base_urls=[endpoint.base_url])
+    fill(page, tests=PYTEST_FILE, num_turns=1)
+    assert any(line.startswith("2 of 2 tests pass") for line in texts(solve(page)))
+    again = opened(monkeypatch, tmp_path, "two", base_urls=[endpoint.base_url])
+    again.button(key="solve").click().run()
+    until(again, lambda: len(endpoint.bodies) == 2 and again.get("download_button"))
+    assert any(line.startswith("2 of 2 tests pass") for line in texts(again))
+
+
+def test_another_view_and_back_keeps_the_form(endpoint, monkeypatch, tmp_path):
+    page = opened(monkeypatch, tmp_path, "three", base_urls=[endpoint.base_url])
+    fill(page, num_turns=3)
+    page.run()
+    page.segmented_control(key="view").set_value("Training").run()
+    page.segmented_control(key="view").set_value("Try").run()
+    assert page.text_area(key="tests").value == "assert f(2) == 4"
+    assert page.number_input(key="num_turns").value == 3
+
+
+def test_an_example_is_one_click_and_is_listed_by_the_first_words_of_its_text(monkeypatch, tmp_path):
+    examples = tmp_path / "examples.jsonl"
+    problem = Problem("7", "Write a function to double.", ("assert f(1) == 2",), entry_point="f")
+    save_problems([problem], examples)
+    page = opened(monkeypatch, tmp_path, "four", examples=[str(examples)])
+    assert labelled(page.selectbox, "Example").options == ["7: f: Write a function to double."]
+    page.button(key="fill").click().run()
+    assert page.text_area(key="text").value == "Write a function to double."
+    assert page.text_area(key="tests").value == "assert f(1) == 2"
+    assert example_title(Problem("8", "word " * 40, ())).endswith("word ...")
+
+
+def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
+    def model(name, **files):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, content in {"config.json": {}, "tokenizer_config.json": {}, **files}.items():
+            (folder / file).write_text(json.dumps(content))
+        (folder / "model.safetensors").touch()
+        return str(folder)
+
+    plain = model("plain")
+    chat = model("chat", **{"tokenizer_config.json": {"chat_template": "{{ messages }}"}})
+    trained = model(
+        "trained", **{"run.json": {"options": {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}}}
+    )
+    assert suited_options(plain) == {"protocol": "cocos", "feedback": "none", "num_turns": 2}
+    assert suited_options(chat) == {"protocol": "chat", "feedback": "error", "num_turns": 3}
+    assert suited_options(trained) == {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}
+    page = opened(monkeypatch, tmp_path, "five")
+    page.selectbox(key="model").select(chat).run()
+    assert page.selectbox(key="protocol").options == ["cocos", "chat", "repair", "fix"]
+    assert (page.selectbox(key="protocol").value, page.selectbox(key="feedback").value) == ("chat", "error")
+    page.selectbox(key="model").select(plain).run()
+    assert page.selectbox(key="protocol").options == ["cocos"]  # a chat would fail once the model is loaded
+    assert page.selectbox(key="agent").options == ["none", "reflect", "react"]
+    assert page.selectbox(key="feedback").value == "none"
+
+
+def test_own_feedback_and_an_own_program_follow_an_attempt(endpoint, monkeypatch, tmp_path):
+    endpoint.behaviours = [fenced(WRONG), fenced(RIGHT)]
+    page = opened(monkeypatch, tmp_path, "six", base_urls=[endpoint.base_url])
+    fill(page, num_turns=1)
+    solve(page)
+    assert [element.value for element in page.warning] == ["Not solved after 1 attempt."]
+    labelled(page.text_area, "Your program").input(RIGHT)
+    labelled(page.button, "Run the tests").click().run()
+    assert "1 of 1 tests pass" in texts(page)
+    labelled(page.text_area, "Your feedback").input("Twice, not once.")
+    labelled(page.button, "Try again").click().run()
+    until(page, lambda: page.success)
+    assert endpoint.bodies[1]["messages"][-1]["content"].startswith("Twice, not once.")
+    assert [element.value for element in page.success] == ["Solved at attempt 2."]
+    page.selectbox(key="shown").select_index(0).run()
+    assert [element.value for element in page.warning] == ["Not solved after 1 attempt."]
+    labelled(page.text_area, "Your program").input("def f(x): return 3 * x").run()
+    labelled(page.button, "Let a model repair it").click().run()
+    assert page.text_area(key="buggy_code").value == "def f(x): return 3 * x"
+
+
+def test_every_field_has_a_name_and_a_help(monkeypatch, tmp_path):
+    page = opened(monkeypatch, TOY, "seven")
+    widgets = [*page.text_area, *page.selectbox, *page.number_input, *page.checkbox]
+    without = [widget.label for widget in widgets if not (widget.label and widget.help)]
+    assert len(widgets) > 10 and without == []
+
+
+def test_a_message_names_fields_and_not_options():
+    message = in_words_of_the_page("--temperature has 3 values, more than --num_turns 2; see --resume")
+    assert message == "Temperature has 3 values, more than Attempts 2; see --resume"
+
+
+@pytest.mark.parametrize("code", ["x = 1", "x = 1\n", "x = 1\n\n"])
+def test_a_downloaded_program_ends_with_one_line_end(code):
+    assert program_file(code) == b"x = 1\n"
+
+
+def test_the_reason_of_a_call_and_of_a_refusal_are_in_view():
+    call = (
+        '<tool_call>{"name": "run_code", "arguments": {"code": "x = 1", "reason": "off by one"}}</tool_call>'
+    )
+
+    def shown(text, node):
+        turn = Turn((), Completion((), text), "x = 1", PASSED, step=Step(node, 0.0))
+        return {part.title: part.text for part in turn_parts(turn, None, []) if not part.is_detail}
+
+    assert shown(call, "run_code")["Reason"] == "off by one"
+    assert shown("I cannot.", "refuse")["Refused"] == "it calls no tool"
+    assert "Reason" not in shown("I cannot.", "refuse") and "Refused" not in shown(call, "run_code")
