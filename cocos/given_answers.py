@@ -2,8 +2,9 @@
 
 In evaluation each trajectory has its own. In training they are part of the prompt, so siblings share them.
 They are reference solutions, buggy programs, the samples of another run, or rows of any file of answers. Such
-a row is a row of samples.jsonl, or `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`. Rows of one
-problem without the key `sample` are its samples 0, 1, ... in file order.
+a row is a row of samples.jsonl, `{"task_id": ..., "answers": ["turn 1", "turn 2", ...]}`, or a program of
+another model, `{"task_id": "MBPP/11", "solution": "..."}`, as LLMDebugger (arXiv 2402.16906) publishes them
+for MBPP. Rows of one problem without the key `sample` are its samples 0, 1, ... in file order.
 """
 
 from collections import Counter
@@ -18,19 +19,21 @@ from cocos.prompts import PromptProtocol
 from cocos.trajectories import Key, Trajectory, begin
 
 PROBLEM_SOURCES = {"references": "code", "buggy": "buggy_code"}  # source -> field of the problem
+MBPP_PREFIX = "MBPP/"  # of the ids in files of programs for MBPP
 
 
 class Answers(NamedTuple):
     """A row of a file of answers.
 
     Attributes:
-        texts: The completions of turns 1, 2, ...
+        texts: The completions of turns 1, 2, ...; or one program.
         passed: Which tests the last program passed; () if the row has no verdicts.
 
     """
 
     texts: tuple[str, ...]
     passed: tuple[bool, ...] = ()
+    is_program: bool = False  # the text is a program, not a completion with one
 
 
 AnswersByKey = dict[Key, Answers]
@@ -110,7 +113,8 @@ def _answers_of(
     answers: list[str] = []
     for source in sources:
         if source in files:
-            answers += _find_answers(files[source], trajectory.key, source)
+            found = _find_answers(files[source], trajectory.key, source)
+            answers += map(protocol.answer, found.texts) if found.is_program else found.texts
         else:
             answers.append(protocol.answer(_program(trajectory.problem, source)))
     return tuple(answers)
@@ -128,9 +132,10 @@ def load_answers(path: str | Path) -> AnswersByKey:
     for place, row in read_rows(Path(path)):
         if not isinstance(row, dict) or not (found := _answers(row)):
             raise DataError(
-                f'{place}: expected a row of samples.jsonl, or {{"task_id": ..., "answers": ["...", ...]}}'
+                f'{place}: expected a row of samples.jsonl, {{"task_id": ..., "answers": ["...", ...]}}, or '
+                '{"task_id": ..., "solution": "..."}'
             )
-        task_id = str(row.get("task_id"))
+        task_id = str(row.get("task_id")).removeprefix(MBPP_PREFIX if found.is_program else "")
         key = (task_id, row.get("sample", num_samples[task_id]))
         if key in answers:
             raise DataError(f"{place}: sample {key[1]} of problem {task_id!r} occurs twice; keep one of them")
@@ -148,16 +153,18 @@ def _answers(row: dict) -> Answers | None:
             return Answers(tuple(str(turn["completion"]) for turn in turns), passed)
         case {"answers": [_, *_] as answers} if all(isinstance(answer, str) for answer in answers):
             return Answers(tuple(answers))
+        case {"solution": str(program)} | {"program": str(program)}:
+            return Answers((program,), is_program=True)
     return None
 
 
-def _find_answers(answers: AnswersByKey, key: Key, source: str) -> tuple[str, ...]:
+def _find_answers(answers: AnswersByKey, key: Key, source: str) -> Answers:
     if key not in answers:
         raise DataError(
             f"{source}: no answers for sample {key[1]} of problem {key[0]!r}; add a row or change "
             "--task_ids or --num_samples"
         )
-    return answers[key].texts
+    return answers[key]
 
 
 def _program(problem: Problem, source: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, RunComparison, TurnPair, group_by_conditions
+from cocos.report.pooled_sets import are_sets_of_one_model, pool
 
 NO_INTERVAL = "(no interval)"
 NO_INTERVAL_NOTE = (
@@ -95,11 +96,12 @@ def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
 
 def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables of visible tests, edits, pass@k, equal tokens, bugs, and means per trajectory.
+    """Return the tables over several sets, of visible tests, edits, pass@k, equal tokens, bugs, and means.
 
     A table without rows is left out.
     """
     tables = [
+        *pooled_tables(runs),
         visible_tests_table(runs),
         edits_table(runs),
         pass_at_k_table(runs),
@@ -108,6 +110,15 @@ def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
         means_table(runs),
     ]
     return [table for table in tables if table.rows]
+
+
+def pooled_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+    """Return a table over the problems of all sets, if the runs are one model's on several sets."""
+    return [
+        accuracy_table([pool(group)], f"{accuracy_heading(conditions)} over all {len(group)} sets")
+        for conditions, group in group_by_conditions(runs).items()
+        if are_sets_of_one_model(group)
+    ]
 
 
 def accuracy_heading(conditions: str) -> str:

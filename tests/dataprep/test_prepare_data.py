@@ -226,13 +226,14 @@ def test_columns_of_other_names_are_listed_with_an_example_for_this_file(prepare
     assert prepare(*given, "test_list=asserts", "--tests", "lines", *splits) == 0
 
 
-def test_the_first_example_of_the_page_runs_as_it_is_written(prepare, tmp_path, monkeypatch):
+def test_the_first_example_of_the_page_prints_what_the_page_says(prepare, tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs/data.md").read_text()
     table, command = re.findall(r"```(?:csv)?\n(.*?)```", page, re.DOTALL)[:2]
     (tmp_path / "mine.csv").write_text(table)
     monkeypatch.chdir(tmp_path)
     python, script, *words = shlex.split(command.replace("\\\n", " "))
     assert (python, script) == ("python", "scripts/prepare_data.py") and prepare(*words) == 0
+    assert f"| `{capsys.readouterr().out.strip()}` |" in page
     problems = load_problems("data/mine/test.jsonl")
     assert [(p.task_id, len(p.test_list)) for p in problems] == [("double", 2), ("shout", 2)]
     assert not Path("data/mine/findings.jsonl").exists()

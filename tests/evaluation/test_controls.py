@@ -8,7 +8,7 @@ import pytest
 from cocos.problems import save_problems
 from tests.support.commands import succeed
 from tests.support.data import converted
-from tests.support.evaluation import evaluated
+from tests.support.evaluation import evaluated, rows
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.processes  # every evaluation starts an executor of its own
@@ -68,6 +68,24 @@ def test_samples_that_are_scored_again_have_the_same_scores(tmp_path):
     )
     assert once["metrics"] == again["metrics"]
     assert values(once, "acc_t1", "c2i_t1_t2", "c2i_t2_t3") == [7 / 16, 0.0, 0.0]
+
+
+def test_published_programs_of_another_model_are_answers_and_their_verdicts_are_those_of_our_tests(tmp_path):
+    tests = ["assert double(2) == 4", "assert double(3) == 6"]
+    row = {"text": "Double a number.", "test_list": tests, "code": ""}
+    data, programs = tmp_path / "mbpp.jsonl", tmp_path / "seed.jsonl"
+    data.write_text("".join(json.dumps(row | {"task_id": n}) + "\n" for n in (11, 12)))
+    prompt = 'def double(x):\n    """\n    Double a number.\n    """\n\n'
+    published = [
+        {"task_id": "MBPP/12", "solution": f"{prompt}    return x * x\n", "is_passing": True},
+        {"task_id": "MBPP/11", "solution": f"{prompt}    return 2 * x\n", "is_passing": True},
+    ]
+    programs.write_text("".join(json.dumps(row) + "\n" for row in published))
+    given = {"test_data": str(data), "num_turns": 1, "output_dir": str(tmp_path / "out")}
+    assert values(evaluated(**given, answers=[str(programs)]), "acc_t1") == [0.5]
+    turns = {row["task_id"]: row["turns"][0] for row in rows(tmp_path / "out")}
+    assert [turns[name]["is_right"] for name in ("11", "12")] == [True, False]
+    assert turns["11"]["code"].strip() == published[1]["solution"].strip()
 
 
 @pytest.mark.parametrize(
