@@ -27,6 +27,7 @@ from cocos.training.checkpoints import (
 )
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
+from cocos.training.monitor import peak_memory_mb
 from cocos.training.run_log import RunLog
 from cocos.training.signals import StopOnSignal
 from cocos.training.start import start_wandb_run
@@ -55,9 +56,10 @@ class ResumableTrainer(Trainer):
         return [self.stopped_because] if self.stopped_because else []
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics, those of an update with the time that the run still takes."""
-        if "loss" in logs and self.clock:
-            logs |= self.clock.metrics(self.state)
+        """Log metrics, those of an update with the memory it took and the time that the run still takes."""
+        if "loss" in logs:
+            logs["peak_memory_mb"] = peak_memory_mb()
+            logs |= self.clock.metrics(self.state) if self.clock else {}
         super().log(logs, start_time)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:

@@ -49,7 +49,6 @@ from cocos.training.monitor import (
     batch_metrics,
     hidden_gap,
     num_sampled_tokens,
-    peak_memory_mb,
     solved_programs,
     trajectory_metrics,
 )
@@ -509,7 +508,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             *scores,
             *(Score(rewards_T, []) for group in batch.dropped for rewards_T in group.rewards_G_T),
         ]
-        self.record(batch_metrics(played, played_scores, turns) | {"peak_memory_mb": peak_memory_mb()})
+        self.record(batch_metrics(played, played_scores, turns))
         if not self.args.reward_in_child:
             self.run_warnings.check_in_child(played)
         self.count_tokens(played)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from peft import LoraConfig
-from transformers import set_seed
+from transformers import TrainerCallback, set_seed
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
@@ -19,7 +19,7 @@ from cocos.prompts import DONE, named_protocol
 from cocos.rewards import Score
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group
-from cocos.training.monitor import trajectory_metrics
+from cocos.training.monitor import peak_memory_mb, trajectory_metrics
 from cocos.training.sample_tables import MAX_ROWS
 from cocos.trajectories import Trajectory, Turn, begin
 from tests.support.paths import ROOT
@@ -333,6 +333,23 @@ def test_counters_and_per_turn_metrics_are_right(make_trainer):
         assert log["acc_t1"] + log["delta_t1_t2"] == pytest.approx(log["acc_t2"])
         assert 0 <= log["reward_t1"] <= 1 and 0 <= log["frac_reward_zero_std_t2"] <= 1
         assert log["infra_failures"] == 0 and log["peak_memory_mb"] > 100
+
+
+class Filled(TrainerCallback):
+    """Takes twice the memory used so far in the optimizer's step of update 2, for a moment."""
+
+    def on_optimizer_step(self, args, state, control, **kwargs):
+        if state.global_step == 1:
+            torch.ones(int(peak_memory_mb()) << 20, dtype=torch.uint8)
+
+
+@pytest.mark.processes
+def test_the_logged_memory_is_that_after_the_update(make_trainer):
+    trainer = make_trainer(max_steps=2)
+    trainer.add_callback(Filled())
+    trainer.train()
+    first, second = [log["peak_memory_mb"] for log in trainer.state.log_history if "loss" in log]
+    assert second > first + 100
 
 
 def test_zero_spread_is_counted_per_turn(make_trainer):
