@@ -3,7 +3,7 @@
 Imports torch, which takes seconds; `cocos_options.py` and `training_options.py` have our options alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -30,6 +30,15 @@ WITHOUT_EFFECT = {
     "cache_implementation": None,
     "chat_template_kwargs": None,
 }
+# Options of transformers and TRL that results depend on, besides those that are declared with a role.
+INHERITED = (
+    *("lr_scheduler_kwargs", "warmup_steps", "optim", "optim_args", "optim_target_modules", "max_grad_norm"),
+    *("weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "label_smoothing_factor", "fp16"),
+    *("gradient_accumulation_steps", "data_seed", "shuffle_dataset", "neftune_noise_alpha", "use_vllm"),
+    *("num_iterations", "steps_per_generation", "epsilon", "epsilon_high"),  # of train.py
+    *("packing", "padding_free", "completion_only_loss", "loss_type", "truncation_mode"),  # of boost_train.py
+    *(field.name for field in fields(ModelConfig)),
+)
 
 
 @dataclass

@@ -116,6 +116,7 @@ def run_warnings(
         *_reference_warnings(args, trajectory),
         *_engine_warnings(args),
         *_draw_warnings(args),
+        *_reward_warnings(args),
     ]
 
 
@@ -183,6 +184,12 @@ def _draw_warnings(args: CoCoSConfig) -> list[str]:
         f"seconds are estimated without the further draws of --dynamic_sampling {args.dynamic_sampling}, "
         f"which can make the rollout of an update up to {1 + args.dynamic_sampling} times as long"
     ]
+
+
+def _reward_warnings(args: CoCoSConfig) -> list[str]:
+    if args.reward != "random":
+        return []
+    return ["--reward random: every program earns 0 or 1 by chance, so this run is a control, not a training"]
 
 
 PLACEHOLDER = "def {name}(*args):\n    return None"  # the answer if there is no reference, and a wrong one

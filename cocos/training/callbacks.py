@@ -96,6 +96,20 @@ class StopOnCollapse(TrainerCallback):
         self._num_certain = self._num_repeating = 0  # log entries in a row
         self._has_varied = False
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state to save in a checkpoint, as plain values."""
+        return {
+            "num_low": self._num_low,
+            "num_certain": self._num_certain,
+            "num_repeating": self._num_repeating,
+            "has_varied": self._has_varied,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self._num_low, self._has_varied = state["num_low"], state["has_varied"]
+        self._num_certain, self._num_repeating = state["num_certain"], state["num_repeating"]
+
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: dict[str, float] | None = None, **kwargs: Any
     ) -> Any:
@@ -146,7 +160,7 @@ class UpdateTime(TrainerCallback):
 
 
 class RunCounters(TrainerCallback, ExportableState):
-    """State that transformers does not save: micro-steps, warnings, executor, problem draw, sampled tokens.
+    """State that transformers does not save: micro-steps, warnings, collapse, executor, draw, sampled tokens.
 
     transformers writes `state()` of an ExportableState to trainer_state.json and reads it back on resume.
     """
@@ -159,6 +173,7 @@ class RunCounters(TrainerCallback, ExportableState):
     def state(self) -> dict[str, dict]:
         counters = {
             "warnings": self.run_warnings.state_dict(),
+            "collapse": self.trainer.collapse.state_dict(),
             "executor": asdict(self.executor.stats),
             "draw": self.trainer.player.draw.state_dict(),
             "sampled_tokens": self.trainer.num_sampled_tokens,
@@ -169,6 +184,7 @@ class RunCounters(TrainerCallback, ExportableState):
         """Restore what `state` has returned."""
         counters = state["attributes"]
         self.run_warnings.load_state_dict(counters["warnings"])
+        self.trainer.collapse.load_state_dict(counters["collapse"])
         self.trainer.player.draw.load_state_dict(counters["draw"])
         self.trainer.num_sampled_tokens = counters["sampled_tokens"]
         vars(self.executor.stats).update(counters["executor"])

@@ -14,7 +14,7 @@ from transformers import Trainer
 from transformers.utils.logging import disable_progress_bar
 
 from cocos.config.option import ROLES, option_names
-from cocos.config.trl_configs import HALF_WEIGHTS, BoostConfig, CoCoSConfig
+from cocos.config.trl_configs import HALF_WEIGHTS, INHERITED, BoostConfig, CoCoSConfig
 from cocos.files.durable import FolderLock, save_json
 from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
 from cocos.training.checkpoints import (
@@ -188,7 +188,8 @@ def accepted_changes(args: BoostConfig | CoCoSConfig, record: Mapping[str, Any],
         ValueError: Something has changed, and --accept_changes is not given.
 
     """
-    names = option_names(type(args), *(role for role in ROLES if role not in ("run", "executor")))
+    declared = option_names(type(args), *(role for role in ROLES if role not in ("run", "executor")))
+    names = [*declared, *INHERITED]
     changes = changes_since(folder, record, names) if (folder / "run.json").exists() else []
     if changes and not args.accept_changes:
         raise ValueError(

@@ -114,6 +114,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.objective = make_objective(args)
         self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings()
+        self.collapse = StopOnCollapse(self)
         self.timer = PhaseTimer(executor)
         super().__init__(
             model=model,
@@ -158,7 +159,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
         if args.stop_on_collapse:
-            self.add_callback(StopOnCollapse(self))
+            self.add_callback(self.collapse)
         if args.reward == "random":
             logger.warning("reward 'random': every program earns 0 or 1 by chance; a control, not a training")
         if args.credit == "last":
@@ -284,8 +285,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
                 tqdm.write(example)  # not print(), which would break the progress bar
 
     def remarks(self) -> list[str]:
-        """Say why the run has ended early, and whether no update had a gradient."""
+        """Say why the run has ended early, that it is a control, and whether no update had a gradient."""
         remarks = super().remarks()
+        if self.args.reward == "random":
+            remarks.append("a control: every program earned 0 or 1 by chance (--reward random)")
         if self.run_warnings.num_alive or self.beta:
             return remarks
         return [

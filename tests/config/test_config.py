@@ -5,8 +5,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 import yaml
 
 from cocos.assembly import prompt_protocol
@@ -16,7 +18,8 @@ from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import OptionParser, check_options, library_option_names, parse_options
 from cocos.config.eval_config import EvalConfig
 from cocos.config.training_options import BoostOptions
-from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
+from cocos.generation.huggingface import resolve_dtype
 from tests.support.paths import ROOT
 
 NEEDED = {
@@ -100,6 +103,29 @@ def test_with_dev_data_the_best_checkpoint_has_the_best_accuracy_of_the_last_tur
     )
     assert args.eval_strategy == args.save_strategy == "steps" and args.eval_steps == args.save_steps
     assert options(CoCoSConfig).eval_strategy == "no"
+
+
+@pytest.mark.parametrize(("emulated", "bf16"), [(True, False), (False, True)], ids=["T4", "A100"])
+def test_bfloat16_is_chosen_on_a_gpu_that_computes_in_it_and_not_where_it_is_emulated(
+    monkeypatch, emulated, bf16
+):
+    for module in (torch.cuda, torch.accelerator):
+        monkeypatch.setattr(module, "is_available", lambda: True)
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or not emulated
+    )
+    args = SimpleNamespace(
+        enable_jit_checkpoint=False, dtype=None, use_peft=False, deepspeed=None, use_cpu=False, bf16=None, fp16=False,
+        dataloader_pin_memory=True, global_batch_size=None, num_train_epochs=0,
+    )  # fmt: skip
+    _derive_values(args)
+    assert args.bf16 is bf16
+    assert resolve_dtype("auto") == ("bfloat16" if bf16 else "float32")
+
+
+def test_the_options_that_a_resumed_run_must_keep_are_options():
+    names = {field.name for config in (CoCoSConfig, BoostConfig) for field in dataclasses.fields(config)}
+    assert set(INHERITED) <= names and {"lora_alpha", "dtype"} <= set(INHERITED)
 
 
 def test_model_options_reach_from_pretrained_unless_model_init_kwargs_overrides_them():

@@ -38,6 +38,21 @@ def run(tmp_path_factory):
     return out, succeed(*fresh, "train.py", *SHORT, "--dev_data", data, "--output_dir", out)
 
 
+def test_a_run_with_random_rewards_is_called_a_control_by_everything_it_writes(tmp_path):
+    data = tmp_path / "dev.jsonl"
+    data.write_text("".join((TOY / "dev.jsonl").read_text().splitlines(keepends=True)[:8]))
+    words = (sys.executable, "train.py", *SHORT, "--train_data", data, "--reward", "random", "--dev_data", "")
+    words = (*words, "--max_steps", 1, "--save_strategy", "no", "--output_dir", tmp_path / "out")
+    assert (
+        "warning: --reward random: every program earns 0 or 1 by chance"
+        in succeed(*words, "--dry_run").stdout
+    )
+    done = succeed(*words)
+    assert "a control, not a training" in done.stderr
+    assert "a control: every program earned 0 or 1 by chance" in done.stdout
+    assert "**This model is a control:" in (tmp_path / "out/README.md").read_text()
+
+
 def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
     out, done = run
     first, second, third, title, *middle, best, saved, evaluate = done.stdout.splitlines()

@@ -7,7 +7,7 @@ import pytest
 
 from cocos.files.durable import FolderLock
 from cocos.training.checkpoints import changes_since
-from tests.support.commands import command, succeed
+from tests.support.commands import command, complaint, succeed
 from tests.support.paths import TOY
 
 pytestmark = pytest.mark.processes
@@ -102,18 +102,29 @@ def test_other_data_and_options_are_refused_by_name_and_recorded_if_they_are_acc
         "--resume_from_checkpoint",
         "last",
     )
-    words = (*words, "--learning_rate", 1e-3, "--gamma", 0.9, "--logging_steps", 1)
+    words = (*words, "--learning_rate", 1e-3, "--gamma", 0.9, "--weight_decay", 0.1, "--logging_steps", 1)
     done = command(*words)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     [line] = [line for line in done.stderr.splitlines() if "was made with other data or options" in line]
     assert "gamma was 0.5, is 0.9" in line and "learning_rate was" in line and "dev.jsonl" in line
+    assert "weight_decay was 0.0, is 0.1" in line, "an option of transformers"
     assert (
-        "logging_steps" not in line and line.count(" was ") == 6
+        "logging_steps" not in line and line.count(" was ") == 7
     )  # twice: train_data, and the files' checksums
     done = command(*words, "--accept_changes", "true")
     assert done.returncode == 0, done.stderr[-2000:]
     changes = json.loads((finished / "run.json").read_text())["changes"]
     assert "gamma was 0.5, is 0.9" in changes
+
+
+def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_line(tmp_path):
+    lora = ("--use_peft", "--lora_target_modules", "q_proj", "v_proj", "--learning_rate", 1e-3)
+    words = (*RUN, *lora, "--train_data", TOY / "boost.jsonl", "--output_dir", tmp_path, "--max_steps", 1)
+    succeed(*words, "--lora_r", 4)
+    other = ("--lora_r", 8, "--lora_alpha", 64, "--model_name_or_path", TOY / "feedback/base")
+    line = complaint(*words, *other, "--resume_from_checkpoint", "last")
+    for change in ("lora_r was 4, is 8", "lora_alpha was 32, is 64", "model_name_or_path was"):
+        assert change in line
 
 
 def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
