@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 from transformers import (
     AutoModelForCausalLM,
     GenerationConfig,
@@ -437,6 +438,22 @@ def test_blocks_of_a_large_vocabulary_select_the_ids_of_one_cumulative_sum(size)
         exact = (logits.double() / 0.8).log_softmax(-1).gather(1, ids[:, None])[:, 0]
         assert logps.tolist() == pytest.approx(exact.tolist(), abs=1e-5)
     assert sample_ids(logits, 0.8, None)[1] is None, "greedy decoding draws nothing"
+
+
+@pytest.mark.parametrize("size", [5, 1025])
+def test_ids_are_drawn_without_a_cumulative_sum_that_a_gpu_refuses_when_it_is_deterministic(size):
+    """--full_determinism makes CUDA refuse cumulative sums of floating-point numbers."""
+
+    class Strict(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            is_sum = getattr(function, "__name__", "") in ("cumsum", "cumsum_")
+            assert not (is_sum and args[0].is_floating_point()), "cumsum_cuda_kernel is not deterministic"
+            return function(*args, **(kwargs or {}))
+
+    with Strict():
+        with pytest.raises(AssertionError, match="not deterministic"):
+            torch.ones(3).cumsum(-1)
+        assert sample_ids(torch.zeros(1, size), 1.0, torch.tensor([0.5]))[0].item() == size // 2
 
 
 def test_the_output_layer_of_frozen_weights_is_not_copied_for_every_prompt(model, tokenizer, prompts):

@@ -116,6 +116,14 @@ def test_a_rank_whose_trajectories_have_ended_samples_as_many_completions_as_the
     assert generator.generate([], temperature=1.0) == [] and len(engine.calls) == 2
 
 
+@pytest.mark.parametrize("seed", [3, 4])
+def test_the_seed_of_the_run_reaches_a_colocated_engine(make_trainer, monkeypatch, seed):
+    """vLLM's worker, in this process, resets the random state with a seed that TRL makes of the rank alone."""
+    monkeypatch.setattr("trl.trainer.rloo_trainer.VLLMGeneration", lambda **_: torch.manual_seed(0))
+    make_trainer(use_vllm=True, vllm_mode="colocate", seed=seed)
+    assert torch.initial_seed() == seed
+
+
 def test_the_vllm_engine_of_trl_has_the_signature_that_we_call():
     assert list(inspect.signature(VLLMGeneration.generate).parameters) == [
         "self",

@@ -47,7 +47,7 @@ from cocos.training.trainer import CoCoSTrainer
 rows, step = CoCoSTrainer.rows, CoCoSTrainer.training_step
 def signalled(trainer, trajectories):  # the samples of update {update} are there
     if trainer.state.global_step == {update} - 1:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.{signal})
     return rows(trainer, trajectories)
 def counted(trainer, *inputs):
     print("micro-batch of update", trainer.state.global_step + 1)
@@ -146,23 +146,26 @@ def test_a_stopped_boost_run_keeps_its_last_checkpoint_beside_a_better_one(rows,
 
 
 @pytest.mark.parametrize(
-    ("update", "saved", "end_of_line"),
+    ("signal", "update", "saved", "end_of_line"),
     [
-        (2, ["checkpoint-1"], "after update 1 of 9; continue with --resume_from_checkpoint last"),
-        (1, [], "after update 0 of 9; start it again as before"),
+        ("SIGTERM", 2, ["checkpoint-1"], "after update 1 of 9; continue with --resume_from_checkpoint last"),
+        ("SIGHUP", 2, ["checkpoint-1"], "after update 1 of 9; continue with --resume_from_checkpoint last"),
+        ("SIGTERM", 1, [], "after update 0 of 9; start it again as before"),
     ],
 )
-def test_sigterm_ends_a_run_after_the_micro_batch_and_saves_the_last_whole_update(
-    tmp_path, update, saved, end_of_line
+def test_a_signal_ends_a_run_after_the_micro_batch_and_saves_the_last_whole_update(
+    tmp_path, signal, update, saved, end_of_line
 ):
     words = cocos(tmp_path / "out", "--max_steps", 9, "--save_steps", 9, "--per_device_train_batch_size", 4)
-    running = process("train.py", *words, before=MICRO_BATCHES.format(update=update))
+    running = process("train.py", *words, before=MICRO_BATCHES.format(signal=signal, update=update))
     done = running.finish()
-    assert done.returncode == 143 and "Traceback" not in done.stderr, done.stderr[-3000:]
+    assert done.returncode == {"SIGTERM": 143, "SIGHUP": 129}[signal] and "Traceback" not in done.stderr, (
+        done.stderr[-3000:]
+    )
     micro_batches = [line for line in done.stdout.splitlines() if line.startswith("micro-batch of update")]
     whole = [f"micro-batch of update {number}" for number in range(1, update) for _ in range(4)]
     assert micro_batches == [*whole, f"micro-batch of update {update}"], "one of four micro-batches"
-    assert done.stderr.splitlines()[-1] == f"stopped by SIGTERM {end_of_line}"
+    assert done.stderr.splitlines()[-1] == f"stopped by {signal} {end_of_line}"
     assert [path.name for path in (tmp_path / "out").glob("checkpoint-*")] == saved
 
 
