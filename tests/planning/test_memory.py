@@ -1,13 +1,24 @@
-"""Memory estimate, compared with the ZeRO paper, with DeepSpeed's estimator and with real tensors."""
+"""Memory estimate, compared with the ZeRO paper, with DeepSpeed's estimator, with real tensors and with real runs."""
 
+import re
+import sys
 from dataclasses import replace
 
+import psutil
 import pytest
 import torch
 from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
 from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
 from peft import LoraConfig, get_peft_model
-from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaConfig
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    DynamicCache,
+    LlamaConfig,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from cocos.planning.memory import (
     CPU_OVERHEAD,
@@ -27,7 +38,9 @@ from cocos.planning.memory import (
 )
 from cocos.planning.shapes import AUTOCAST, FLOAT32, GIB, NF4, ZERO_BF16, Layout, ModelShape, Pass, Workload
 from cocos.planning.shapes_from_options import model_shape
-from tests.support.paths import ROOT
+from cocos.training.run_log import read_log
+from tests.support.commands import command
+from tests.support.paths import ROOT, TOY
 
 BASE = ROOT / "data/toy/base"
 NO_WORK = Workload(0, 0, 0, Pass(0, 0), Pass(0, 0))
@@ -197,3 +210,49 @@ def test_an_adapter_needs_no_reference_and_a_quantized_base_half_a_byte():
 
 def test_a_run_fits_only_below_the_usable_share_of_the_card():
     assert fits(22.7 * GIB, 24) and not fits(22.9 * GIB, 24)
+
+
+@pytest.fixture(scope="module")
+def qwen_shape(tmp_path_factory):
+    """A checkpoint of Qwen2.5-0.5B's shape with random weights and the laboratory's tokenizer."""
+    folder = tmp_path_factory.mktemp("models") / "qwen"
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    tokenizer.save_pretrained(folder)
+    config = Qwen2Config(
+        vocab_size=151_936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
+        num_attention_heads=14, num_key_value_heads=2, tie_word_embeddings=True,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    model = Qwen2ForCausalLM._from_config(
+        config, dtype=torch.bfloat16
+    )  # half the disk; the runs load float32
+    assert model.num_parameters() == 494_032_768
+    model.save_pretrained(folder)
+    return folder
+
+
+LORA = ("--use_peft", "--lora_target_modules", "q_proj", "v_proj")
+
+
+@pytest.mark.nightly
+@pytest.mark.processes
+@pytest.mark.parametrize(("flags", "needed_gib"), [((), 11), (LORA, 6)], ids=["full", "lora"])
+def test_the_estimate_is_within_a_fifth_of_the_peak_of_a_run(qwen_shape, tmp_path, flags, needed_gib):
+    """The process's largest memory, after two updates: optimizer states exist in the second."""
+    free_gib = psutil.virtual_memory().available / GIB
+    if free_gib < needed_gib:
+        pytest.skip(f"{free_gib:.1f} GiB are free, and the run takes up to {needed_gib}: end other processes")
+    words = (
+        *(sys.executable, "train.py", "--config", "configs/toy/cocos.yaml", "--dev_data", ""),
+        *("--model_name_or_path", qwen_shape, "--dtype", "float32", "--train_data", TOY / "boost.jsonl"),
+        *("--global_batch_size", 8, "--per_device_train_batch_size", 8, "--max_truncated_share", 1),
+        *("--max_steps", 2, "--save_strategy", "no", "--output_dir", tmp_path / "out", *flags),
+    )
+    plan = command(*words, "--dry_run").stdout
+    estimated_gib = float(re.search(r"needs (\d+\.\d) GiB per process", plan)[1])
+    done = command(*words, timeout_s=1500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    logs = [entry["metrics"] for entry in read_log(tmp_path / "out") if "metrics" in entry]
+    measured_gib = max(log.get("peak_memory_mb", 0) for log in logs) / 1024
+    print(plan, f"measured: {measured_gib:.2f} GiB", sep="\n")
+    assert measured_gib / 1.2 < estimated_gib < 1.2 * measured_gib
