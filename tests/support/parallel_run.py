@@ -3,15 +3,20 @@
     torchrun --nproc_per_node 2 tests/support/parallel_run.py RUNS.json      # [["train.py", "--config", ...], ...]
 
 The runs are those of users, but for the sampling: the n-th completion of a prompt is drawn with a seed made of the prompt
-and n. Samples thus do not depend on the rank that draws them, and different numbers of ranks can be compared.
+and n. Samples thus do not depend on the rank that draws them, and different numbers of ranks can be compared. The
+log-probabilities of half of the completions are misstated, so that there is a gap between sampler and policy to measure.
+A run whose name begins with "stopped" gets SIGTERM.
 """
 
 import hashlib
 import json
+import math
 import os
+import signal
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -38,7 +43,14 @@ class SeededGenerator:
         for prompt in map(tuple, prompts):
             seen[prompt] += 1
             seeds.append(int.from_bytes(hashlib.sha256(repr((prompt, seen[prompt])).encode()).digest()[:4]))
-        return self._generate(prompts, temperature, seeds)
+        completions = self._generate(prompts, temperature, seeds)
+        return [misstated(c) if seed % 2 else c for seed, c in zip(seeds, completions, strict=True)]
+
+
+def misstated(completion):
+    """Return a completion that states half of the probability of each token; nothing if it states none."""
+    logps = completion.engine_logps and tuple(logp - math.log(2) for logp in completion.engine_logps)
+    return replace(completion, engine_logps=logps)
 
 
 class Recorded:
@@ -70,6 +82,12 @@ class SeededTrainer(Recorded, trainer.CoCoSTrainer):
         prompts = [ids[mask].tolist() for ids, mask in zip(inputs["prompt_ids"], masks, strict=True)]
         with Path(self.args.output_dir, f"micro_batches-{self.accelerator.process_index}").open("a") as file:
             print(json.dumps(prompts), file=file)
+        is_last_rank = self.accelerator.process_index == self.accelerator.num_processes - 1
+        is_stopped = Path(self.args.output_dir).name.startswith("stopped")
+        if (
+            is_stopped and is_last_rank and self.state.global_step == 2
+        ):  # in the first micro-batch of update 3
+            os.kill(os.getpid(), signal.SIGTERM)
         return inputs
 
     @contextmanager
@@ -89,4 +107,7 @@ if __name__ == "__main__":
     with open(sys.argv[-1]) as runs:
         for script, *words in json.load(runs):
             sys.argv = [script, *words]
-            {"train.py": train, "boost/boost_train.py": boost_train}[script].main()
+            try:
+                {"train.py": train, "boost/boost_train.py": boost_train}[script].main()
+            except SystemExit as stop:
+                assert stop.code == 128 + signal.SIGTERM

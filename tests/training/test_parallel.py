@@ -51,6 +51,10 @@ DYNAMIC = {"dynamic_sampling": 1, "credit": "last", "num_generations": 2}
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
 
+# Until SIGTERM comes, and on from its checkpoint, which nothing else saves.
+STOPPED = ACCUMULATED | {"dev_data": None, "save_steps": UPDATES}
+CONTINUED = STOPPED | {"resume_from_checkpoint": f"THESE_RUNS/stopped/checkpoint-{UPDATES // 2}"}
+
 # The weights after an update of plain gradient descent show every gradient.
 DESCENT = {
     "per_device_train_batch_size": 4,  # a group
@@ -116,11 +120,11 @@ def launch(data, tmp_path_factory, request):
             start_new_session=True,
         )
         try:
-            said, _ = process.communicate(timeout=400)
+            said, _ = process.communicate(timeout=600)
         except subprocess.TimeoutExpired:  # ranks that wait for each other: none may outlive the test
             os.killpg(process.pid, signal.SIGKILL)
             said, _ = process.communicate()
-            pytest.fail(f"{launcher[0]}: no end after 400 s\n{said[-4000:]}")
+            pytest.fail(f"{launcher[0]}: no end after 600 s\n{said[-4000:]}")
         assert process.returncode == 0, said[-6000:]
         num_ranks = 1 if launcher[0] == sys.executable else 2
         processors = max(1, len(os.sched_getaffinity(0)) // num_ranks)
@@ -153,6 +157,8 @@ def ddp(launch):
         dynamic=ACCUMULATED | DYNAMIC,
         shared=DESCENT,
         plain=PLAIN,
+        stopped=STOPPED,
+        continued=CONTINUED,
     )
 
 
@@ -170,6 +176,8 @@ def fsdp2(launch):
         shared=DESCENT,
         plain=PLAIN,
         boost={"per_device_train_batch_size": 2},
+        stopped=STOPPED,
+        continued=CONTINUED,
     )
 
 
@@ -194,6 +202,10 @@ def zero(launch):
         boost3={"per_device_train_batch_size": 2} | stages[3],
         shared3=DESCENT | stages[3],
         plain3=PLAIN | stages[3],
+        stopped3=STOPPED | stages[3],
+        continued3=CONTINUED
+        | stages[3]
+        | {"resume_from_checkpoint": f"THESE_RUNS/stopped3/checkpoint-{UPDATES // 2}"},
     )
 
 
@@ -214,6 +226,7 @@ BF16 = [*of("zero", "bf163"), *of("fsdp2", "bf16")]
 BOOST = [*of("zero", "boost3"), *of("fsdp2", "boost")]
 SHARED = [*of("ddp", "shared"), *of("zero", "shared3"), *of("fsdp2", "shared")]
 RESUMED = [*of("zero", "resumed3"), *of("fsdp2", "resumed")]
+SIGNALLED = [*of("ddp", "stopped"), *of("zero", "stopped3"), *of("fsdp2", "stopped")]
 
 
 def logs(output, names=None, step=UPDATES):
@@ -225,7 +238,8 @@ def logs(output, names=None, step=UPDATES):
 COMPARED = {
     *("loss", "grad_norm", "reward_t1", "reward_t2", "kl_t1", "kl_t2", "acc_t1", "acc_t2", "num_tokens"),
     *("draws", "prompts_drawn", "sampled_tokens_total", "frac_groups_flat"),
-    *("clip_ratio/region_mean", "completion_length_t2", "eval_acc_t1", "eval_better_t1_t2", "eval_loss"),
+    *("clip_ratio/region_mean", "completion_length_t2", "engine/kl"),
+    *("eval_acc_t1", "eval_better_t1_t2", "eval_loss"),
 }
 
 
@@ -239,6 +253,9 @@ def test_two_ranks_equal_one_process_at_the_same_global_batch(alone, layout, nam
     assert len(single) == len(double) == UPDATES + 2
     for one, two in zip(single, double, strict=True):
         assert two == pytest.approx(one, rel=1e-3, abs=1e-4)
+    gaps = [one["engine/kl"] for one in single if "engine/kl" in one]
+    assert len(gaps) == (0 if name.startswith("boost") else UPDATES // 2)
+    assert min(gaps, default=1) > 0.01, "a gap of nothing proves nothing"
     gradients = [one["grad_norm"] for one in single if "grad_norm" in one]
     assert len(gradients) == UPDATES and min(gradients) > 0.01, "a batch without gradient proves nothing"
     for kept in (".", f"checkpoint-{UPDATES}"):
@@ -306,6 +323,20 @@ def test_ranks_that_were_interrupted_and_resumed_equal_ranks_that_were_not(layou
     assert (
         apart(folder / name / f"checkpoint-{UPDATES}", folder / whole / f"checkpoint-{UPDATES // 2}") > 1e-5
     )
+
+
+@pytest.mark.parametrize("layout, name", SIGNALLED)
+def test_sigterm_to_one_rank_stops_both_within_a_micro_batch_and_the_run_continues(layout, name, request):
+    """It comes in the first of two micro-batches of update 3, to the last rank alone."""
+    folder = request.getfixturevalue(layout)
+    seen = [(folder / name / f"micro_batches-{rank}").read_text().count("\n") for rank in (0, 1)]
+    assert seen == [2 * 2 + 1] * 2
+    assert [path.name for path in (folder / name).glob("checkpoint-*")] == [f"checkpoint-{UPDATES // 2}"]
+    assert not (folder / name / "config.json").exists(), "no final model"
+    continued, whole = (folder / name.replace("stopped", other) for other in ("continued", "full"))
+    evaluated = {"eval_acc_t1", "eval_better_t1_t2"}
+    assert logs(continued) == [log for log in logs(whole) if not evaluated & log.keys()]
+    assert apart(continued, whole / f"checkpoint-{UPDATES}") == 0
 
 
 @pytest.mark.parametrize("layout, name", [*LAYOUTS, *BF16])
