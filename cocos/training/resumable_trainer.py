@@ -56,10 +56,11 @@ class ResumableTrainer(Trainer):
         return [self.stopped_because] if self.stopped_because else []
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics, those of an update with the memory it took and the time that the run still takes."""
-        if "loss" in logs:
+        """Log metrics, those of updates with the memory they took and the time that the run still takes."""
+        if "loss" in logs or "train_runtime" in logs:  # an entry of updates, or the last one of the run
             logs["peak_memory_mb"] = peak_memory_mb()
-            logs |= self.clock.metrics(self.state) if self.clock else {}
+        if "loss" in logs and self.clock:
+            logs |= self.clock.metrics(self.state)
         super().log(logs, start_time)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import torch
 from accelerate import DistributedType, PartialState
+from accelerate.state import GradientState
 from torch.distributed.fsdp import FSDPModule
 
 import train
@@ -111,3 +112,4 @@ if __name__ == "__main__":
                 {"train.py": train, "boost/boost_train.py": boost_train}[script].main()
             except SystemExit as stop:
                 assert stop.code == 128 + signal.SIGTERM
+                GradientState._reset_state()  # it remembers for all trainers that an accumulation is under way
