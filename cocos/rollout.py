@@ -115,15 +115,16 @@ class Play:
             feedback: Feedback on the last turn, for its prompt; "" for none.
 
         """
-        context, protocol = self.context, self.context.protocol
+        protocol, request = self.context.protocol, self.request(feedback)
         if not self.turns:
-            return context.generator.start(
-                protocol.first_turn(self.problem), protocol.is_chat, protocol.system, protocol.tools
-            )
-        last = self.turns[-1]
-        return self.extend(
-            last.prompt_ids, last.completion, protocol.later_turn(DONE in last.completion.text, feedback)
-        )
+            return self.context.generator.start(request, protocol.is_chat, protocol.system, protocol.tools)
+        return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, request)
+
+    def request(self, feedback: str = "") -> str:
+        """Return the message that asks for the next turn."""
+        if not self.turns:
+            return self.context.protocol.first_turn(self.problem)
+        return self.context.protocol.later_turn(DONE in self.turns[-1].completion.text, feedback)
 
     def extend(
         self, prompt: Sequence[int], completion: Completion, message: str, role: Role = "user"
@@ -165,6 +166,7 @@ class Play:
         feedback: str = "",
         *,
         code: str | None = None,
+        request: str | None = None,
         is_resampled: bool = False,
         step: Step | None = None,
     ) -> None:
@@ -172,10 +174,15 @@ class Play:
 
         Args:
             code: The program; None: the one in the completion.
+            request: Message that asked for the turn; None: the protocol's.
 
         """
         if code is None:
             code = extract_code(completion.text)
+        if request is None:
+            request = self.request(feedback)
+        if not self.turns and self.context.protocol.system:
+            request = f"{self.context.protocol.system}\n\n{request}"
         self.results.append(self.context.execute(self.problem, code, completion))
         self.turns.append(
             Turn(
@@ -184,6 +191,7 @@ class Play:
                 code=code,
                 result=NOT_EXECUTED,
                 feedback=feedback,
+                request=request.strip("\n"),
                 is_given=len(self.turns) < len(self.trajectory.given),
                 is_resampled=is_resampled,
                 step=step,

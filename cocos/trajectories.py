@@ -32,6 +32,7 @@ class Turn:
     code: str  # the program extracted from the completion; "" if it contains none
     result: ExecutionResult  # one verdict per test of the problem
     feedback: str = ""  # feedback text in this turn's prompt; "" for none
+    request: str = ""  # what this turn's prompt adds to the transcript, feedback included
     is_given: bool = False  # the completion was given (`Trajectory.given`), not sampled
     # The first completion repeated the previous program, so a second one was sampled.
     is_resampled: bool = False

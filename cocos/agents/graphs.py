@@ -117,7 +117,8 @@ async def _call(state: State) -> State:
             node = "refuse"
         else:
             node, code = calls[0].name, calls[0].arguments["code"]
-    play.add(prompt, completion, feedback, code=code, step=play.next_step(node))
+    request = feedback if play.turns else None
+    play.add(prompt, completion, feedback, code=code, request=request, step=play.next_step(node))
     return {"next": node}
 
 

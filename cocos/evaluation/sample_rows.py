@@ -5,7 +5,7 @@ tables; a test compares the two. This module does not know where rows are stored
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -41,6 +41,8 @@ class VerdictRow(TypedDict):
 class ExtraTurnKeys(TypedDict, total=False):
     """Keys of a turn that only some runs have."""
 
+    # What the turn's prompt adds to the transcript, feedback included. Carried turns and old rows lack it.
+    request: str
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
     node: str  # node of the agent's graph that made the turn (`--agent`)
     temperature: float  # sampling temperature of the completion (`--agent`)
@@ -195,7 +197,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "is_carried": turn.is_carried,
         "is_resampled": turn.is_resampled,
         "error_type": first_error(result),
-        "verdicts": [cast(VerdictRow, asdict(verdict)) for verdict in result.verdicts],
+        "verdicts": [_verdict_to_row(verdict) for verdict in result.verdicts],
         "infra_error": result.infra_error,
         "isolation": result.isolation,
         "num_prompt_tokens": num_prompt_tokens,
@@ -204,11 +206,17 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         "generation_s": round(completion.duration_s, 4),
         "execution_s": round(result.duration_s, 4),
     }
+    if turn.request:
+        row["request"] = turn.request
     if completion.key is not None:
         row["api_key"] = completion.key
     if turn.step is not None:
         row["node"], row["temperature"] = turn.step.node, turn.step.temperature
     return row
+
+
+def _verdict_to_row(verdict: Verdict) -> VerdictRow:
+    return cast(VerdictRow, {name: getattr(verdict, name) for name in VerdictRow.__annotations__})
 
 
 def turn_from_row(row: TurnRow) -> Turn:
@@ -233,6 +241,7 @@ def turn_from_row(row: TurnRow) -> Turn:
             duration_s=row["execution_s"],
         ),
         feedback=row["feedback"],
+        request=row.get("request", ""),
         is_given=row["is_given"],
         is_resampled=row["is_resampled"],
         is_carried=row["is_carried"],

@@ -70,6 +70,7 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Pa
             _changes_text(before.code, turn.code) if before else "",
             "diff",
         ),
+        Part("Request", turn.request, is_detail=True),
         Part("Whole answer", turn.completion.text, is_detail=True),
     ]
     return [part for part in parts if part.text]

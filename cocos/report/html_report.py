@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cocos.evaluation.sample_rows import TurnRow
+from cocos.evaluation.sample_rows import SampleRow, TurnRow
 from cocos.intervals import Estimate
 from cocos.report.caveats import caveats
 from cocos.report.chart_style import GRID, INK
@@ -50,6 +50,7 @@ def save_page(
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     tables = further_tables(runs)
+    templates: dict[str, int] = {}  # filled while the rows are written
     template = _environment().get_template("report.html.jinja")
     page = template.generate(
         runs=runs,
@@ -76,7 +77,8 @@ def save_page(
             ]
             for run in runs
         },
-        trajectories=trajectory_rows(runs),
+        trajectories=trajectory_rows(runs, templates),
+        templates=templates,
         style=Markup(_read("report.css")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
@@ -173,21 +175,37 @@ def settings(run: FinishedRun) -> dict[str, Any]:
     return {**run.record["options"], **record, **run.record["versions"]}
 
 
-def trajectory_rows(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
+def trajectory_rows(runs: Sequence[FinishedRun], templates: dict[str, int]) -> Iterator[dict[str, Any]]:
     """Yield the rows of all samples.jsonl as the page's script reads them, one at a time.
 
     The key `run` is the index of the row's run, from 0. Keys whose value is null or false are omitted,
     because most of a page's size is in its rows.
+
+    Args:
+        templates: Requests without what is in the row elsewhere -> their number, which replaces them.
+
     """
     for number, run in enumerate(runs):
         for row in run.rows():
-            turns = [_turn(turn) for turn in row["turns"]]
+            turns = [_turn(turn, row, templates) for turn in row["turns"]]
             yield _compact({**row, "turns": turns, "run": number})
 
 
-def _turn(turn: TurnRow) -> dict[str, Any]:
-    """Drop what the page does not show, and the copy of the program that the completion contains."""
+# In a request, these stand for the row's task, its visible tests and the turn's feedback.
+TASK_MARK, TESTS_MARK, FEEDBACK_MARK = "\ue000", "\ue001", "\ue002"
+
+
+def _turn(turn: TurnRow, row: SampleRow, templates: dict[str, int]) -> dict[str, Any]:
+    """Drop what the page does not show, and copies: of the program in the completion, and in the request."""
+    turn = turn.copy()
+    if request := turn.pop("request", ""):
+        tests = "\n".join(row["tests"][: row["num_visible_tests"]])
+        marks = ((row["text"], TASK_MARK), (tests, TESTS_MARK), (turn["feedback"], FEEDBACK_MARK))
+        for part, mark in marks:
+            request = request.replace(part, mark) if part else request
     kept = {key: value for key, value in turn.items() if key not in ("completion", "isolation", "reward")}
+    if request:
+        kept["request"] = templates.setdefault(request, len(templates))
     completion, code = turn["completion"], turn["code"]
     if code and code in completion:
         return kept | {"around": completion.split(code, 1)}

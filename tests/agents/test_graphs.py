@@ -232,6 +232,8 @@ def test_tools_runs_refuses_warns_and_submits(executor):
     assert feedback[5].startswith("This answer is refused: the argument code is missing, or not a string.")
     assert feedback[6].startswith("This answer is refused: it is not valid JSON")
     assert feedback[7] == "The program above passes the tests.\n\nCall submit with this program."
+    requests = [turn.request for turn in played.turns[:8]]
+    assert requests[0].startswith("You repair Python programs.") and requests[1:] == feedback[1:8]
     # A refused answer keeps the last program.
     assert [turn.code for turn in played.turns[:7]] == ["", *[BUGGY] * 5, RIGHT]
 

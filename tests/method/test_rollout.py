@@ -1,6 +1,7 @@
 """The turn loop, with scripted answers and real execution."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -327,6 +328,20 @@ def test_feedback_stands_before_the_instruction_and_in_the_turn_that_heard_it(pr
     assert third.feedback == "The program above passes the tests." and third.feedback in decode(
         third.prompt_ids
     )
+
+
+@pytest.mark.parametrize("name", ["cocos", "chat"])
+def test_a_turn_knows_what_its_prompt_adds_to_the_transcript(problem, executor, name):
+    rules = Rules(feedback="error")
+    generator = ScriptedGenerator(lambda _: answer(WRONG))
+    protocol = named_protocol(name)
+    [played] = rollout(begin([problem]), generator, executor, protocol, 3, rules)
+    assert played.turns[0].request == protocol.first_turn(problem).strip("\n")
+    for before, turn in pairwise(played.turns):
+        transcript = [*before.prompt_ids, *before.completion.kept_ids]
+        added = turn.prompt_ids[len(transcript) :]
+        assert list(turn.prompt_ids[: len(transcript)]) == transcript
+        assert turn.request == "".join(map(chr, added)).strip("\n") and turn.feedback in turn.request
 
 
 def test_a_stopped_trajectory_carries_its_answer_forward_and_asks_no_more(problem, executor):

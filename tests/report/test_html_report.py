@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -142,6 +143,31 @@ def test_every_chart_has_a_text_with_numbers_and_the_page_has_a_main_part(tmp_pa
     )
     assert "a&lt;b: Tokens per completion, median: turn 1 3, turn 2 3." in labels
     assert page.count("<main>") == page.count("</main>") == 1
+
+
+def test_the_requests_of_many_turns_are_few_templates_from_which_each_can_be_read(tmp_path):
+    def asked(number):
+        first = f"Task: write f{number}.\n\nassert f({number})\n\n[BEGIN]"
+        later = f"Fails: f({number})\n\nRepair it."
+        problem = Problem(str(number), f"write f{number}.", (f"assert f({number})",))
+        turns = numbered((FAILED, FAILED))[0].turns
+        played = (
+            replace(turns[0], request=first),
+            replace(turns[1], request=later, feedback=f"Fails: f({number})"),
+        )
+        return Trajectory(problem, 0, played)
+
+    played = [asked(number) for number in range(20)]
+    [run] = load_runs([evaluated(tmp_path / "a", played)])
+    save_report([run], tmp_path / "report")
+    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+    content = json.loads(Reader(page).scripts[0])
+    assert content["templates"] == ["Task: \ue000\n\n\ue001\n\n[BEGIN]", "\ue002\n\nRepair it."]
+    for row, one in zip(content["rows"], played, strict=True):
+        for shown, turn in zip(row["turns"], one.turns, strict=True):
+            template = content["templates"][shown["request"]]
+            filled = template.replace("\ue002", shown["feedback"]).replace("\ue001", "\n".join(row["tests"]))
+            assert filled.replace("\ue000", row["text"]) == turn.request
 
 
 def test_rows_are_copied_into_the_page_one_at_a_time(tmp_path):

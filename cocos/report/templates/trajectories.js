@@ -9,7 +9,7 @@ const FLOWS = [
   ["rw", "right → wrong"],
   ["rr", "right → right"],
 ];
-const { runs, rows } = JSON.parse(document.getElementById("samples").textContent);
+const { runs, rows, templates } = JSON.parse(document.getElementById("samples").textContent);
 const byId = (id) => document.getElementById(id);
 const isSampled = rows.some((row) => row.sample > 0);
 const filter = { flow: "", task: null, page: 0 };
@@ -48,6 +48,16 @@ const MARKS = [
   ["in_child", "in_child verdict", (row) => row.turns.some((turn) => turn.verdicts.some((verdict) => verdict.in_child_reason))],
   ["failed", "infrastructure failure", (row) => row.turns.some(isInfraFailure)],
 ];
+
+/** Return what a turn's prompt adds to the transcript. The marks stand for parts that the row has elsewhere. */
+function request(row, turn) {
+  const parts = [
+    ["\ue002", turn.feedback],
+    ["\ue001", row.tests.slice(0, row.num_visible_tests).join("\n")],
+    ["\ue000", row.text],
+  ];
+  return parts.reduce((text, [mark, part]) => text.split(mark).join(part), templates[turn.request]);
+}
 
 const searchTexts = new Map(); // filled by the first search, because most pages are never searched
 function searchText(row) {
@@ -224,6 +234,7 @@ function program(row, number, isKnown) {
     ["program", () => [codeBlock(turn.code)]],
     ["completion", () => [completionBlock(turn)]],
   ];
+  if (turn.request !== undefined) views.push(["request", () => [block([element("span", { class: "line around" }, visible(request(row, turn)))], "completion")]]);
   if (before && before.code !== turn.code) {
     views.unshift([`changes since turn ${number - 1}`, () => [diffBlock(before.code, turn.code)]]);
   }
