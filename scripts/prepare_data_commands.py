@@ -170,6 +170,12 @@ def _add_output_options(parser: _Parser) -> None:
         help="keep the problems whose share of right samples in --profile lies in this range",
     )
     group.add_argument(
+        "--dates",
+        nargs=2,
+        metavar="DAY",
+        help="keep the problems of livecodebench that were published from the first day to the second",
+    )
+    group.add_argument(
         "--push_to_hub",
         metavar="NAME",
         help="upload the folder as the data set OWNER/NAME, private if it is new",

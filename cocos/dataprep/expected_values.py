@@ -62,7 +62,7 @@ def with_expected_values(converted: Converted, place: Place, executor: Executor)
     if not visible:
         raise DataError(f"{place}: no base input gives a test; {left_out[0]}")
     complete = replace(problem, test_list=tuple(visible), hidden_test_list=tuple(hidden))
-    return Converted(complete, tuple(left_out), converted.group)
+    return converted._replace(problem=complete, left_out=tuple(left_out), input_tests=None)
 
 
 def compute_values(problem: Problem, expressions: Sequence[str], executor: Executor) -> list[Value]:

@@ -4,6 +4,7 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem
 
 CHECKS = ("references", "overlap")
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass
@@ -44,6 +46,7 @@ class PreparationOptions(ExecutorOptions):
     drop: tuple[str, ...] = ()
     profile: str = ""  # path of a profile.csv
     solved: tuple[float, float] | None = None
+    dates: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if an option is out of range, or a benchmark is missing."""
@@ -54,6 +57,8 @@ class PreparationOptions(ExecutorOptions):
             )
         _check_shares(self.splits)
         benchmark_files(self.against)
+        if self.dates and not (all(map(DATE.fullmatch, self.dates)) and self.dates[0] <= self.dates[1]):
+            raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
         if bool(self.profile) != (self.solved is not None):
             raise ValueError("--solved LOW HIGH and --profile FILE need each other; give both or neither")
         if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
@@ -221,6 +226,11 @@ def _convert(
                 message = str(error).removeprefix(f"{place}: ")
                 content = "" if isinstance(row, DataError) else row
                 report.add_dropped("malformed", content, place=short_place, detail=message)
+                continue
+            if options.dates and not options.dates[0] <= converted.date <= options.dates[1]:
+                reason = f"published on {converted.date}" if converted.date else "the row has no date"
+                report.first_error = report.first_error or reason
+                report.add_dropped("date", row, task_id=converted.problem.task_id, detail=reason)
                 continue
             if options.solved and (reason := _unfit(rates.get(converted.problem.task_id), *options.solved)):
                 report.first_error = report.first_error or reason

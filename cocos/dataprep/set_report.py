@@ -13,7 +13,10 @@ from cocos.dataprep.preparation import NUM_EXAMPLES, PreparationReport, read_fin
 from cocos.dataprep.set_statistics import BINS, SetStatistics, bar_labels
 from cocos.dataprep.sources import Source
 
-OTHER_KINDS = {"solve_rate": "a model solves the problem too seldom or too often (--solved)"}
+OTHER_KINDS = {
+    "solve_rate": "a model solves the problem too seldom or too often (--solved)",
+    "date": "published outside --dates",
+}
 
 
 def save_set_report(report: PreparationReport, source: Source, statistics: SetStatistics) -> None:

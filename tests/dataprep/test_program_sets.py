@@ -212,3 +212,24 @@ def test_codeios_values_come_from_its_generator_and_its_reference_in_the_sandbox
     assert len(problem["test_list"]) == 3 and len(problem["hidden_test_list"]) == 7
     # random.Random(0) gives 49, 53 and 5 below 90: the arguments are those before the reference sorts them.
     assert problem["test_list"][0] == "assert main_solution(xs=[49, 53, 5]) == [5, 49, 53]"
+
+
+def test_livecodebench_in_a_window_of_dates(prepare, tmp_path, capsys):
+    dates = {"a": "2024-08-31T23:00:00", "b": "2024-09-01T00:00:00", "c": "2024-12-01T00:00:00"}
+    cases = [STDIN | {"question_id": name, "contest_date": date} for name, date in dates.items()]
+    (tmp_path / "test6.jsonl").write_text("".join(json.dumps(row) + "\n" for row in cases))
+    words = (
+        "livecodebench",
+        "--input",
+        tmp_path / "test6.jsonl",
+        "--checks",
+        "--output_dir",
+        tmp_path / "out",
+    )
+    assert prepare(*words, "--dates", "2024-9-1", "2024-12-01") == 2
+    assert "--dates 2024-9-1 2024-12-01: give two days as 2024-08-01 2025-01-31" in capsys.readouterr().err
+    assert prepare(*words, "--dates", "2024-09-01", "2024-12-01") == 0
+    assert [row["task_id"] for row in lines(tmp_path / "out/test.jsonl")] == ["b", "c"]
+    [dropped] = lines(tmp_path / "out/dropped.jsonl")
+    assert (dropped["kind"], dropped["task_id"]) == ("date", "a")
+    assert dropped["detail"] == "published on 2024-08-31"

@@ -35,6 +35,7 @@ class Converted(NamedTuple):
 
     problem: Problem
     left_out: tuple[str, ...] = ()  # a reason for each test that was left out
+    date: str = ""  # day on which the problem was published, as 2024-08-31; "" if the row does not say
     group: str = ""  # problems with the same group belong in the same split; "" for no group
     # The calls that the problem has in place of tests, until `expected_values` has made tests of them; None
     # if it has tests.

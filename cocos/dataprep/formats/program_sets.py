@@ -125,9 +125,10 @@ def from_livecodebench(row: dict, place: Place) -> Converted:
         name = "solve"
         text += "\n\nWrite a function solve(data: str) -> str that takes the input and returns the output."
         tests = [f"assert solve({case['input']!r}).split() == {case['output'].split()!r}" for case in cases]
-    return _converted(
+    converted = _converted(
         place, tests, task_id=string_field(row, "question_id", place), text=text, entry_point=name
     )
+    return converted._replace(date=string_field(row, "contest_date", place)[:10])
 
 
 def from_bigcodebench(row: dict, place: Place) -> Converted:
