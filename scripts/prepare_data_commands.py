@@ -346,7 +346,7 @@ def _describe(counts: Counter[str]) -> str:
 
 def _source(args: argparse.Namespace) -> Source:
     if args.source == REPOSITORY:
-        return code_base_source(args.licence or NOT_STATED)
+        return code_base_source(args.input, args.licence)
     if args.source not in PUBLIC_SOURCES:
         return custom_source(args.source, dict(args.columns), args.tests, args.licence or NOT_STATED)
     if args.columns or args.tests != "list" or args.licence:

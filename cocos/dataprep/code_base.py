@@ -25,7 +25,7 @@ from cocos.dataprep.formats.pytest_idioms import unittest_functions
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
 from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases
 from cocos.dataprep.readers import RawRow
-from cocos.dataprep.sources import SPLITS, Source
+from cocos.dataprep.sources import NOT_STATED, SPLITS, Source
 from cocos.files.json_lines import DataError, Place, read_rows
 from cocos.python_parser import parse
 
@@ -40,9 +40,43 @@ REPOSITORY = "repository"  # the SOURCE of a folder of code
 DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings for which its rows are dropped
 
 
-def code_base_source(licence: str) -> Source:
-    """Return the source for a folder of code."""
-    return Source(REPOSITORY, from_code_base, "Code base", licence, "")
+LICENCE_FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
+# Words of a licence, in lower case and with single spaces, and its name; the first match counts.
+LICENCES = (
+    ("gnu affero general public license", "AGPL"),
+    ("gnu lesser general public license", "LGPL"),
+    ("gnu general public license", "GPL"),
+    ("mozilla public license version 2.0", "MPL-2.0"),
+    ("apache license version 2.0", "Apache-2.0"),
+    ("permission is hereby granted, free of charge", "MIT"),
+    ("neither the name", "BSD-3-Clause"),
+    ("redistributions of source code must retain", "BSD-2-Clause"),
+)
+
+
+def code_base_source(folder: Path | None, licence: str | None) -> Source:
+    """Return the source for a folder of code.
+
+    Args:
+        folder: Root of the code; the licence file in it says the licence that is not given.
+        licence: The licence; None for that of the folder.
+
+    """
+    found = licence or (folder_licence(folder) if folder and folder.is_dir() else "")
+    return Source(REPOSITORY, from_code_base, "Code base", found or NOT_STATED, "")
+
+
+def folder_licence(folder: Path) -> str:
+    """Return the name of the licence whose text is in the root of a folder; "" if there is none that we know."""
+    for path in sorted(folder.iterdir()):
+        if LICENCE_FILE.fullmatch(path.name) and path.is_file():
+            text = " ".join(
+                path.read_text(encoding="utf-8", errors="replace").lower().replace(",", "").split()
+            )
+            for words, name in LICENCES:
+                if words.replace(",", "") in text:
+                    return name
+    return ""
 
 
 def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[RawRow]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cocos.dataprep.code_base import from_code_base, read_code_base
+from cocos.dataprep.code_base import code_base_source, from_code_base, read_code_base
 from cocos.dataprep.formats.doctests import description, split_docstring
 from cocos.problems import DataError, Problem
 from tests.support.data import lines
@@ -234,3 +234,19 @@ def test_a_later_example_carries_the_calls_before_it_that_change_what_it_reads()
 
 def test_a_description_has_neither_examples_nor_their_headings():
     assert description("Add.\n\nExamples\n--------\n>>> f(1)\n2\n\nSee also: g") == "Add.\n\nSee also: g"
+
+
+@pytest.mark.parametrize(
+    ("text", "licence"),
+    [
+        ("Copyright (c) 2012\n\nPermission is hereby granted, free of charge,\nto any person", "MIT"),
+        ("Apache License\n   Version 2.0, January 2004", "Apache-2.0"),
+        ("Redistributions of source code must retain ... Neither the name of", "BSD-3-Clause"),
+        ("GNU GENERAL PUBLIC LICENSE\nVersion 3", "GPL"),
+        ("Ask me.", "not stated"),
+    ],
+)
+def test_rows_have_the_licence_of_the_folder_unless_one_is_given(tmp_path, text, licence):
+    (tmp_path / "LICENSE.txt").write_text(text)
+    assert code_base_source(tmp_path, None).licence == licence
+    assert code_base_source(tmp_path, "CC0-1.0").licence == "CC0-1.0"
