@@ -41,14 +41,14 @@ DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings 
 
 
 LICENCE_FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
-# Words of a licence, in lower case and with single spaces, and its name; the first match counts.
+# Words of a licence, in lower case and without commas, and its name; the first match counts.
 LICENCES = (
     ("gnu affero general public license", "AGPL"),
     ("gnu lesser general public license", "LGPL"),
     ("gnu general public license", "GPL"),
     ("mozilla public license version 2.0", "MPL-2.0"),
     ("apache license version 2.0", "Apache-2.0"),
-    ("permission is hereby granted, free of charge", "MIT"),
+    ("permission is hereby granted free of charge", "MIT"),
     ("neither the name", "BSD-3-Clause"),
     ("redistributions of source code must retain", "BSD-2-Clause"),
 )
@@ -67,14 +67,12 @@ def code_base_source(folder: Path | None, licence: str | None) -> Source:
 
 
 def folder_licence(folder: Path) -> str:
-    """Return the name of the licence whose text is in the root of a folder; "" if there is none that we know."""
+    """Return the licence whose text is in the root of a folder; "" if none is known there."""
     for path in sorted(folder.iterdir()):
         if LICENCE_FILE.fullmatch(path.name) and path.is_file():
-            text = " ".join(
-                path.read_text(encoding="utf-8", errors="replace").lower().replace(",", "").split()
-            )
+            text = path.read_text(encoding="utf-8", errors="replace").lower().replace(",", "")
             for words, name in LICENCES:
-                if words.replace(",", "") in text:
+                if words in " ".join(text.split()):
                     return name
     return ""
 
