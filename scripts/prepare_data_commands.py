@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -295,8 +296,9 @@ def check(args: argparse.Namespace, options: PreparationOptions) -> int:
     benchmarks = list(read_benchmarks(options.against))
     print(_describe(counts))
     report = PreparationReport(Path(), counts=counts)
-    path = journal_path(args.paths[0]) if "references" in options.checks else None
-    with Journal(path) as journal:
+    path = journal_path(args.paths[0])
+    is_kept = "references" in options.checks and os.access(path.parent, os.W_OK)
+    with Journal(path if is_kept else None) as journal:
         _print_findings(args.paths, benchmarks, options, report, journal)
     summary = ", ".join(f"{count} {kind}" for kind, count in sorted(report.findings.items()))
     print(summary or "nothing found")

@@ -167,9 +167,14 @@ CASES: list[tuple[str, dict[Any, Any], str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("files", "words", "what", "remedy"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+# Many files take half a minute to make.
+PARAMETERS = [
+    pytest.param(*case[1:], id=case[0], marks=[pytest.mark.nightly] if "50,000" in case[0] else [])
+    for case in CASES
+]
+
+
+@pytest.mark.parametrize(("files", "words", "what", "remedy"), PARAMETERS)
 def test_a_bad_input_is_one_line_with_a_remedy_and_nothing_is_written(
     prepare, tmp_path, monkeypatch, capsys, files, words, what, remedy
 ):
