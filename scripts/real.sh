@@ -118,7 +118,7 @@ run_mbpp() {
 }
 
 # Options of every evaluation and every training run of the track qwen.
-if [ "${LIMIT:-}" = small ]; then few="--limit 8" short="--max_steps 2"; else few="" short=""; fi
+if [ "${LIMIT:-}" = small ]; then few="--limit 8" short="--max_steps 2 --global_batch_size 16"; else few="" short=""; fi
 
 play() { # SET/NAME, model, options of test.py
     played=$1 player=$2
