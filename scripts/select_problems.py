@@ -155,7 +155,7 @@ def main() -> None:
     if len(args.inputs) % 2:
         raise ValueError("give a problem file and an output folder of test.py, or several such pairs")
     # Imported here, so that errors in options do not wait.
-    from cocos.report.chart_files import save_chart
+    from cocos.report.chart_files import draw_chart
     from cocos.report.finished_runs import load_runs
 
     problems: list[Problem] = []
@@ -172,7 +172,7 @@ def main() -> None:
     if not selected:
         raise ValueError(f"no problem is solved with a share in [{low:g}, {high:g}]; widen --solved")
     profile = args.output.with_suffix(".profile")
-    save_chart(lambda axes: draw_profile(axes, rates, low, high), profile)
+    draw_chart(lambda axes: draw_profile(axes, rates, low, high), profile.name, profile.parent)
     save_profile(rates, profile.with_suffix(".profile.csv"))
     save_problems(selected, args.output)
     print(f"{len(selected)} problems written to {args.output}; {profile}.csv, .svg and .png have the profile")

@@ -35,8 +35,11 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, str], str]:
-    """Draw and save every chart for which the runs have numbers.
+def draw_charts(runs: Sequence[FinishedRun], folder: Path | None = None) -> dict[tuple[str, str], str]:
+    """Draw every chart for which the runs have numbers.
+
+    Args:
+        folder: Where they are saved, too; None: nowhere, which takes half of the time.
 
     Returns:
         (chart, name of the run) -> SVG element; for "accuracy", (chart, conditions) -> SVG element.
@@ -45,8 +48,8 @@ def save_charts(runs: Sequence[FinishedRun], folder: Path) -> dict[tuple[str, st
     svgs: dict[tuple[str, str], str] = {}
 
     def save(chart: str, name: str, draw: Callable[..., None], *what: object) -> None:
-        path = folder / _file_name((chart, name), runs)
-        svgs[chart, name] = save_chart(lambda axes: draw(axes, *what), path)
+        file_name = _file_name((chart, name), runs)
+        svgs[chart, name] = draw_chart(lambda axes: draw(axes, *what), file_name, folder)
 
     for conditions, group in group_by_conditions(runs).items():
         save("accuracy", conditions, charts.draw_accuracy, group)
@@ -83,30 +86,37 @@ def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
             charts.draw_changes(right, runs)
 
     num_axes = 2 if max(run.num_turns for run in runs) > 1 else 1
-    save_chart(draw, path, size=(5 * num_axes, 4), num_axes=num_axes)
+    draw_chart(draw, path.name, path.parent, size=(5 * num_axes, 4), num_axes=num_axes)
 
 
-def save_chart(
-    draw: Callable[..., None], path: Path, size: tuple[float, float] = SIZE, num_axes: int = 1
+def draw_chart(
+    draw: Callable[..., None],
+    name: str,
+    folder: Path | None,
+    size: tuple[float, float] = SIZE,
+    num_axes: int = 1,
 ) -> str:
-    """Draw a chart and save it as PNG and as SVG with a transparent background.
+    """Draw a chart and return it as an SVG element with a transparent background.
 
     Args:
         draw: Function that takes the axes, from left to right, and draws into them.
-        path: Path of the files without the suffixes .png and .svg.
+        name: Name of the files, without the suffixes .png and .svg.
+        folder: Where the chart is saved as PNG and SVG, too; None: nowhere.
         size: Width and height in inches.
 
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     # The salt makes the ids within each SVG unique, so that one page can contain several.
-    with matplotlib.rc_context(STYLE | {"svg.hashsalt": path.name}):
+    with matplotlib.rc_context(STYLE | {"svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
         draw(*figure.subplots(1, num_axes, squeeze=False)[0])
-        figure.savefig(path.with_name(path.name + ".png"), dpi=150)
-        figure.set_layout_engine("none")  # the axes stay where they are
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            figure.savefig(folder / f"{name}.png", dpi=150)
+            figure.set_layout_engine("none")  # the axes stay where they are
         svg = io.StringIO()
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
-    path.with_name(path.name + ".svg").write_text(svg.getvalue(), encoding="utf-8")
+    if folder:
+        (folder / f"{name}.svg").write_text(svg.getvalue(), encoding="utf-8")
     return svg.getvalue()[svg.getvalue().index("<svg") :]
 
 

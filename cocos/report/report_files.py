@@ -21,8 +21,9 @@ from cocos.report.tables import Table, comparison_table, excluded_problems, prin
 def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> bytes:
     """Return the content of report.html."""
     with tempfile.TemporaryDirectory() as folder:
-        save_report(runs, Path(folder), comparisons)
-        return (Path(folder) / "report.html").read_bytes()
+        path = Path(folder) / "report.html"
+        save_page(runs, comparisons, chart_files.draw_charts(runs), path)
+        return path.read_bytes()
 
 
 def save_report(
@@ -38,7 +39,7 @@ def save_report(
         output_dir.mkdir(parents=True, exist_ok=True)
         (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
         chart_files.save_overview(runs, output_dir / "report")
-        charts = chart_files.save_charts(runs, output_dir / "plots")
+        charts = chart_files.draw_charts(runs, output_dir / "plots")
         save_page(runs, comparisons, charts, output_dir / "report.html")
     except OSError as error:  # a full disk names no file
         reason = error.strerror or error

@@ -94,6 +94,15 @@ def test_a_sampled_pad_id_inside_a_completion_is_kept(model, tokenizer, prompts)
     assert completion.is_truncated
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_model_that_computes_nan_stops_with_a_message(model, tokenizer, prompts, temperature):
+    with torch.no_grad():
+        next(iter(model.parameters())).fill_(torch.nan)
+    generator = HuggingFaceGenerator(model, tokenizer, 4)
+    with pytest.raises(ValueError, match=r"computes NaN in torch.float32.* --dtype float32"):
+        generator.generate(prompts[:2], temperature, [1, 2])
+
+
 def test_sampling_defaults_of_the_checkpoint_have_no_effect(model, tokenizer, prompts):
     plain = HuggingFaceGenerator(model, tokenizer, 24).generate(prompts, 0.0)
     biased = load_model(TOY)
