@@ -109,7 +109,8 @@ class Runner:
         """
         try:
             limits = self._limits_for(program)
-            limits = replace(limits, wall_s=limits.wall_s + more_s)
+            if more_s:
+                limits = replace(limits, wall_s=limits.wall_s + more_s)
             if program.has_expressions:
                 plans: tuple[Plan, ...] = tuple(Split((source,), ()) for source in program.test_list)
             else:
