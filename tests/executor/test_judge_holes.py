@@ -300,6 +300,18 @@ SHAPES = {
         "def f(*a): return len\nclass run:\n    def __init__(s, c): s.c = c\n    __iter__ = lambda s: s\n    def __next__(s):\n        try: s.c()\n        except BaseException as e: raise StopIteration(e)",
         "def check():\n    got = f(3)\n    got.append(5)\n    assert got == [1, 5]\nfor x in run(check): pass",
     ),
+    "an error of a comparison is swallowed": (
+        "def f(*a): return StopIteration(9)\ndef run(c):\n    try: c()\n    except BaseException: pass",
+        "def check():\n    assert 'heliotrope' in f(3)\nrun(check)",
+    ),
+    "an error of the program is swallowed": (
+        "def save(x):\n    with open('out.txt', 'w') as file: file.write(len)\ndef run(c):\n    try: c()\n    except BaseException: pass",
+        "def check():\n    save(3)\n    assert open('out.txt').read() == 'heliotrope'\nrun(check)",
+    ),
+    "an error of a library is swallowed": (
+        "def f(x): return '{'\ndef run(c):\n    try: c()\n    except BaseException: pass",
+        "import json\ndef check():\n    assert json.loads(f(3)) == [77]\nrun(check)",
+    ),
     "an error of the test is kept by unittest": (
         "import os, unittest\ndef f(*a): return os\ndef run(c): return unittest.FunctionTestCase(c).run()",
         "def check():\n    seen = [71766]\n    seen.remove(f(3))\n    assert seen == []\nrun(check)",

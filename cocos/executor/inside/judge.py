@@ -403,12 +403,12 @@ def _is_index(key: Any) -> bool:
 
 
 def _is_unforeseen(error: BaseException) -> bool:
-    """Return whether this is a failed assert, or an error of the test that it has not raised itself."""
+    """Return whether this is a failed assert, or an error that no `raise` of test or setup has raised."""
     trace: Any = error.__traceback__
     while trace.tb_next:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    has_raised = code.co_filename != "<test>" or code.co_code[trace.tb_lasti] == _RAISE
+    has_raised = code.co_filename in ("<test>", "<setup>") and code.co_code[trace.tb_lasti] == _RAISE
     return isinstance(error, AssertionError) or not has_raised
 
 
