@@ -18,6 +18,11 @@ CALLS_PER_PROGRAM = 250
 # Far from what a call of the published sets takes (2 s), so that the tests do not depend on the machine.
 CALL_CPU_S = 10
 PROGRAM_WALL_S, OUTPUT_KB = 600, 16 << 10
+# The size of a value and, unless it is too large for a test, the value. A reference may define `len`.
+SIZED = (
+    "(lambda value, b: (lambda size: (size, value if size <= {max_chars} else None))(b.len(b.repr(value))))"
+    "({expression}, __import__('builtins'))"
+)
 # A call that ends like this may be the victim of earlier ones.
 LIMITS_REACHED = (Status.TIMEOUT, Status.MEMORY, Status.NOT_RUN)
 ENDINGS = ("ProcessExit", "ProcessKilled", "OutputLimit")
@@ -76,7 +81,10 @@ def compute_values(problem: Problem, expressions: Sequence[str], executor: Execu
     program = Program(problem.code, ("",), problem.setup, limits)
     values: list[Value] = []
     while len(values) < len(expressions):
-        part = expressions[len(values) :][:CALLS_PER_PROGRAM]
+        part = [
+            SIZED.format(max_chars=MAX_TEST_CHARS, expression=expression)
+            for expression in expressions[len(values) :][:CALLS_PER_PROGRAM]
+        ]
         for number, (value, verdict) in enumerate(executor.values(program, part)):
             if number and (verdict.status in LIMITS_REACHED or verdict.error_type in ENDINGS):
                 break  # earlier calls have used a part of the limits; another program begins with it
@@ -84,13 +92,16 @@ def compute_values(problem: Problem, expressions: Sequence[str], executor: Execu
     return values
 
 
-def _read(value: Any, verdict: Verdict) -> Value:
+def _read(sized: Any, verdict: Verdict) -> Value:
     if verdict.status in LIMITS_REACHED or verdict.error_type in ENDINGS:
         return Value(None, f"the reference does not return: {verdict.error_type}")
     if not verdict.passed:
         return Value(None, f"{verdict.error_type}: {verdict.message}")
+    size, value = sized
+    if size > MAX_TEST_CHARS:
+        return Value(None, f"the value has {size} characters")
     try:
-        size = len(literal(value))
+        literal(value)
     except ValueError as reason:
         return Value(None, str(reason))
-    return Value(value) if size <= MAX_TEST_CHARS else Value(None, f"the value has {size} characters")
+    return Value(value)
