@@ -21,8 +21,10 @@ def show(page: Shared) -> None:
     if not names:
         st.text("Choose an evaluation." if folders else "There is no finished evaluation.")
         return
-    if len(names) > 1:  # the others are compared with the first
-        baseline = st.selectbox("Baseline", names, key="baseline", help="The others are compared with it.")
+    if len(names) > 1:  # the report compares the others with the first
+        oldest = max(range(len(names)), key=lambda number: [*folders].index(names[number]))
+        words = "The others are compared with it."
+        baseline = st.selectbox("Baseline", names, oldest, key="baseline", help=words)
         names = [baseline, *(name for name in names if name != baseline)]
     st.caption(
         "i→c: wrong programs that the next attempt makes right; c→i: right ones that it makes wrong. "
