@@ -159,11 +159,17 @@ class DuplicateIndex:
             for number in sorted(ngrams, key=lambda n: self._members[n]):
                 minhash = empty.copy()
                 minhash.update_batch(ngrams[number])
-                for other in sorted(lsh.query(minhash), key=lambda n: self._members[n]):
-                    first, second = set(ngrams[other]), set(ngrams[number])
-                    similarity = len(first & second) / len(first | second)
+                own, found = set(ngrams[number]), []
+                for other in lsh.query(minhash):  # many: programs of one kind are alike
+                    num_other = len(ngrams[other])
+                    if min(len(own), num_other) < self.similarity * max(len(own), num_other):
+                        continue
+                    num_common = len(own.intersection(ngrams[other]))
+                    similarity = num_common / (len(own) + num_other - num_common)
                     if similarity >= self.similarity and not self._is_exact(number, other):
-                        yield _Pair(field, True, self._members[other], self._members[number], similarity)
+                        found.append((self._members[other], similarity))
+                for member, similarity in sorted(found):
+                    yield _Pair(field, True, member, self._members[number], similarity)
                 lsh.insert(number, minhash)
 
     def _is_exact(self, number: int, other: int) -> bool:
