@@ -177,13 +177,14 @@ def collect(outputs: Path) -> Rows:
 
 
 def update_csv(path: Path, kind: type[Row], new: Sequence[Row]) -> list[Row]:
-    """Replace the rows of the folders that were read, keep the others, and return all."""
+    """Replace the rows of the folders that were read, keep the others; return all as they are in the file."""
     read = {row.folder for row in new}
     old = load_csv(path, kind) if path.exists() else []
     rows = sorted([*new, *(row for row in old if row.folder not in read)], key=lambda row: row.folder)
-    if rows:
-        save_csv(rows, path)
-    return rows
+    if not rows:
+        return []
+    save_csv(rows, path)
+    return load_csv(path, kind)  # numbers are rounded in the file
 
 
 def outcomes(right: str) -> dict[str, list[bool]]:
