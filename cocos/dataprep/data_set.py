@@ -124,8 +124,8 @@ def prepare_data_set(
         rows = read_code_base(inputs[0][0], tuple(options.program_packages))
     else:
         rows = _rows(source, inputs, revision)
-    journal = Journal(journal_path(output_dir) if "references" in options.checks else None)
-    with journal, new_folder(output_dir) as folder:
+    kept = journal_path(output_dir) if "references" in options.checks else None
+    with new_folder(output_dir) as folder, Journal(kept) as journal:
         former_handler = exit_on_ctrl_c(lambda: _discard(folder, output_dir, journal))
         try:
             with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:

@@ -66,7 +66,7 @@ def test_the_report_has_the_nodes_the_kinds_of_bugs_and_a_heading_of_its_own(hum
     (tmp_path / "out/metrics.json").write_text(json.dumps(metrics))
     runs = load_runs([tmp_path / "out"])
     assert runs[0].conditions.startswith("the agent reflect and given answers")
-    [first, *_] = trajectory_rows(runs)
+    [first, *_] = trajectory_rows(runs, {})
     assert [turn.get("node") for turn in first["turns"]] == ["draft", "repeat", "repeat", None, None]
     assert sum(int(row[2]) for row in bugs_table(runs).rows) == 3
 
