@@ -146,11 +146,11 @@ run_qwen() {
     # shellcheck disable=SC2086
     train cocos train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" \
         --answers "$out/train-states/samples.jsonl" $short
-    cocos=$out/models/cocos
-    for model in untrained boost cocos; do
-        case $model in
-        untrained) played=$base format=$shown ;;
-        *) played=$out/models/$model format="--protocol cocos" ;;
+    # Functions of a shell share their variables: these are of this loop alone.
+    for who in untrained boost cocos; do
+        case $who in
+        untrained) weights=$base format=$shown ;;
+        *) weights=$out/models/$who format="--protocol cocos" ;;
         esac
         for set in dev mbpp humaneval; do
             case $set in
@@ -158,11 +158,11 @@ run_qwen() {
             *) file=$data/$set/test.jsonl ;;
             esac
             # shellcheck disable=SC2086
-            play $set/$model "$played" --test_data $file $format
+            play $set/$who "$weights" --test_data $file $format
         done
         # The control: three first programs, of which the visible test chooses one.
         # shellcheck disable=SC2086
-        play mbpp/$model-sampled "$played" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
+        play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
             --temperature 0.8 --feedback none --early_stop false
     done
 }
