@@ -62,6 +62,20 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
     right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
+    return metrics_of_outcomes(right_P_K_T, passed_P_K_T)
+
+
+def metrics_of_outcomes(
+    right_P_K_T: Sequence[Sequence[Sequence[bool]]],
+    passed_P_K_T: Sequence[Sequence[Sequence[int]]] | None = None,
+) -> dict[str, Estimate]:
+    """Return `correction_metrics` of outcomes, by problem, sample and turn.
+
+    Args:
+        right_P_K_T: Whether the program is right.
+        passed_P_K_T: Number of tests that it passes; None: there are no better and worse.
+
+    """
     num_turns = len(right_P_K_T[0][0])
     metrics = {
         f"acc_t{t + 1}": share([[row[t] for row in rows] for rows in right_P_K_T]) for t in range(num_turns)
@@ -71,12 +85,15 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
         pairs.append((0, num_turns - 1))
     for before, after in pairs:
         pair = f"t{before + 1}_t{after + 1}"
-        right_change = [[row[after] - row[before] for row in rows] for rows in right_P_K_T]
-        passed_change = [[row[after] - row[before] for row in rows] for rows in passed_P_K_T]
-        metrics[f"delta_{pair}"] = change(right_change)
-        for name, changes in (("i2c", right_change), ("better", passed_change)):
+        changes_P_K = [
+            [[row[after] - row[before] for row in rows] for rows in values_P_K_T]
+            for values_P_K_T in (right_P_K_T, passed_P_K_T)
+            if values_P_K_T is not None
+        ]
+        metrics[f"delta_{pair}"] = change(changes_P_K[0])
+        for name, changes in zip(("i2c", "better"), changes_P_K, strict=False):
             metrics[f"{name}_{pair}"] = share([[gain > 0 for gain in gains] for gains in changes])
-        for name, changes in (("c2i", right_change), ("worse", passed_change)):
+        for name, changes in zip(("c2i", "worse"), changes_P_K, strict=False):
             metrics[f"{name}_{pair}"] = share([[gain < 0 for gain in gains] for gains in changes])
     return metrics
 

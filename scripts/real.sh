@@ -121,10 +121,8 @@ run_mbpp() {
 if [ "${LIMIT:-}" = small ]; then few="--limit 8" short="--max_steps 2 --global_batch_size 16"; else few="" short=""; fi
 
 play() { # SET/NAME, model, options of test.py
-    played=$1 player=$2
-    shift 2
     # shellcheck disable=SC2086
-    evaluate "$played" "$player" --config $configs/eval.yaml $few "$@"
+    evaluate "$@" --config $configs/eval.yaml $few
 }
 
 run_qwen() {

@@ -71,8 +71,9 @@ def folder_licence(folder: Path) -> str:
     for path in sorted(folder.iterdir()):
         if LICENCE_FILE.fullmatch(path.name) and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace").lower().replace(",", "")
+            one_line = " ".join(text.split())
             for words, name in LICENCES:
-                if words in " ".join(text.split()):
+                if words in one_line:
                     return name
     return ""
 

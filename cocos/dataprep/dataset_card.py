@@ -31,11 +31,8 @@ shown), `challenge_test_list` (never shown, not scored), `licence` (of the row),
 standard input) and `files` (path and text of each file in its working folder). `scripts/prepare_data.py`
 wrote these files; manifest.json records its options and the files' digests.
 """
-# The licences of the public sets as the hub spells them.
-HUB_LICENCES = {
-    name.lower().replace(" ", "-"): name
-    for name in ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC BY 4.0", "CC BY-NC 4.0", "CC0-1.0", "MIT")
-}
+# Licences that the hub knows.
+HUB_LICENCES = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC BY 4.0", "CC BY-NC 4.0", "CC0-1.0", "MIT")
 TEXT_LISTS = ("test_list", "hidden_test_list", "challenge_test_list", "test_imports")
 
 
@@ -58,7 +55,7 @@ def dataset_card(
         for name, file in files.items()
         if file["problems"]
     ]
-    licences = [(name, str(count)) for name, count in statistics.all_licences.most_common()]
+    licences = [(name, str(count)) for name, count in statistics.licences.most_common()]
     return _header(report, source, statistics) + CARD.format(
         title=source.title,
         origin=f"Source: {source.url}\n" if source.url else "",
@@ -76,8 +73,8 @@ def dataset_card(
 
 def _header(report: PreparationReport, source: Source, statistics: SetStatistics) -> str:
     """Return the YAML header: the file of each split, and the columns, which not every row has."""
-    ids = {name.lower().replace(" ", "-"): name for name in statistics.all_licences}
-    known = sorted(ids.keys() & HUB_LICENCES.keys())
+    ids = set(map(_hub_id, statistics.licences))
+    known = sorted(ids.intersection(map(_hub_id, HUB_LICENCES)))
     features = []
     for name in sorted(statistics.fields):
         kind = "json" if name == "files" else "string"
@@ -100,6 +97,11 @@ def _header(report: PreparationReport, source: Source, statistics: SetStatistics
     # JSON is YAML, and quotes every string.
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items()]
     return "\n".join(["---", *lines, "---", "", ""])
+
+
+def _hub_id(licence: str) -> str:
+    """Return a licence as the hub spells it."""
+    return licence.lower().replace(" ", "-")
 
 
 def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:

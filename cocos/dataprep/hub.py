@@ -36,9 +36,9 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
                 yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
     # One boundary: `datasets` raises errors of its own, and any of its HTTP client, whose package changes.
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
         raise DataError(
-            f"{repository}: cannot be read from the hub ({reason}); check id and network, or use a file"
+            f"{repository}: cannot be read from the hub ({_reason(error)}); check id and network, or use a "
+            "file"
         ) from None
 
 

@@ -1,6 +1,6 @@
 """Statistics of a prepared set: the card and the report show them."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,33 +21,26 @@ class SetStatistics:
     """Counts over the problems of a prepared set."""
 
     fields: set[str] = field(default_factory=set)  # fields that occur in a row
-    licences: dict[str, Counter[str]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )  # split -> licence
+    licences: Counter[str] = field(default_factory=Counter)  # licence -> number of problems
     # Name of a histogram -> index of the bar -> number of problems.
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in BINS})
     num_tests: int = 0  # visible and hidden tests of all problems
 
-    def add(self, split: str, problem: Problem) -> None:
-        """Count a problem of a split."""
+    def add(self, problem: Problem) -> None:
+        """Count a problem."""
         self.fields |= problem_to_row(problem).keys()
-        self.licences[split][problem.licence or NOT_STATED] += 1
+        self.licences[problem.licence or NOT_STATED] += 1
         self.num_tests += len(problem.scored_tests)
         values = (len(problem.text), len(problem.code.splitlines()), len(problem.scored_tests))
         for (name, bounds), value in zip(BINS.items(), values, strict=True):
             self.lengths[name][sum(value > bound for bound in bounds)] += 1
 
-    @property
-    def all_licences(self) -> Counter[str]:
-        """Licence -> number of problems, over all splits."""
-        return sum(self.licences.values(), Counter[str]())
-
 
 def statistics_of(problems: Iterable[tuple[str, Problem]]) -> SetStatistics:
     """Return the statistics of (split, problem) pairs, of which one at a time is in memory."""
     statistics = SetStatistics()
-    for split, problem in problems:
-        statistics.add(split, problem)
+    for _, problem in problems:
+        statistics.add(problem)
     return statistics
 
 

@@ -155,7 +155,7 @@ class LiveAttempts:
 
 @dataclass
 class Visit:
-    """What a visitor has typed and chosen, and the attempts; a reload of the page finds them again."""
+    """Form and attempts of a visitor; a reload of the page finds them again."""
 
     form: dict[str, Any] = field(default_factory=dict)  # field of the form -> value
     attempts: list[LiveAttempts] = field(default_factory=list)

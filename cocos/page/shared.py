@@ -1,4 +1,4 @@
-"""What the views share: options, executor and visitors of the server, folders, and the turns of a row."""
+"""Shared parts of the views: options, executor and visitors of the server, folders, turns of a row."""
 
 import json
 import os

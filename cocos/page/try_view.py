@@ -161,7 +161,7 @@ def _title(number: int, attempts: LiveAttempts) -> str:
 def _show_verdict(play: LiveAttempts) -> None:
     """Say in a sentence what came of the attempts."""
     if play.verdict:
-        is_solved = play.verdict.startswith("Solved") and "spoilt" not in play.verdict
+        is_solved = play.trajectory.turns[-1].result.is_right
         (st.success if is_solved else st.warning)(play.verdict)
 
 

@@ -1,4 +1,4 @@
-"""What each chart shows, in words with its main numbers, for readers who do not see it."""
+"""Texts of the charts: main numbers in words, for readers who do not see them."""
 
 from collections.abc import Sequence
 from statistics import median

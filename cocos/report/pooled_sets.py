@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cocos.intervals import Estimate, change, share
+from cocos.metrics import metrics_of_outcomes
 from cocos.report.finished_runs import FinishedRun
 
 POOLED = "all sets"
@@ -24,16 +24,7 @@ def pool(runs: Sequence[FinishedRun]) -> FinishedRun:
     """
     first = runs[0]
     right_P_K_T = [samples for run in runs for samples in run.statistics.right_K_T.values()]
-    estimates: dict[str, Estimate] = {
-        f"acc_t{turn}": share([[row[turn - 1] for row in rows] for rows in right_P_K_T])
-        for turn in range(1, first.num_turns + 1)
-    }
-    last = [first.first_and_last] if first.first_and_last else []
-    for pair in (*first.turn_pairs, *last):
-        changes = [[row[pair.after - 1] - row[pair.before - 1] for row in rows] for rows in right_P_K_T]
-        estimates[f"delta_{pair}"] = change(changes)
-        estimates[f"i2c_{pair}"] = share([[gain > 0 for gain in gains] for gains in changes])
-        estimates[f"c2i_{pair}"] = share([[gain < 0 for gain in gains] for gains in changes])
+    estimates = metrics_of_outcomes(right_P_K_T)
     metrics = {
         "metrics": {name: estimate._asdict() for name, estimate in estimates.items()},
         "num_scored": sum(run.metrics["num_scored"] for run in runs),

@@ -1,4 +1,4 @@
-"""What was found about each executed reference, on the disk, so that an interrupted check continues."""
+"""Findings about executed references, kept on the disk, so that an interrupted check continues."""
 
 import hashlib
 import json
