@@ -5,6 +5,7 @@ name says otherwise.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import floor, isnan
 
 from real_rows import Evaluation, Rows, Update, outcomes, table_or_command, time_table
@@ -30,9 +31,15 @@ def percent(share: float) -> str:
     return "" if isnan(share) else f"{100 * share:.1f}"
 
 
-def find(evaluations: Evaluations, data: str, model: str) -> Evaluation | None:
-    """Return seed 0's evaluation of a model on a set, if it is there."""
-    return evaluations.get(f"qwen/seed0/{data}/{model}")
+def find(evaluations: Evaluations, seed: str, data: str, model: str) -> Evaluation | None:
+    """Return the evaluation of a seed's model on a set, if it is there; the untrained model is seed 0's."""
+    shared = f"qwen/seed0/{data}/{model}" if model.startswith("untrained") else ""
+    return evaluations.get(f"qwen/{seed}/{data}/{model}", evaluations.get(shared))
+
+
+def seeds(evaluations: Evaluations) -> list[str]:
+    """Return the names of the folders of the track's seeds."""
+    return sorted({folder.split("/")[1] for folder in evaluations if folder.startswith("qwen/")})
 
 
 def repeated_wrong(evaluation: Evaluation, turn: int, kinds: str = "=") -> float:
@@ -53,10 +60,10 @@ def p_value(baseline: Evaluation | None, evaluation: Evaluation) -> str:
 def correction_table(evaluations: Evaluations) -> str:
     """Return a row per set and model: accuracies of the turns, changes, repeats and paired tests."""
     rows = []
-    for data, title in SETS.items():
-        baseline, boost = (find(evaluations, data, model) for model in ("untrained", "boost"))
+    for data, seed in product(SETS, seeds(evaluations)):
+        baseline, boost = (find(evaluations, seed, data, model) for model in ("untrained", "boost"))
         for model, name in MODELS.items():
-            if evaluation := find(evaluations, data, model):
+            if (evaluation := find(evaluations, seed, data, model)) and f"/{seed}/" in evaluation.folder:
                 n, right_T = len(evaluation.right_T[0]), evaluation.right_T
                 pairs = list(zip(right_T[0], right_T[-1], strict=True))
                 cells = [format_estimate(wilson(right.count("1"), n)) for right in right_T]
@@ -70,8 +77,8 @@ def correction_table(evaluations: Evaluations) -> str:
                     p_value(baseline, evaluation),
                     "" if model == "untrained" else p_value(boost, evaluation),
                 ]
-                rows.append([title, name, str(n), *cells, *tests, f"{evaluation.tokens:.0f}"])
-    header = ["set", "model", "n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i"]
+                rows.append([SETS[data], name, seed[4:], str(n), *cells, *tests, f"{evaluation.tokens:.0f}"])
+    header = ["set", "model", "seed", "n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i"]
     header += ["wrong repeated", "or edited ≤ 5 %", "p, untrained", "p, Boost", "tokens"]
     return table_or_command(header, rows, TRACK)
 
@@ -95,16 +102,16 @@ def mean_pass(evaluation: Evaluation, k: int) -> float:
 def choice_table(evaluations: Evaluations) -> str:
     """Return three turns beside samples that the visible test chooses, a row per set and model."""
     rows = []
-    for data, title in SETS.items():
+    for data, seed in product(SETS, seeds(evaluations)):
         for model, name in MODELS.items():
-            turns, sampled = (find(evaluations, data, f"{model}{kind}") for kind in ("", "-sampled"))
-            if turns and sampled:
+            turns, sampled = (find(evaluations, seed, data, f"{model}{kind}") for kind in ("", "-sampled"))
+            if turns and sampled and f"/{seed}/" in turns.folder:
                 k = min(sampled.samples, max(1.0, turns.tokens / sampled.tokens))
                 shares = [turns.right_T[-1].count("1") / len(turns.right_T[-1]), mean_best(sampled, k)]
                 shares += [mean_best(sampled, 3), mean_pass(sampled, 1), mean_pass(sampled, sampled.samples)]
                 tokens = [f"{e.tokens:.0f}" for e in (turns, sampled)]
-                rows.append([title, name, *tokens, f"{k:.2f}", *map(percent, shares)])
-    header = ["set", "model", "tokens of three turns", "of one sample", "k at equal tokens", "acc@3"]
+                rows.append([SETS[data], name, seed[4:], *tokens, f"{k:.2f}", *map(percent, shares)])
+    header = ["set", "model", "seed", "tokens of three turns", "of one sample", "k at equal tokens", "acc@3"]
     header += ["best@k", "best@3", "pass@1", "pass@n"]
     return table_or_command(header, rows, TRACK)
 
@@ -113,16 +120,16 @@ def dev_table(evaluations: Evaluations) -> str:
     """Return every model on MBPP's 90 validation problems, which choose recipe and checkpoint."""
     rows = []
     for folder, evaluation in evaluations.items():
-        if folder.startswith("qwen/seed0/dev/"):
+        if folder.startswith("qwen/") and folder.split("/")[2] == "dev":
             shares = [right.count("1") / len(right) for right in evaluation.right_T]
             repeats = [
                 repeated_wrong(evaluation, turn, kinds) for turn, kinds in ((2, "="), (2, "=~"), (3, "="))
             ]
-            rows.append(
-                [folder.rsplit("/", 1)[1], *map(percent, [*shares, *repeats]), f"{evaluation.tokens:.0f}"]
-            )
+            _, seed, _, model = folder.split("/")
+            rows.append([model, seed[4:], *map(percent, [*shares, *repeats]), f"{evaluation.tokens:.0f}"])
     header = [
         "model",
+        "seed",
         "acc@1",
         "acc@2",
         "acc@3",
@@ -140,15 +147,25 @@ def update_table(updates: Sequence[Update], width: int = 5) -> str:
     by_folder: dict[str, list[Update]] = {}
     for update in updates:
         if update.folder.startswith("qwen/"):
-            by_folder.setdefault(update.folder.rsplit("/", 1)[1], []).append(update)
-    for model, of_model in by_folder.items():
+            by_folder.setdefault(update.folder, []).append(update)
+    for folder, of_model in by_folder.items():
+        _, seed, _, model = folder.split("/")
         for start in range(0, len(of_model), width):
             part = of_model[start : start + width]
             means = [sum(values) / len(part) for values in zip(*(u[2:] for u in part), strict=True)]
             *shares, entropy, length = means
             span = f"{part[0].update} to {part[-1].update}"
-            rows.append([model, span, *map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"])
-    header = ["run", "updates", "acc_t1", "last acc", "wrong repeated", "entropy", "tokens of the last turn"]
+            rows.append([model, seed[4:], span, *map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"])
+    header = [
+        "run",
+        "seed",
+        "updates",
+        "acc_t1",
+        "last acc",
+        "wrong repeated",
+        "entropy",
+        "tokens of the last turn",
+    ]
     return table_or_command(header, rows, TRACK)
 
 

@@ -23,6 +23,7 @@ step() { # name, command
     name=$1 began=$(date +%s)
     shift
     printf '\n=== %s (%s) ===\n' "$name" "$(date +%H:%M)"
+    [ "$track" != qwen ] || say_time_left
     "$@"
     note_time
 }
@@ -120,6 +121,27 @@ run_mbpp() {
 # Options of every evaluation and every training run of the track qwen.
 if [ "${LIMIT:-}" = small ]; then few="--limit 8" short="--max_steps 2 --global_batch_size 16"; else few="" short=""; fi
 
+# Steps of the track qwen in their order, with minutes on one core (AVX512-BF16) that has nothing else to do.
+qwen_minutes="train-profile 20
+rows 1
+models/boost 40
+train-states 10
+models/cocos 50
+$(for who in untrained boost cocos; do
+    echo "dev/$who 2"
+    for set in mbpp humaneval mbppplus humanevalplus humanevalfix; do
+        [ ! -e "$data/$set/test.jsonl" ] || echo "$set/$who 9"
+    done
+    echo "mbpp/$who-sampled 9"
+done)"
+
+say_time_left() { # of the track qwen
+    echo "$qwen_minutes" | while read -r part minutes; do
+        [ -e "$out/$part/metrics.json" ] || [ -e "$out/$part/adapter_config.json" ] || [ -e "$out/$part.jsonl" ] ||
+            echo "$minutes"
+    done | awk '{ n += 1; sum += $1 } END { printf "%d steps left, about %.1f hours on one core\n", n, sum / 60 }'
+}
+
 play() { # SET/NAME, model, options of test.py
     # shellcheck disable=SC2086
     evaluate "$@" --config $configs/eval.yaml $few
@@ -150,11 +172,13 @@ run_qwen() {
         untrained) weights=$base format=$shown ;;
         *) weights=$out/models/$who format="--protocol cocos" ;;
         esac
-        for set in dev mbpp humaneval; do
+        # EvalPlus' sets are played where they have been prepared.
+        for set in dev mbpp humaneval mbppplus humanevalplus humanevalfix; do
             case $set in
             dev) file=$data/mbpp/validation.jsonl ;;
             *) file=$data/$set/test.jsonl ;;
             esac
+            [ -e "$file" ] || continue
             # shellcheck disable=SC2086
             play $set/$who "$weights" --test_data $file $format
         done

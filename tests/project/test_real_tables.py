@@ -93,16 +93,23 @@ def test_the_tables_of_three_turns_by_hand():
     )
     # 4 samples of a problem: right 4, 1, 0, 0; passing the visible test 4, 2, 1, 0
     sampled = Evaluation(folder("boost-sampled"), "docker", 4, "4100", "4210", "", float("nan"), 0, 20.0)
-    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled]))
-    numbers = [[cell.split(" ")[0] for cell in cells(made["qwen correction"], row)] for row in (0, 1)]
-    assert numbers[0][2:9] == ["4", "25.0", "25.0", "25.0", "0.0", "0.0", "0.0"]
-    assert numbers[1][2:9] == ["4", "25.0", "50.0", "75.0", "50.0", "50.0", "0.0"]
+    second_seed = boost._replace(folder="qwen/seed1/mbpp/boost", right="1000 1000 1010")
+    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled, second_seed]))
+    numbers = [[cell.split(" ")[0] for cell in cells(made["qwen correction"], row)] for row in (0, 1, 2)]
+    assert numbers[0][2:10] == ["0", "4", "25.0", "25.0", "25.0", "0.0", "0.0", "0.0"]
+    assert numbers[1][2:10] == ["0", "4", "25.0", "50.0", "75.0", "50.0", "50.0", "0.0"]
+    # Every seed is compared with the untrained model, which has no seed; one gain has p = 2 * 1 / 2.
+    assert numbers[2][2:10] == ["1", "4", "25.0", "25.0", "50.0", "25.0", "25.0", "0.0"]
+    assert numbers[2][12] == "1"
     # two programs after wrong ones: repeated and nearly so; Boost gains two problems: p = 2 * 1 / 2^2
-    assert [row[9:] for row in numbers] == [["50.0", "100.0", "", "", "30"], ["0.0", "50.0", "0.5", "", "40"]]
+    assert [row[10:] for row in numbers[:2]] == [
+        ["50.0", "100.0", "", "", "30"],
+        ["0.0", "50.0", "0.5", "", "40"],
+    ]
     # k = 40 / 20: best@2 = (1 + (1 - 1/6) * 1/2 + 0 + 0) / 4; pass@1 (1 + 1/4) / 4, pass@4 2 / 4
     choice = cells(made["qwen choice"], 0)
-    assert choice[:6] == ["MBPP test", "Boost", "40", "20", "2.00", "75.0"]
-    assert choice[6:] == ["35.4", "37.5", "31.2", "50.0"]  # best@3: 1 + 1/2
+    assert choice[:7] == ["MBPP test", "Boost", "0", "40", "20", "2.00", "75.0"]
+    assert choice[7:] == ["35.4", "37.5", "31.2", "50.0"]  # best@3: 1 + 1/2
 
 
 def test_rows_of_other_runs_stay_in_the_csv_files(outputs, tmp_path):
