@@ -47,6 +47,7 @@ class Problem:
     bug_type: str = ""  # kind of its bug, such as "operator misuse"
     failure_symptoms: str = ""  # what the bug causes, such as "infinite loop"
     licence: str = ""  # licence of the row; "" if it is not stated
+    solve_rate: float | None = None  # share of a model's samples that were right, in [0, 1]; None: not known
     stdin: str = ""  # text on the program's standard input
     files: tuple[tuple[str, str], ...] = ()  # relative path and text of files in the working folder
 
@@ -100,6 +101,8 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
         name: getattr(problem, name) for name in ("task_id", "text", "code", "test_list")
     }
     row |= {field.name: value for field in fields(Problem) if (value := getattr(problem, field.name))}
+    if problem.solve_rate is not None:  # 0 is a rate
+        row["solve_rate"] = problem.solve_rate
     if problem.files:
         row["files"] = dict(problem.files)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
@@ -128,7 +131,7 @@ def problem_from_row(row: object, place: Place) -> Problem:
         "task_id": _clean(str(task_id), "task_id", place),
         "text": _string(row, "text" if "text" in row else "prompt", place, required=True),
     }
-    special = {"stdin": _stdin, "files": _files}
+    special = {"stdin": _stdin, "files": _files, "solve_rate": _share}
     for field in fields(Problem):
         if field.name not in values:
             read = special.get(field.name) or (_string if field.type is str else _strings)
@@ -191,6 +194,15 @@ def _files(row: dict, field: str, place: Place) -> tuple[tuple[str, str], ...]:
         if folder := next((other for other in files if path.startswith(f"{other}/")), None):
             raise DataError(f"{place}: field 'files': {folder!r} is a file and a folder; rename one of them")
     return tuple((path, _data(text, f"field 'files', {path!r}", place)) for path, text in files.items())
+
+
+def _share(row: dict, field: str, place: Place) -> float | None:
+    value = row.get(field)
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise DataError(f"{place}: field {field!r} is {value!r:.80}; expected a number from 0 to 1")
 
 
 def _data(value: object, field: str, place: Place) -> str:

@@ -161,14 +161,20 @@ def _add_output_options(parser: _Parser) -> None:
     group.add_argument(
         "--profile",
         metavar="FILE",
-        help="solve rates of a model: the profile.csv that scripts/select_problems.py writes",
+        help="solve rates of a model, which become the field solve_rate: the profile.csv that "
+        "scripts/select_problems.py writes",
     )
     group.add_argument(
         "--solved",
         type=float,
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="keep the problems whose share of right samples in --profile lies in this range",
+        help="keep the problems whose solve_rate, of --profile or of the rows, lies in this range",
+    )
+    group.add_argument(
+        "--split_by_solved",
+        action="store_true",
+        help="write the problems below and above --solved to harder.jsonl and easier.jsonl",
     )
     group.add_argument(
         "--dates",

@@ -18,7 +18,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,8 +102,12 @@ def draw_profile(axes: "Axes", rates: Sequence[SolveRate], low: float, high: flo
 
 
 def select(problems: Sequence[Problem], shares: Sequence[float], low: float, high: float) -> list[Problem]:
-    """Return the problems whose share lies in [low, high], in their order."""
-    return [problem for problem, share in zip(problems, shares, strict=True) if low <= share <= high]
+    """Return the problems whose share lies in [low, high], with it as their solve rate, in their order."""
+    return [
+        replace(problem, solve_rate=round(share, 4))
+        for problem, share in zip(problems, shares, strict=True)
+        if low <= share <= high
+    ]
 
 
 def counts_line(shares: Sequence[float], low: float, high: float) -> str:

@@ -27,9 +27,10 @@ Rows read: {rows_in}; in these files: {rows_out}; dropped: {dropped}{dropped_whe
 {findings}
 Each row has `task_id`, `text`, `code` (the reference) and `test_list`. Some rows also have `test_imports`,
 `test_setup_code` (run after the code and before the tests), `entry_point`, `hidden_test_list` (scored, never
-shown), `challenge_test_list` (never shown, not scored), `licence` (of the row), `stdin` (the program's
-standard input) and `files` (path and text of each file in its working folder). `scripts/prepare_data.py`
-wrote these files; manifest.json records its options and the files' digests.
+shown), `challenge_test_list` (never shown, not scored), `licence` (of the row), `solve_rate` (share of a
+model's samples that were right), `stdin` (the program's standard input) and `files` (path and text of each
+file in its working folder). `scripts/prepare_data.py` wrote these files; manifest.json records its options
+and the files' digests.
 """
 # Licences that the hub knows.
 HUB_LICENCES = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC BY 4.0", "CC BY-NC 4.0", "CC0-1.0", "MIT")
@@ -77,7 +78,7 @@ def _header(report: PreparationReport, source: Source, statistics: SetStatistics
     known = sorted(ids.intersection(map(_hub_id, HUB_LICENCES)))
     features = []
     for name in sorted(statistics.fields):
-        kind = "json" if name == "files" else "string"
+        kind = {"files": "json", "solve_rate": "float64"}.get(name, "string")
         features.append({"name": name} | ({"list": kind} if name in TEXT_LISTS else {"dtype": kind}))
     header = {
         "pretty_name": f"{source.title}, in MBPP format",

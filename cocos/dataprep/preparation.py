@@ -7,9 +7,9 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +21,11 @@ from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.overlap import find_overlap
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
+from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
 from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, read_prepared, require_new_id
 from cocos.dataprep.readers import RawRow, read_solve_rates
-from cocos.dataprep.sources import SPLITS, Source, convert_row
+from cocos.dataprep.sources import EASIER, HARDER, SPLITS, Source, convert_row
 from cocos.executor import Executor
 from cocos.executors import start_executor
 from cocos.files.json_lines import read_rows
@@ -46,6 +47,7 @@ class PreparationOptions(ExecutorOptions):
     drop: tuple[str, ...] = ()
     profile: str = ""  # path of a profile.csv
     solved: tuple[float, float] | None = None
+    split_by_solved: bool = False
     dates: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -59,8 +61,8 @@ class PreparationOptions(ExecutorOptions):
         benchmark_files(self.against)
         if self.dates and not (all(map(DATE.fullmatch, self.dates)) and self.dates[0] <= self.dates[1]):
             raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
-        if bool(self.profile) != (self.solved is not None):
-            raise ValueError("--solved LOW HIGH and --profile FILE need each other; give both or neither")
+        if self.split_by_solved and not self.solved:
+            raise ValueError("--split_by_solved needs a range; give --solved LOW HIGH")
         if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
             low, high = self.solved
             raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
@@ -89,6 +91,7 @@ class PreparationReport:
     findings: Counter[str] = field(default_factory=Counter)  # kind -> findings
     isolation: str | None = None  # isolation level at which references were executed; None if they were not
     packages: tuple[str, ...] = ()  # third-party packages that references could import, with their versions
+    has_solve_rates: bool = False  # a problem had one
     first_error: str = ""  # what was wrong with the first malformed row, or ""
     # Kind -> the first rows that were dropped for it, each with the reason and the row as JSON text.
     examples: dict[str, list[DroppedRow]] = field(default_factory=lambda: defaultdict(list))
@@ -211,10 +214,11 @@ def _convert(
             try:
                 if isinstance(row, DataError):
                     raise row
-                converted = convert_row(source, row, place)
+                converted = _with_rate(convert_row(source, row, place), rates)
                 require_new_id(converted.problem, place, seen)
                 if executor is not None:
                     converted = with_expected_values(converted, place, executor)
+                report.has_solve_rates |= converted.problem.solve_rate is not None
                 split = source.split_of(converted.problem, place) if source.split_of else raw_split
             except DataError as error:
                 if "malformed" not in options.drop:
@@ -232,10 +236,13 @@ def _convert(
                 report.first_error = report.first_error or reason
                 report.add_dropped("date", row, task_id=converted.problem.task_id, detail=reason)
                 continue
-            if options.solved and (reason := _unfit(rates.get(converted.problem.task_id), *options.solved)):
-                report.first_error = report.first_error or reason
-                report.add_dropped("solve_rate", row, task_id=converted.problem.task_id, detail=reason)
-                continue
+            if options.solved and (reason := _unfit(converted.problem.solve_rate, *options.solved)):
+                if options.split_by_solved and converted.problem.solve_rate is not None:
+                    split = HARDER if converted.problem.solve_rate < options.solved[0] else EASIER
+                else:
+                    report.first_error = report.first_error or reason
+                    report.add_dropped("solve_rate", row, task_id=converted.problem.task_id, detail=reason)
+                    continue
             if not split:
                 are_assigned = True
                 split = assign_split(converted, options.splits, options.seed)
@@ -244,14 +251,27 @@ def _convert(
                 report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
             writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
     report.counts = writer.counts
+    if rates and not report.has_solve_rates:
+        raise DataError(
+            f"--profile {options.profile} contains none of the problems; give the profile of this set, whose "
+            "task_ids are those of the rows"
+        )
     if are_assigned:
         _require_rows_in_splits(report.counts, options.splits)
+
+
+def _with_rate(converted: Converted, rates: Mapping[str, float]) -> Converted:
+    """Return a converted row with the rate that the profile has of it, if any."""
+    rate = rates.get(converted.problem.task_id)
+    if rate is None:
+        return converted
+    return converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
 
 
 def _unfit(rate: float | None, low: float, high: float) -> str:
     """Return why a problem of this solve rate is dropped; "" if it is kept."""
     if rate is None:
-        return "the profile does not contain the problem"
+        return "no solve rate is known; give a --profile that contains the problem"
     if low <= rate <= high:
         return ""
     return f"solved in {rate:.0%} of the samples, not in {low:.0%} to {high:.0%}"

@@ -4,13 +4,15 @@ Rows of data sets are untrusted: Jinja escapes them, and the page's Content-Secu
 and nothing from the network.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.preparation import NUM_EXAMPLES, PreparationReport, read_findings
-from cocos.dataprep.set_statistics import BINS, SetStatistics, bar_labels
+from cocos.dataprep.set_statistics import BINS, RATE_LABELS, SetStatistics, bar_labels
 from cocos.dataprep.sources import Source
 
 OTHER_KINDS = {
@@ -32,18 +34,23 @@ def save_set_report(report: PreparationReport, source: Source, statistics: SetSt
         statistics=statistics,
         findings=findings,
         meanings=FINDING_KINDS | OTHER_KINDS,
-        histograms=[(name, _bars(statistics, name)) for name in BINS],
+        histograms=_histograms(statistics),
     )
     (report.folder / "report.html").write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _bars(statistics: SetStatistics, name: str) -> list[tuple[str, int, float]]:
+def _histograms(statistics: SetStatistics) -> list[tuple[str, list[tuple[str, int, float]]]]:
+    """Return the name and the bars of each histogram; that of the solve rates only if one is known."""
+    found = [(name, _bars(statistics.lengths[name], bar_labels(name))) for name in BINS]
+    if statistics.solve_rates:
+        found.append(("solved", _bars(statistics.solve_rates, RATE_LABELS)))
+    return found
+
+
+def _bars(counts: Counter[int], labels: Sequence[str]) -> list[tuple[str, int, float]]:
     """Return (label, problems, width in percent of the longest bar) of a histogram."""
-    counts = [statistics.lengths[name][index] for index in range(len(BINS[name]) + 1)]
-    return [
-        (label, count, 100 * count / max(counts))
-        for label, count in zip(bar_labels(name), counts, strict=True)
-    ]
+    longest = max(counts.values())
+    return [(label, counts[index], 100 * counts[index] / longest) for index, label in enumerate(labels)]
 
 
 @cache

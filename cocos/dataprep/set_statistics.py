@@ -14,6 +14,12 @@ BINS = {
     "lines of the reference": (2, 5, 10, 20, 40, 80),
     "tests": (1, 2, 3, 5, 10, 20),
 }
+# Upper bounds, in per cent, of the bars of the solve rates. Never and always have bars of their own, because
+# reinforcement learning learns nothing from such a problem.
+RATE_BOUNDS = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99)
+RATE_LABELS = (
+    "never", *(f"up to {bound} %" for bound in RATE_BOUNDS[1:-1]), "less than always", "always"
+)  # fmt: skip
 
 
 @dataclass
@@ -25,12 +31,15 @@ class SetStatistics:
     # Name of a histogram -> index of the bar -> number of problems.
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in BINS})
     num_tests: int = 0  # visible and hidden tests of all problems
+    solve_rates: Counter[int] = field(default_factory=Counter)  # index of the bar -> number of problems
 
     def add(self, problem: Problem) -> None:
         """Count a problem."""
         self.fields |= problem_to_row(problem).keys()
         self.licences[problem.licence or NOT_STATED] += 1
         self.num_tests += len(problem.scored_tests)
+        if problem.solve_rate is not None:
+            self.solve_rates[sum(100 * problem.solve_rate > bound for bound in RATE_BOUNDS)] += 1
         values = (len(problem.text), len(problem.code.splitlines()), len(problem.scored_tests))
         for (name, bounds), value in zip(BINS.items(), values, strict=True):
             self.lengths[name][sum(value > bound for bound in bounds)] += 1

@@ -25,7 +25,10 @@ from cocos.dataprep.formats.program_sets import (
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
-SPLITS = ("train", "validation", "test", "prompt")
+PUBLISHED_SPLITS = ("train", "validation", "test", "prompt")
+# Problems that a model solves too seldom or too often, if --split_by_solved sets them apart.
+HARDER, EASIER = "harder", "easier"
+SPLITS = (*PUBLISHED_SPLITS, HARDER, EASIER)
 NOT_STATED = "not stated"  # a licence that nobody named
 
 
@@ -104,12 +107,12 @@ PUBLIC_SOURCES = {
     for source in (
         Source(
             "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=SPLITS,
+            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=PUBLISHED_SPLITS,
             raw_file="mbpp.jsonl",
         ),
         Source(
             "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=SPLITS,
+            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=PUBLISHED_SPLITS,
             raw_file="sanitized-mbpp.json",
         ),
         Source(

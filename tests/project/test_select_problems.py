@@ -85,7 +85,9 @@ def test_the_command_writes_a_problem_file_and_prints_the_counts(folder, tmp_pat
     save_problems(PROBLEMS, tmp_path / "train.jsonl")
     output = tmp_path / "selected.jsonl"
     run(monkeypatch, tmp_path / "train.jsonl", folder, "--solved", 0.05, 0.9, "--output", output)
-    assert load_problems(output) == PROBLEMS[1:4]
+    rates = (0.125, 0.5, 0.875)
+    expected = [replace(p, solve_rate=rate) for p, rate in zip(PROBLEMS[1:4], rates, strict=True)]
+    assert load_problems(output) == expected
     assert capsys.readouterr().out.splitlines() == [
         "5 problems: 1 never solved, 0 below 0.05, 3 in [0.05, 0.9], 0 above 0.9, 1 always",
         f"3 problems written to {output}; {tmp_path / 'selected.profile'}.csv, .svg and .png have the profile",

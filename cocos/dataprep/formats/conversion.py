@@ -136,6 +136,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
         values["test_list"], left_out = _extract_tests(values, "test_list", place, form, entry_point)
     for field in ("test_list", "test_imports", "challenge_test_list", "hidden_test_list", "files"):
         values[field] = _parsed(values.get(field), field, place)
+    if isinstance(rate := values.get("solve_rate"), str):  # CSV has texts only
+        values["solve_rate"] = _number(rate)
     present = {field: value for field, value in values.items() if value is not None}
     return from_mbpp(present, place)._replace(left_out=left_out)
 
@@ -215,6 +217,14 @@ def _parsed(value: object, field: str, place: Place) -> object:
             )
             raise DataError(f"{place}: field {field!r} is text, not a JSON {kind}; write {example}") from None
     return list(value) if isinstance(value, tuple) else value
+
+
+def _number(text: str) -> float | str | None:
+    """Return the number that a text is; the text itself if it is none, and None for an empty cell."""
+    try:
+        return float(text) if text.strip() else None
+    except ValueError:
+        return text
 
 
 def string_field(row: dict, field: str, place: Place) -> str:
