@@ -17,6 +17,6 @@ A transcript is the prompt of turn 1, followed by the completions and messages o
     scripted.py          answers of a function, for runs without a model and for tests
 """
 
-from cocos.generation.interface import Completion, Generator, Role
+from cocos.generation.interface import Completion, GenerationStopped, Generator, Role
 
-__all__ = ["Completion", "Generator", "Role"]
+__all__ = ["Completion", "GenerationStopped", "Generator", "Role"]

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from cocos.generation.batch import Batch, Pass, batches
 from cocos.generation.checkpoint_files import check_checkpoint
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
 from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
@@ -53,7 +53,7 @@ class HuggingFaceGenerator(TokenTranscripts):
     ):
         super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
         self.model = model
-        # PEFT's wrapper forwards any keyword; the signature of the base model says which ones are accepted.
+        # PEFT's wrapper forwards any keyword.
         base = type(model.get_base_model() if hasattr(model, "get_base_model") else model)
         self.forward_arguments = set(inspect.signature(base.forward).parameters)
         if "past_key_values" not in self.forward_arguments:
@@ -133,15 +133,16 @@ class HuggingFaceGenerator(TokenTranscripts):
             if all(has_ended) or step + 1 == max_length:
                 break
             ended = [row for row, prompt in enumerate(rows) if has_ended[prompt]]
-            # Without support, ended rows are computed with the others and their ids are ignored.
+            # Without support, ended rows are computed with the others and their ids are ignored. The last
+            # sampled id has no keys and values, because it was never an input.
             if ended and self.cache.is_supported:
-                transcripts = {row: _computed_ids(prompts[rows[row]], sampled[rows[row]]) for row in ended}
+                transcripts = {row: [*prompts[rows[row]], *sampled[rows[row]][:-1]] for row in ended}
                 self.cache.store(batch, transcripts, is_last_use=False)
                 order = batch.remove(ended)
                 ids, rows = ids[order], [rows[row] for row in order]
             batch.end += 1
             logits = self._next_logits(batch, ids[:, None])
-        remaining = {row: _computed_ids(prompts[i], sampled[i]) for row, i in enumerate(rows)}
+        remaining = {row: [*prompts[i], *sampled[i][:-1]] for row, i in enumerate(rows)}
         self.cache.store(batch, remaining, is_last_use=True)
         completions = self.batch_completions(sampled, time.perf_counter() - started)
         if draws is None:
@@ -195,6 +196,8 @@ class HuggingFaceGenerator(TokenTranscripts):
         """
         if self.is_collective:
             self._any_rank_is_busy(True)
+        elif self.has_to_stop:
+            raise GenerationStopped
         start = batch.end - ids.shape[1]
         optional = {"position_ids": batch.positions[:, start : batch.end], "logits_to_keep": 1}
         output = self.model(
@@ -207,10 +210,16 @@ class HuggingFaceGenerator(TokenTranscripts):
         return output.logits[:, -1]
 
     def _any_rank_is_busy(self, is_busy: bool) -> bool:
-        """Return whether any rank still generates. Every rank calls this before each forward pass."""
-        num_busy = torch.tensor(float(is_busy), device=self.model.device)
-        dist.all_reduce(num_busy)
-        return num_busy.item() > 0
+        """Return whether any rank still generates. Every rank calls this before each forward pass.
+
+        If one of them has to stop, all raise GenerationStopped here, and none waits for another.
+        """
+        counts = torch.tensor([is_busy, self.has_to_stop], dtype=torch.float32, device=self.model.device)
+        dist.all_reduce(counts)
+        num_busy, num_stopped = counts.tolist()
+        if num_stopped:
+            raise GenerationStopped
+        return num_busy > 0
 
 
 @contextmanager
@@ -232,11 +241,6 @@ def _context_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     limit = positions or tokenizer.model_max_length
     return limit if limit < 10**9 else None  # transformers' number for "not known" is 10^30
-
-
-def _computed_ids(prompt: Sequence[int], sampled: Sequence[int]) -> list[int]:
-    """Return the ids that have keys and values: all but the last sampled one, which was never an input."""
-    return [*prompt, *sampled[:-1]]
 
 
 def is_sharded(model: torch.nn.Module) -> bool:

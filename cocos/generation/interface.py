@@ -37,6 +37,10 @@ class Completion:
         return self.token_ids[:-1] if self.is_eos else self.token_ids
 
 
+class GenerationStopped(Exception):
+    """`generate` has given up because `Generator.is_stopped` said so. Its completions are lost."""
+
+
 class Generator:
     """A source of completions.
 
@@ -53,6 +57,14 @@ class Generator:
     # Called with the text of the completion so far whenever it grew, in batches of one prompt. An exception
     # that it raises ends `generate`. Generators that cannot stream never call it.
     on_text: Callable[[str], None] | None = None
+    # Asked between the steps of `generate`, by engines that cannot be interrupted only at its start. True
+    # ends it with GenerationStopped; if `is_collective`, on all ranks as soon as one of them says so.
+    is_stopped: Callable[[], bool] | None = None
+
+    @property
+    def has_to_stop(self) -> bool:
+        """Whether `is_stopped` says so."""
+        return self.is_stopped is not None and self.is_stopped()
 
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()

@@ -18,7 +18,7 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
-from cocos.generation.interface import Completion
+from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
 from cocos.generation.vllm_offline import STOP_AT_DONE, engine_failure_named
 
@@ -43,7 +43,10 @@ class VLLMRollouts(TokenTranscripts):
         assert seeds is None, "seeds are not supported: the engine has its own random state"
         started = time.perf_counter()
         self.engine.temperature = temperature
-        num_prompts = max(gather_object([len(prompts)]))
+        numbers, stops = zip(*gather_object([(len(prompts), self.has_to_stop)]), strict=True)
+        if any(stops):
+            raise GenerationStopped
+        num_prompts = max(numbers)
         if not num_prompts:
             return []
         padding = [[self.tokenizer.pad_token_id]] * (num_prompts - len(prompts))
@@ -132,6 +135,8 @@ class ContinuousBatches(TokenTranscripts):
         self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         assert seeds is None, "seeds are not supported: sampling uses the random state of the process"
+        if self.has_to_stop:
+            raise GenerationStopped
         started = time.perf_counter()
         # No top-k or nucleus truncation: the trainer computes log-probabilities of the full distribution.
         sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}

@@ -10,12 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from transformers import Trainer
+from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
 from cocos.config.option import ROLES, option_names
 from cocos.config.trl_configs import HALF_WEIGHTS, INHERITED, BoostConfig, CoCoSConfig
 from cocos.files.durable import FolderLock, save_json
+from cocos.generation import GenerationStopped
 from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
 from cocos.training.checkpoints import (
     changes_since,
@@ -41,6 +42,7 @@ class ResumableTrainer(Trainer):
         last_examples: Some trajectories of the last batch as text, for the log.
         clock: Measures the time that the run still takes.
         stopped_because: Why the run has ended by itself before its last update; "": it has not.
+        stop_on_signal: Ends the run on Ctrl-C, SIGTERM and SIGHUP; None before the run.
         last_solved: task_id -> right programs of the last batch at each turn, and its trajectories.
 
     """
@@ -50,6 +52,8 @@ class ResumableTrainer(Trainer):
     last_solved: Mapping[str, Sequence[int]] = MappingProxyType({})
     clock: Clock | None = None
     stopped_because: str = ""
+    stop_on_signal: StopOnSignal | None = None
+    control: TrainerControl
 
     def remarks(self) -> list[str]:
         """Return what a finished run says about itself, one line each."""
@@ -124,9 +128,18 @@ class ResumableTrainer(Trainer):
         self.accelerator.wait_for_everyone()
 
     def _run_epoch(self, **epoch: Any) -> None:
-        """Run an epoch unless the run is finished: transformers checks max_steps only after an update."""
-        if self.state.global_step < self.state.max_steps:
+        """Run an epoch unless the run is finished: transformers checks max_steps only after an update.
+
+        A signal that stops sampling has the effect of one in the micro-batch that the samples are for.
+        """
+        if self.state.global_step >= self.state.max_steps:
+            return
+        try:
             super()._run_epoch(**epoch)
+        except GenerationStopped:
+            self.control = self.callback_handler.on_substep_end(self.args, self.state, self.control)
+            names = ("model", "trial", "epoch", "ignore_keys_for_eval", "start_time")
+            self._maybe_log_save_evaluate(self._tr_loss, None, *(epoch[name] for name in names))
 
     def _finalize_training(self, trial: Any, num_train_samples: int, start_time: float) -> Any:
         """Finish training; a run that a signal has stopped keeps its last checkpoint and loads no other.
@@ -227,4 +240,5 @@ def _add_callbacks(trainer: ResumableTrainer, card: ModelCard, checkpoint: str |
     if trainer.args.save_minutes and trainer.args.save_strategy != "no":
         trainer.add_callback(SaveByTime(trainer.args.save_minutes))
     trainer.add_callback(RunLog(lambda: {"examples": trainer.last_examples, "solved": trainer.last_solved}))
-    trainer.add_callback(StopOnSignal(trainer))
+    trainer.stop_on_signal = StopOnSignal(trainer)
+    trainer.add_callback(trainer.stop_on_signal)

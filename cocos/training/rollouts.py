@@ -5,7 +5,7 @@ the policy that is being trained, on all ranks. It does not know the loss.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 
 import torch
@@ -19,7 +19,7 @@ from cocos.assembly import make_objective, make_rules
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
-from cocos.generation import Generator
+from cocos.generation import GenerationStopped, Generator
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import RewardKind, random_reward, turn_reward
@@ -40,6 +40,7 @@ class RolloutPlayer:
         seed: Seed of the order in which dynamic sampling draws problems, and of random rewards.
         rank: This process, from 0.
         num_ranks: Number of processes.
+        is_stopped: Returns whether this process was asked to stop; sampling for training then gives up.
 
     Attributes:
         draw: Order of the problems with dynamic sampling.
@@ -56,6 +57,7 @@ class RolloutPlayer:
         seed: int = 0,
         rank: int = 0,
         num_ranks: int = 1,
+        is_stopped: Callable[[], bool] | None = None,
     ) -> None:
         self.options = options
         self.prompts = prompts
@@ -64,6 +66,7 @@ class RolloutPlayer:
         self.open_generator = open_generator
         self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
+        self.is_stopped = is_stopped
         self.rules = make_rules(options, [options.temperature])
         self.draw = ProblemDraw(len(prompts), seed)
 
@@ -77,6 +80,9 @@ class RolloutPlayer:
         Returns:
             The batch, and all trajectories that this rank has played for it.
 
+        Raises:
+            GenerationStopped: A rank was asked to stop. All ranks raise it together.
+
         """
         size, max_draws = self.options.num_generations, self.options.dynamic_sampling
         played_here: list[Trajectory] = []
@@ -86,9 +92,14 @@ class RolloutPlayer:
             # With credit `last`, siblings share their first turns.
             keep_whole = self.options.credit == "last"
             share = share_of_groups(drawn, size, keep_whole, self.rank, self.num_ranks)
-            sampled = self.sample([self.prompts[index] for index in share])
+            sampled: list[Trajectory] | None = None
+            with suppress(GenerationStopped):  # on this rank; the others learn of it here
+                sampled = self.sample([self.prompts[index] for index in share])
+            by_rank = gather_object([sampled])
+            if sampled is None or None in by_rank:
+                raise GenerationStopped
             played_here.extend(sampled)
-            trajectories = gather_object(sampled)[: len(drawn) * size]
+            trajectories = [trajectory for one in by_rank for trajectory in one][: len(drawn) * size]
             played.extend(trajectories)
             # A further draw may be small, so the limits apply to all trajectories of the batch.
             check_infra_failures(played, self.options.max_infra_share)
@@ -105,11 +116,14 @@ class RolloutPlayer:
         """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1."""
         num_turns, size = self.options.num_turns, self.options.num_generations
         trajectories = [replace(prompt, sample=i % size) for i, prompt in enumerate(prompts)]
-        with self.open_generator() as generator:
+        with self.open_generator() as generator, suppress(GenerationStopped):
+            generator.is_stopped = self.is_stopped
             if self.options.credit == "last" and num_turns > 1:
                 shared = self._rollout(trajectories[::size], generator, num_turns - 1)
                 trajectories = [replace(t, turns=shared[i // size].turns) for i, t in enumerate(trajectories)]
             return self._rollout(trajectories, generator, num_turns)
+        # Not raised inside the context: TRL's would leave the model without the hooks of ZeRO-3.
+        raise GenerationStopped
 
     def play_greedily(self, problems: Sequence[Problem]) -> list[Trajectory]:
         """Play one trajectory per problem at temperature 0, on all ranks; return those of all ranks."""

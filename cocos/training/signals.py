@@ -51,10 +51,10 @@ class LastUpdate:
 
 
 class StopOnSignal(TrainerCallback):
-    """Handler of Ctrl-C, SIGTERM and SIGHUP: after the micro-batch, all ranks save a checkpoint and exit.
+    """Handler of Ctrl-C, SIGTERM and SIGHUP: all ranks stop sampling, or end the micro-batch, save and exit.
 
     An update may take minutes, longer than a cluster waits before it kills. So the checkpoint is that of the
-    last whole update; the micro-batches of the next one are made again when the run continues.
+    last whole update; samples and micro-batches of the next one are made again when the run continues.
 
     The exit status is that of a shell for a process killed by the signal: 130 for Ctrl-C, 143 for SIGTERM.
 
@@ -74,6 +74,11 @@ class StopOnSignal(TrainerCallback):
         self._lock = Path()
         self._pid = os.getpid()
         self._previous: dict[int, Any] = {}
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether a signal has reached this rank."""
+        return self._received != 0
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -146,7 +151,7 @@ class StopOnSignal(TrainerCallback):
         if not self._received:
             self._received, self._received_s = number, time.monotonic()
             if number == signal.SIGINT:
-                self._say("finishing this micro-batch and saving a checkpoint; Ctrl-C again stops at once")
+                self._say("stopping and saving a checkpoint; Ctrl-C again stops at once")
         elif number == signal.SIGINT:
             if is_launched() and time.monotonic() - self._received_s < SAME_CTRL_C_S:
                 return

@@ -142,6 +142,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             seed=args.seed,
             rank=self.accelerator.process_index,
             num_ranks=self.accelerator.num_processes,
+            is_stopped=lambda: self.stop_on_signal is not None and self.stop_on_signal.has_signal,
         )
         self.tree_logps = TreeLogps(
             self.model.config.get_text_config(),

@@ -574,6 +574,7 @@ def test_a_missing_vllm_is_an_error_with_the_remedy(monkeypatch):
 RANK = """
 import sys, torch, torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
+from cocos.generation import GenerationStopped
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
 
@@ -591,6 +592,13 @@ assert generator.is_collective and not whole.is_collective
 for part in (prompts, prompts[:1]):
     expected = [c.token_ids for c in whole.generate(part, 0.0)]
     assert [c.token_ids for c in generator.generate(part, 0.0)] == expected
+steps = []
+generator.on_tokens = steps.append
+generator.is_stopped = lambda: rank == 1 and len(steps) == 4  # the other rank hears of it in the same step
+try:
+    generator.generate(prompts, 0.0)
+except GenerationStopped:
+    print("stopped after", len(steps))
 print("equal")
 """
 
@@ -606,7 +614,8 @@ def test_sharded_ranks_finish_together_with_different_numbers_of_prompts(tmp_pat
         for rank in range(2)
     ]
     try:
-        assert [rank.communicate(timeout=300)[0].split() for rank in ranks] == [["equal"], ["equal"]]
+        expected = ["stopped", "after", "4", "equal"]
+        assert [rank.communicate(timeout=300)[0].split() for rank in ranks] == [expected, expected]
     finally:
         for rank in ranks:
             rank.kill()

@@ -5,7 +5,7 @@
 The runs are those of users, but for the sampling: the n-th completion of a prompt is drawn with a seed made of the prompt
 and n. Samples thus do not depend on the rank that draws them, and different numbers of ranks can be compared. The
 log-probabilities of half of the completions are misstated, so that there is a gap between sampler and policy to measure.
-A run whose name begins with "stopped" gets SIGTERM.
+A run whose name begins with "stopped" gets SIGTERM in a micro-batch, one whose name begins with "halted" while it samples.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class SeededGenerator:
 
     def __init__(self, generator):
         self.batch_size, self.is_collective = generator.batch_size, generator.is_collective
-        self.start, self.extend, self._generate = generator.start, generator.extend, generator.generate
+        self.start, self.extend, self._generator = generator.start, generator.extend, generator
 
     def generate(self, prompts, temperature, seeds=None):
         seen = Counter()
@@ -44,7 +44,8 @@ class SeededGenerator:
         for prompt in map(tuple, prompts):
             seen[prompt] += 1
             seeds.append(int.from_bytes(hashlib.sha256(repr((prompt, seen[prompt])).encode()).digest()[:4]))
-        completions = self._generate(prompts, temperature, seeds)
+        self._generator.is_stopped = self.is_stopped
+        completions = self._generator.generate(prompts, temperature, seeds)
         return [misstated(c) if seed % 2 else c for seed, c in zip(seeds, completions, strict=True)]
 
 
@@ -83,17 +84,28 @@ class SeededTrainer(Recorded, trainer.CoCoSTrainer):
         prompts = [ids[mask].tolist() for ids, mask in zip(inputs["prompt_ids"], masks, strict=True)]
         with Path(self.args.output_dir, f"micro_batches-{self.accelerator.process_index}").open("a") as file:
             print(json.dumps(prompts), file=file)
-        is_last_rank = self.accelerator.process_index == self.accelerator.num_processes - 1
-        is_stopped = Path(self.args.output_dir).name.startswith("stopped")
-        if (
-            is_stopped and is_last_rank and self.state.global_step == 2
-        ):  # in the first micro-batch of update 3
+        if self._is_signalled("stopped"):  # in the first micro-batch of update 3
             os.kill(os.getpid(), signal.SIGTERM)
         return inputs
+
+    def _is_signalled(self, name):
+        """Whether this is the last rank in update 3 of a run whose name begins with these letters."""
+        is_last_rank = self.accelerator.process_index == self.accelerator.num_processes - 1
+        is_named = Path(self.args.output_dir).name.startswith(name)
+        return is_named and is_last_rank and self.state.global_step == 2
 
     @contextmanager
     def generator(self):
         with super().generator() as generator:
+            if self._is_signalled("halted"):
+                sampled = []
+
+                def signalled(number):  # once each of its trajectories has three tokens of turn 1
+                    sampled.append(number)
+                    if len(sampled) == 3:
+                        os.kill(os.getpid(), signal.SIGTERM)
+
+                generator.on_tokens = signalled
             yield SeededGenerator(generator)
 
 

@@ -159,6 +159,7 @@ def ddp(launch):
         plain=PLAIN,
         stopped=STOPPED,
         continued=CONTINUED,
+        halted=STOPPED,
     )
 
 
@@ -178,6 +179,7 @@ def fsdp2(launch):
         boost={"per_device_train_batch_size": 2},
         stopped=STOPPED,
         continued=CONTINUED,
+        halted=STOPPED,
     )
 
 
@@ -206,6 +208,7 @@ def zero(launch):
         continued3=CONTINUED
         | stages[3]
         | {"resume_from_checkpoint": f"THESE_RUNS/stopped3/checkpoint-{UPDATES // 2}"},
+        halted3=STOPPED | stages[3] | {"ds3_gather_for_generation": False},
     )
 
 
@@ -226,6 +229,7 @@ BF16 = [*of("zero", "bf163"), *of("fsdp2", "bf16")]
 BOOST = [*of("zero", "boost3"), *of("fsdp2", "boost")]
 SHARED = [*of("ddp", "shared"), *of("zero", "shared3"), *of("fsdp2", "shared")]
 RESUMED = [*of("zero", "resumed3"), *of("fsdp2", "resumed")]
+HALTED = [*of("ddp", "halted"), *of("zero", "halted3"), *of("fsdp2", "halted")]
 SIGNALLED = [*of("ddp", "stopped"), *of("zero", "stopped3"), *of("fsdp2", "stopped")]
 
 
@@ -337,6 +341,17 @@ def test_sigterm_to_one_rank_stops_both_within_a_micro_batch_and_the_run_continu
     evaluated = {"eval_acc_t1", "eval_better_t1_t2"}
     assert logs(continued) == [log for log in logs(whole) if not evaluated & log.keys()]
     assert apart(continued, whole / f"checkpoint-{UPDATES}") == 0
+
+
+@pytest.mark.parametrize("layout, name", HALTED)
+def test_sigterm_to_one_rank_while_both_sample_stops_both_before_the_micro_batch(layout, name, request):
+    """Ranks with divided weights leave together in a decoding step; with DDP, the other one samples its share first."""
+    folder = request.getfixturevalue(layout)
+    seen = [(folder / name / f"micro_batches-{rank}").read_text().count("\n") for rank in (0, 1)]
+    assert seen == [2 * 2] * 2
+    [checkpoint] = (folder / name).glob("checkpoint-*")
+    assert checkpoint.name == f"checkpoint-{UPDATES // 2}"
+    assert apart(checkpoint, folder / name.replace("halted", "stopped") / checkpoint.name) == 0
 
 
 @pytest.mark.parametrize("layout, name", [*LAYOUTS, *BF16])

@@ -54,6 +54,18 @@ def counted(trainer, *inputs):
     return step(trainer, *inputs)
 CoCoSTrainer.rows, CoCoSTrainer.training_step = signalled, counted
 """
+IN_ROLLOUT = """
+import os, signal
+from cocos.generation import huggingface
+sample_ids, steps = huggingface.sample_ids, []
+def signalled(*inputs):  # step 0: never
+    steps.append(1)
+    if len(steps) == {step}:
+        os.kill(os.getpid(), signal.SIGTERM)
+    print("sampling step", len(steps), flush=True)
+    return sample_ids(*inputs)
+huggingface.sample_ids = signalled
+"""
 FULL_MEMORY = """
 import torch
 from cocos.training.trainer import CoCoSTrainer
@@ -110,7 +122,7 @@ def test_ctrl_c_while_programs_are_executed_ends_the_update_and_saves_a_checkpoi
     )
     assert status == 130
     assert lines == [
-        "finishing this micro-batch and saving a checkpoint; Ctrl-C again stops at once",
+        "stopping and saving a checkpoint; Ctrl-C again stops at once",
         "stopped by Ctrl-C after update 2 of 9; continue with --resume_from_checkpoint last",
     ]
     assert sorted(path.name for path in out.iterdir()) == ["checkpoint-2", "log.jsonl", "run.json"]
@@ -167,6 +179,28 @@ def test_a_signal_ends_a_run_after_the_micro_batch_and_saves_the_last_whole_upda
     assert micro_batches == [*whole, f"micro-batch of update {update}"], "one of four micro-batches"
     assert done.stderr.splitlines()[-1] == f"stopped by {signal} {end_of_line}"
     assert [path.name for path in (tmp_path / "out").glob("checkpoint-*")] == saved
+
+
+def test_a_signal_while_tokens_are_sampled_is_answered_before_the_next_one_and_the_run_continues(tmp_path):
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    constant = ("--lr_scheduler_type", "constant")  # in runs of 2 and of 9 updates
+    done = process(
+        "train.py", *cocos(whole, *constant, "--max_steps", 2), before=IN_ROLLOUT.format(step=0)
+    ).finish()
+    assert done.returncode == 0, done.stderr[-3000:]
+    num_steps = done.stdout.count("sampling step ")
+    last = num_steps - 5  # in the last turn of update 2
+    words = cocos(out, *constant, "--max_steps", 9, "--save_steps", 9)
+    done = process("train.py", *words, before=IN_ROLLOUT.format(step=last)).finish()
+    assert done.returncode == 143 and "Traceback" not in done.stderr, done.stderr[-3000:]
+    assert done.stdout.count("sampling step ") == last
+    line = "stopped by SIGTERM after update 1 of 9; continue with --resume_from_checkpoint last"
+    assert done.stderr.splitlines()[-1] == line
+    assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-1"]
+    resume = ("--resume_from_checkpoint", "last", "--accept_changes", "true")
+    succeed(sys.executable, "train.py", *cocos(out, *constant, "--max_steps", 2, *resume))
+    expected, continued = (load_file(folder / "model.safetensors") for folder in (whole, out))
+    assert all(torch.equal(continued[name], tensor) for name, tensor in expected.items())
 
 
 def test_a_full_memory_names_the_options_to_lower_and_how_to_go_on(tmp_path):
