@@ -24,6 +24,7 @@ def main() -> None:
     from cocos.files.run_record import run_record
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
+    from cocos.planning.lengths import longest_transcript
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
     from cocos.training.start import check_start, full_options, starting_model
@@ -36,6 +37,9 @@ def main() -> None:
             print(dry_run(args, data, tokenizer))
         return
     check_start(args)
+    if args.use_vllm and args.vllm_max_model_length is None:
+        # Else the engine needs room for one transcript of the model's whole context, or does not start.
+        args.vllm_max_model_length = longest_transcript(args, data, tokenizer)
     with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
             **starting_model(args),

@@ -3,7 +3,9 @@
 Imports torch, which takes seconds; `cocos_options.py` and `training_options.py` have our options alone.
 """
 
+import logging
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -11,8 +13,10 @@ from trl import ModelConfig, RLOOConfig, SFTConfig
 
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.option import option
-from cocos.config.ranks import num_ranks
+from cocos.config.ranks import is_main_process, num_ranks
 from cocos.config.training_options import BoostOptions
+
+logger = logging.getLogger(__name__)
 
 UNTRUNCATED = {"top_p": 1.0, "top_k": 0, "min_p": None, "repetition_penalty": 1.0}
 # Of 4 updates at the default learning rate, the toy model's weights keep 6 % in bfloat16, 100 % in float32.
@@ -20,6 +24,11 @@ HALF_WEIGHTS = (
     "stores the trained weights without a float32 copy: an update below 1/256 of a weight is lost, so that "
     "hardly anything is learnt; leave --dtype out (--bf16 true still computes in bfloat16), train an adapter "
     "(--use_peft true), or start with deepspeed"
+)
+# The factor is that of the plans (planning/schedule.py).
+WITHOUT_VLLM = (
+    "use_vllm: vLLM is not installed, so transformers samples; on a GPU a token takes about 11 times as long "
+    "(docs/scaling.md); install it with pip install -c constraints.txt -e '.[vllm]', or give --use_vllm false"
 )
 # TRL options for rewards, advantages and generation, which CoCoSTrainer replaces.
 WITHOUT_EFFECT = {
@@ -71,6 +80,7 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
     def __post_init__(self) -> None:
         CoCoSOptions.__post_init__(self)
         self._check_inherited_options()
+        _fall_back_without_vllm(self)
         if self.turn_betas is not None:
             self.beta = max(self.turn_betas)  # RLOOTrainer loads a reference model only if beta is not 0
         if self.dev_data:
@@ -136,6 +146,14 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
                 "--sync_ref_model changes the reference model, but checkpoints do not contain it, so a "
                 "resumed run would differ from an uninterrupted one; leave it out"
             )
+
+
+def _fall_back_without_vllm(args: CoCoSConfig) -> None:
+    """Sample with transformers if vLLM is not installed, and say what that costs."""
+    if args.use_vllm and find_spec("vllm") is None:
+        args.use_vllm = False
+        if is_main_process():
+            logger.warning(WITHOUT_VLLM)
 
 
 def _derive_values(args: BoostConfig | CoCoSConfig) -> None:

@@ -10,23 +10,22 @@ with feedback or early stop it is a wrong program, so that the report shows the 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from cocos.assembly import TrainingData, make_rules, open_executor
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
+from cocos.planning.lengths import TokenLengths, measure_lengths
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.schedule import A10, A100, Schedule, prompt_lengths, seconds_per_update
 from cocos.planning.shapes import Layout, ModelShape
 from cocos.planning.shapes_from_options import run_schedule, run_shapes, run_workload
 from cocos.problems import Problem
-from cocos.prompts import REPEATED, PromptProtocol, answer, feedback_message
-from cocos.rollout import PAPER_RULES, rollout
-from cocos.trajectories import Rules, Trajectory, begin
+from cocos.prompts import answer
+from cocos.rollout import rollout
+from cocos.trajectories import Trajectory, begin
 
 
 class FixedAnswerGenerator(TokenTranscripts):
@@ -41,55 +40,6 @@ class FixedAnswerGenerator(TokenTranscripts):
     ) -> list[Completion]:
         ids = encode(self.tokenizer, answer(self.code), is_start=False)
         return [self.completion(ids, duration_s=0.0) for _ in prompts]
-
-
-@dataclass(frozen=True)
-class TokenLengths:
-    """Lengths of the data in tokens."""
-
-    longest_prompt: int  # longest first prompt
-    longest_task: str  # id of the problem with the longest first prompt
-    median_prompt: int  # median of the first prompts
-    instruction: int  # the message between two turns, with the longest feedback (`longest_feedback`)
-    reference: int  # longest reference solution with [DONE]; 0 if no problem has one
-
-
-def measure_lengths(
-    problems: Sequence[Problem],
-    transcripts: TokenTranscripts,
-    protocol: PromptProtocol,
-    rules: Rules = PAPER_RULES,
-) -> TokenLengths:
-    """Tokenize the first prompt and the reference of every problem and return their lengths."""
-    prompts = [transcripts.start(protocol.first_turn(p), protocol.is_chat) for p in problems]
-    ranked = sorted(zip(map(len, prompts), (p.task_id for p in problems), strict=True))
-    message = protocol.later_turn(feedback=longest_feedback(problems, rules))
-    instruction = transcripts.extend([], Completion((), ""), message, protocol.is_chat)
-    references = [encode(transcripts.tokenizer, answer(p.code), is_start=False) for p in problems if p.code]
-    return TokenLengths(
-        longest_prompt=ranked[-1][0],
-        longest_task=ranked[-1][1],
-        median_prompt=ranked[len(ranked) // 2][0],
-        instruction=len(instruction),
-        reference=max(map(len, references), default=0),
-    )
-
-
-def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
-    """Return the longest feedback on a program that fails every visible test; "" without feedback.
-
-    Expected and actual values are assumed to be as long as their test, since the programs are not known.
-    """
-    failing = (
-        [Verdict(Status.FAILED, expected=test, actual=test) for test in problem.test_list]
-        for problem in problems
-    )
-    messages = [
-        feedback_message(rules.feedback, problem, ExecutionResult(tuple(verdicts)), rules.feedback_failures)
-        for problem, verdicts in zip(problems, failing, strict=True)
-    ]
-    parts = [max(messages, key=len), REPEATED if rules.on_repeat == "tell" else ""]
-    return "\n\n".join(filter(None, parts))
 
 
 def run_warnings(

@@ -319,6 +319,17 @@ def test_a_kl_coefficient_per_turn_keeps_the_reference_model():
     assert options(CoCoSConfig, "--beta", 0, "--turn_betas", 0.25, 0.01).beta == 0.25
 
 
+def test_without_vllm_transformers_samples_and_one_process_says_what_it_costs(monkeypatch, caplog):
+    monkeypatch.setattr(trl_configs, "find_spec", lambda name: None)
+    assert not options(CoCoSConfig, "--use_vllm", "true").use_vllm
+    [line] = caplog.messages
+    assert "vLLM is not installed" in line and "11 times as long" in line and "--use_vllm false" in line
+    monkeypatch.setenv("RANK", "1")
+    assert not options(CoCoSConfig, "--use_vllm", "true").use_vllm and len(caplog.messages) == 1
+    monkeypatch.setattr(trl_configs, "find_spec", lambda name: name)
+    assert options(CoCoSConfig, "--use_vllm", "true").use_vllm
+
+
 # -- the files in configs/ --
 
 FOLDERS = (".", "toy", "agents", "smollm2", "smollm2/toy", "smollm2/mbpp", "qwen")

@@ -119,6 +119,7 @@ def test_a_rank_whose_trajectories_have_ended_samples_as_many_completions_as_the
 @pytest.mark.parametrize("seed", [3, 4])
 def test_the_seed_of_the_run_reaches_a_colocated_engine(make_trainer, monkeypatch, seed):
     """vLLM's worker, in this process, resets the random state with a seed that TRL makes of the rank alone."""
+    monkeypatch.setattr("cocos.config.trl_configs.find_spec", lambda name: name)  # vLLM is installed
     monkeypatch.setattr("trl.trainer.rloo_trainer.VLLMGeneration", lambda **_: torch.manual_seed(0))
     make_trainer(use_vllm=True, vllm_mode="colocate", seed=seed)
     assert torch.initial_seed() == seed
