@@ -37,6 +37,7 @@ class SeededGenerator:
     def __init__(self, generator):
         self.batch_size, self.is_collective = generator.batch_size, generator.is_collective
         self.start, self.extend, self._generator = generator.start, generator.extend, generator
+        self.is_stopped = None
 
     def generate(self, prompts, temperature, seeds=None):
         seen = Counter()
