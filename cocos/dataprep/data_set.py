@@ -162,7 +162,7 @@ def _discard(folder: Path, output_dir: Path, journal: Journal) -> str:
 def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str | None) -> Iterator[RawRow]:
     if not inputs:
         assert source.hub
-        yield from read_hub(*source.hub, revision)
+        yield from read_hub(*source.hub, revision, source.hub_split)
     for path, split in inputs:
         rows = read_debugbench(path) if source.name == "debugbench" else read_file(path, split)
         first = next(rows, None)

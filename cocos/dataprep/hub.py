@@ -13,13 +13,16 @@ REACH_TIMEOUT_S = 10
 REMEDY = "give a token with write access: set HF_TOKEN, or run hf auth login"
 
 
-def read_hub(repository: str, configuration: str | None, revision: str | None) -> Iterator[RawRow]:
+def read_hub(
+    repository: str, configuration: str | None, revision: str | None, only: str | None = None
+) -> Iterator[RawRow]:
     """Yield every row of a data set on the hub, streamed, with the hub's splits.
 
     Args:
         repository: "owner/name".
         configuration: Name of a configuration; None for the default one.
         revision: Commit or tag; None for the newest.
+        only: The only split to read; None for all.
 
     Raises:
         DataError: The data set cannot be read.
@@ -30,7 +33,7 @@ def read_hub(repository: str, configuration: str | None, revision: str | None) -
 
     try:
         splits = load_dataset(repository, configuration, revision=revision, streaming=True)
-        for name, rows in splits.items():
+        for name, rows in splits.items() if only is None else [(only, splits[only])]:
             split = name if name in SPLITS else None
             for number, row in enumerate(rows, start=1):
                 yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)

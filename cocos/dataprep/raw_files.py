@@ -55,7 +55,7 @@ def _download(source: Source) -> bytes:
 
 def _read_hub_rows(source: Source) -> Iterator[dict]:
     assert source.hub
-    for _, _, row in read_hub(*source.hub, revision=None):
+    for _, _, row in read_hub(*source.hub, None, source.hub_split):
         if isinstance(row, DataError):
             raise row
         yield row

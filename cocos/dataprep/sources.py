@@ -42,6 +42,7 @@ class Source:
     licence: str  # licence of the data, as far as it is known
     url: str  # home page, or ""
     hub: tuple[str, str | None] | None = None  # repository and configuration on the hub, or None
+    hub_split: str | None = None  # the only split on the hub to read; None for all
     # (problem, place) -> its standard split; None if the set has no standard splits.
     split_of: Callable[[Problem, Place], str] | None = None
     splits: tuple[str, ...] = ()  # the standard splits; empty if there are none
@@ -167,10 +168,12 @@ PUBLIC_SOURCES = {
             "keep their rights)", "https://huggingface.co/datasets/livecodebench/code_generation_lite",
             is_large=True, split_of=_test_split, splits=("test",), raw_file="test6.jsonl",
         ),
+        # Its splits on the hub are releases, with the same problems.
         Source(
             "bigcodebench", from_bigcodebench, "BigCodeBench", "Apache-2.0",
             "https://github.com/bigcode-project/bigcodebench", is_large=True, split_of=_test_split,
-            hub=("bigcode/bigcodebench", None), splits=("test",), raw_file="BigCodeBench.jsonl",
+            hub=("bigcode/bigcodebench", None), hub_split="v0.1.4", splits=("test",),
+            raw_file="BigCodeBench.jsonl",
         ),
         # On the hub these sets have another format, which cannot be converted.
         Source(

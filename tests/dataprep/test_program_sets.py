@@ -233,3 +233,20 @@ def test_livecodebench_in_a_window_of_dates(prepare, tmp_path, capsys):
     [dropped] = lines(tmp_path / "out/dropped.jsonl")
     assert (dropped["kind"], dropped["task_id"]) == ("date", "a")
     assert dropped["detail"] == "published on 2024-08-31"
+
+
+def test_of_bigcodebenchs_releases_on_the_hub_the_newest_is_read(prepare, tmp_path, monkeypatch):
+    # `datasets` reads a local folder of the set's name as the set.
+    folder = tmp_path / "bigcode/bigcodebench"
+    (folder / "data").mkdir(parents=True)
+    releases = ("v0.1.0_hf", "v0.1.3", "v0.1.4")
+    files = [{"split": name, "path": f"data/{name}-*"} for name in releases]
+    card = {"configs": [{"config_name": "default", "data_files": files}]}
+    (folder / "README.md").write_text(f"---\n{json.dumps(card)}\n---\n")
+    for name in releases:
+        row = ROWS["bigcodebench"] | {"instruct_prompt": f"The task as {name} has it."}
+        (folder / f"data/{name}-0.jsonl").write_text(json.dumps(row) + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert prepare("bigcodebench", "--checks", "--output_dir", tmp_path / "out") == 0
+    [row] = lines(tmp_path / "out/test.jsonl")
+    assert row["text"] == "The task as v0.1.4 has it."
