@@ -142,9 +142,16 @@ class CodeBase:
                 return self.find(importer, ".".join(filter(None, (module, alias.name))), level)
         return None
 
-    def resolve(self, path: str, name: str) -> tuple[str, str] | None:
-        """Return the file and name of the definition of a module's global name; None if there is none."""
-        seen = set()
+    def resolve(
+        self, path: str, name: str, seen: set[tuple[str, str]] | None = None
+    ) -> tuple[str, str] | None:
+        """Return the file and name of the definition of a module's global name; None if there is none.
+
+        Args:
+            seen: What was searched already: modules may import all names from each other.
+
+        """
+        seen = set() if seen is None else seen
         while (path, name) not in seen:
             seen.add((path, name))
             try:
@@ -158,10 +165,8 @@ class CodeBase:
                     path, name = target, alias.name
                 case None:
                     stars = (self.find(path, star.module or "", star.level) for star in module.stars)
-                    targets = [target for target in stars if target and self.resolve(target, name)]
-                    if not targets:
-                        return None
-                    path = targets[0]
+                    found = (self.resolve(target, name, seen) for target in stars if target)
+                    return next(filter(None, found), None)
                 case _:
                     return path, name
         return None

@@ -23,13 +23,13 @@ from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
-from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, read_prepared, require_new_id
+from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, require_new_id
 from cocos.dataprep.readers import RawRow, read_solve_rates
 from cocos.dataprep.sources import EASIER, HARDER, SPLITS, Source, convert_row
 from cocos.executor import Executor
 from cocos.executors import start_executor
 from cocos.files.json_lines import read_rows
-from cocos.problems import DataError, Problem
+from cocos.problems import DataError, Problem, written_problem
 
 CHECKS = ("references", "overlap")
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -290,9 +290,12 @@ def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, fl
 
 
 def read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
-    """Yield (split, problem) of the splits in a folder."""
-    files = [folder / f"{split}.jsonl" for split in SPLITS]
-    yield from read_prepared(file for file in files if file.exists())
+    """Yield (split, problem) of the splits that a preparation has written into a folder."""
+    for split in SPLITS:
+        if (path := folder / f"{split}.jsonl").exists():
+            for _, row in read_rows(path):
+                assert isinstance(row, dict)
+                yield split, written_problem(row)
 
 
 def read_findings(folder: Path) -> Iterator[Finding]:

@@ -250,3 +250,15 @@ def test_rows_have_the_licence_of_the_folder_unless_one_is_given(tmp_path, text,
     (tmp_path / "LICENSE.txt").write_text(text)
     assert code_base_source(tmp_path, None).licence == licence
     assert code_base_source(tmp_path, "CC0-1.0").licence == "CC0-1.0"
+
+
+def test_modules_that_import_all_names_from_each_other_are_read(tmp_path):
+    # As networkx does: each function is found through the package, which imports everything.
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs/__init__.py").write_text("from graphs.walks import *\nfrom graphs.trees import *\n")
+    (tmp_path / "graphs/trees.py").write_text("from graphs import *\ndef depth(n):\n    return n\n")
+    walk = '"""Walk.\n\n    >>> walk(2)\n    2\n    """\n    return depth(n) + unknown'
+    (tmp_path / "graphs/walks.py").write_text(f"from graphs import *\ndef walk(n):\n    {walk}\n")
+    [row] = list(read_code_base(tmp_path))
+    assert isinstance(row.row, dict)
+    assert row.row["code"] == ("def depth(n):\n    return n\n\ndef walk(n):\n    return depth(n) + unknown\n")

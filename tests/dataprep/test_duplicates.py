@@ -1,12 +1,14 @@
 """Exact and near duplicates within a set and with benchmarks."""
 
+import random
 from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.dataprep.checks.duplicates import DuplicateIndex, normalize_code
+from cocos.dataprep.checks.duplicates import DuplicateIndex
 from cocos.dataprep.checks.overlap import find_overlap
+from cocos.dataprep.checks.shingles import code_tokens
 from cocos.problems import Problem
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")
@@ -79,12 +81,37 @@ def test_near_duplicates_are_found_exactly_from_the_threshold_on(changed):
         assert results == []
 
 
-def test_normalized_code_ignores_layout_comments_and_docstrings():
-    assert normalize_code("def f(x):\n  return x+1") == normalize_code(
+def test_among_many_rows_the_near_duplicates_are_those_that_comparing_all_pairs_finds():
+    draw = random.Random(0)
+    originals = [[f"w{draw.randrange(900)}" for _ in range(draw.randrange(10, 60))] for _ in range(60)]
+    texts = []
+    for words in originals:
+        for share in (0, 0.01, 0.03, 0.06, 0.1):
+            texts.append([f"w{draw.randrange(900)}" if draw.random() < share else word for word in words])
+    draw.shuffle(texts)
+    ngrams = [{tuple(words[i : i + 3]) for i in range(len(words) - 2)} for words in texts]
+    expected = {}
+    for number, own in enumerate(ngrams):
+        alike = [
+            (other, len(own & ngrams[other]) / len(own | ngrams[other]))
+            for other in range(number)
+            if texts[other] != texts[number]
+        ]
+        first = next(((other, share) for other, share in alike if share >= 0.8), None)
+        if first:
+            expected[str(number)] = (f"text {first[1]:.0%} alike", f"train/{first[0]}")
+    problems = [("train", Problem(str(n), " ".join(words), ("assert f()",))) for n, words in enumerate(texts)]
+    found = [finding for finding in find_overlap(problems, []) if finding.kind == "near_duplicate"]
+    assert {finding.task_id: (finding.detail, finding.other) for finding in found} == expected
+    assert len(expected) > 50
+
+
+def test_tokens_of_code_ignore_layout_comments_and_docstrings():
+    assert code_tokens("def f(x):\n  return x+1") == code_tokens(
         '"""Doc."""\ndef f(x):\n    "More."\n    return (x + 1)  # one'
     )
-    assert normalize_code("def f(x): return x + 1") != normalize_code("def f(x): return x + 2")
-    assert normalize_code("def f(") == normalize_code("") == ""
+    assert code_tokens("def f(x): return x + 1") != code_tokens("def f(x): return x + 2")
+    assert code_tokens("def f(") == code_tokens("") == []
 
 
 def test_words_names_and_asserts_that_a_benchmark_has_too_are_found_although_text_and_code_differ():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocos.files.run_record import sha256
-from cocos.problems import DataError, Problem, load_problems, save_problems
+from cocos.problems import DataError, Problem, load_problems, problem_to_row, save_problems, written_problem
 from tests.support.paths import dataset
 
 ROW = {"task_id": 7, "text": "Write f.", "code": "def f():\n    return 1", "test_list": ["assert f() == 1"]}
@@ -244,6 +244,7 @@ problems = st.builds(
     challenge_test_list=st.lists(tests, max_size=2).map(tuple),
     hidden_test_list=st.lists(tests, max_size=2).map(tuple),
     entry_point=st.sampled_from(["", "f"]),
+    solve_rate=st.none() | st.floats(0, 1),
     stdin=data,
     files=st.dictionaries(st.sampled_from(["a.txt", "b/c.csv", "b/d/é"]), data).map(
         lambda d: tuple(d.items())
@@ -257,6 +258,7 @@ def test_what_is_saved_is_read_back_unchanged(tmp_path_factory, saved):
     path = tmp_path_factory.getbasetemp() / "round_trip.jsonl"
     save_problems(saved, path)
     assert load_problems(path) == saved
+    assert [written_problem(problem_to_row(problem)) for problem in saved] == saved
 
 
 def test_real_problems_survive_saving(tmp_path):

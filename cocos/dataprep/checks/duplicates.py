@@ -2,23 +2,20 @@
 
 Exact duplicates have the same words, ignoring case and punctuation, or the same syntax tree, ignoring layout,
 comments and docstrings. For near duplicates, the Jaccard similarity of their word 3-grams, or of the 5-grams
-of their code's syntax tree, reaches a threshold. MinHash (Broder 1997) with locality-sensitive hashing
-proposes pairs, as Lee et al. (arXiv 2107.06499) do for training text. The exact similarity of a proposed pair
-decides.
+of their code's syntax tree, reaches a threshold. MinHash proposes pairs (`min_hash.py`), as Lee et al. (arXiv
+2107.06499) do for training text. The exact similarity of a proposed pair decides.
 """
 
-import ast
-import hashlib
-import re
-from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cocos.dataprep.formats.source_edits import remove_docstrings
+import numpy as np
+
+from cocos.dataprep.checks.min_hash import Candidates, signature
+from cocos.dataprep.checks.shingles import Digests, code_tokens, digest, ngram_digests, text_words
 from cocos.problems import Problem
-from cocos.python_parser import parse
 
 # The option --drop accepts these names, except test_left_out.
 FINDING_KINDS = {
@@ -59,10 +56,6 @@ TEXT_NGRAM = 3
 CODE_NGRAM = 5
 MIN_NGRAMS = 4  # shorter texts and programs are similar by chance
 SIMILARITY = 0.8  # Jaccard similarity from which two texts or programs are near duplicates
-# 128 hash functions (datasketch's default) estimate a similarity with a standard error below
-# 0.5 / sqrt(128) = 0.044. LSH searches 0.1 below the threshold, so that it rarely misses a pair.
-NUM_HASHES = 128
-LSH_MARGIN = 0.1
 
 
 class _Member(NamedTuple):
@@ -101,7 +94,7 @@ class DuplicateIndex:
         self.similarity = similarity
         self._members: list[_Member] = []
         self._by_content: dict[tuple[str, bytes], list[_Member]] = defaultdict(list)
-        self._ngrams: dict[str, dict[int, array]] = {"text": {}, "code": {}}  # field -> number -> digests
+        self._ngrams: dict[str, dict[int, Digests]] = {"text": {}, "code": {}}  # field -> number -> n-grams
         self._content: dict[tuple[str, int], bytes] = {}  # (field, number) -> digest of the whole content
 
     def add(self, split: str, problem: Problem, is_benchmark: bool = False) -> None:
@@ -110,14 +103,14 @@ class DuplicateIndex:
         rank = 0 if is_benchmark else 1 + position
         member = _Member(rank, len(self._members), split, problem.task_id)
         self._members.append(member)
-        text, code = normalize_text(problem.text), normalize_code(problem.code)
-        for field, tokens, n in (("text", text.split(), TEXT_NGRAM), ("code", code.split(), CODE_NGRAM)):
-            if tokens:
-                content = self._content[field, member.number] = digest(" ".join(tokens))
+        words, tokens = text_words(problem.text), code_tokens(problem.code)
+        for field, parts, n in (("text", words, TEXT_NGRAM), ("code", tokens, CODE_NGRAM)):
+            if parts:
+                content = self._content[field, member.number] = digest(" ".join(parts))
                 self._by_content[field, content].append(member)
-            ngrams = sorted({digest(" ".join(tokens[i : i + n])) for i in range(len(tokens) - n + 1)})
+            ngrams = np.unique(ngram_digests(parts, n))
             if len(ngrams) >= MIN_NGRAMS:
-                self._ngrams[field][member.number] = array("Q", b"".join(ngrams))
+                self._ngrams[field][member.number] = ngrams
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each row that repeats a row of higher precedence, in the order of the rows."""
@@ -149,28 +142,14 @@ class DuplicateIndex:
                         yield _Pair(field, False, kept[0], member, 1.0)
 
     def _near_pairs(self) -> Iterator[_Pair]:
-        from datasketch import MinHash, MinHashLSH  # imports scipy, which takes most of a second
-
         for field, ngrams in self._ngrams.items():
-            lsh = MinHashLSH(threshold=max(0.1, self.similarity - LSH_MARGIN), num_perm=NUM_HASHES)
-            # The n-grams are 64-bit digests already, so that MinHash need not hash them again. Its copies
-            # share the permutations.
-            empty = MinHash(num_perm=NUM_HASHES, hashfunc=int, scheme="affine64")
-            for number in sorted(ngrams, key=lambda n: self._members[n]):
-                minhash = empty.copy()
-                minhash.update_batch(ngrams[number])
-                own, found = set(ngrams[number]), []
-                for other in lsh.query(minhash):  # many: programs of one kind are alike
-                    num_other = len(ngrams[other])
-                    if min(len(own), num_other) < self.similarity * max(len(own), num_other):
-                        continue
-                    num_common = len(own.intersection(ngrams[other]))
-                    similarity = num_common / (len(own) + num_other - num_common)
+            numbers = sorted(ngrams, key=lambda n: self._members[n])
+            candidates = Candidates([signature(ngrams[number]) for number in numbers], self.similarity)
+            for index, number in enumerate(numbers):
+                for other in (numbers[earlier] for earlier in candidates.before(index)):
+                    similarity = _jaccard(ngrams[number], ngrams[other])
                     if similarity >= self.similarity and not self._is_exact(number, other):
-                        found.append((self._members[other], similarity))
-                for member, similarity in sorted(found):
-                    yield _Pair(field, True, member, self._members[number], similarity)
-                lsh.insert(number, minhash)
+                        yield _Pair(field, True, self._members[other], self._members[number], similarity)
 
     def _is_exact(self, number: int, other: int) -> bool:
         """Return whether two problems have the same text or the same code."""
@@ -181,24 +160,7 @@ class DuplicateIndex:
         )
 
 
-def normalize_text(text: str) -> str:
-    """Return a text without case, punctuation and extra spaces.
-
-    Brackets and operators stay: they can be the only difference between two tasks.
-    """
-    return " ".join(re.findall(r"\w+|[^\w\s.,;:!?'\"`]", text.lower()))
-
-
-def normalize_code(code: str) -> str:
-    """Return a program's syntax tree, without docstrings, as tokens; "" if it is empty or does not parse."""
-    try:
-        tree = parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    dump = ast.dump(remove_docstrings(tree), annotate_fields=False)
-    return dump.replace("(", " ( ").replace(")", " ) ").replace(",", " ") if tree.body else ""
-
-
-def digest(text: str) -> bytes:
-    """Return an 8-byte digest. A collision among a million contents has a probability below 1e-7."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def _jaccard(first: Digests, second: Digests) -> float:
+    """Return the Jaccard similarity of two sets of n-grams, each without repetition."""
+    common = len(np.intersect1d(first, second, assume_unique=True))
+    return common / (len(first) + len(second) - common)

@@ -8,10 +8,10 @@ phrases that everybody uses are found, too.
 import ast
 from collections.abc import Iterable, Iterator
 
-from cocos.dataprep.checks.duplicates import DuplicateIndex, Finding, digest, normalize_text
+from cocos.dataprep.checks.duplicates import DuplicateIndex, Finding
 from cocos.dataprep.checks.reference_checks import functions_under_test
+from cocos.dataprep.checks.shingles import digest, ngram_digests, shared_tree, text_words
 from cocos.problems import Problem
-from cocos.python_parser import parse
 
 TEXT_WORDS = 8
 
@@ -43,42 +43,47 @@ class BenchmarkContents:
     """Index of the texts, function names and asserts of benchmarks, each with its first problem."""
 
     def __init__(self) -> None:
-        self._ngrams: dict[bytes, str] = {}
+        self._ngrams: dict[int, str] = {}
         self._names: dict[str, str] = {}
         self._asserts: dict[bytes, str] = {}
 
     def add(self, name: str, problem: Problem) -> None:
         """Add a problem of the benchmark of this name."""
         task = f"{name}/{problem.task_id}"
-        for ngram in _ngrams(problem):
-            self._ngrams.setdefault(digest(ngram), task)
+        for ngram in ngram_digests(text_words(problem.text), TEXT_WORDS).tolist():
+            self._ngrams.setdefault(ngram, task)
         for function in functions_under_test(problem):
             self._names.setdefault(function, task)
         for test in _asserts(problem):
-            self._asserts.setdefault(digest(test), task)
+            self._asserts.setdefault(_assert_digest(test), task)
 
     def findings(self, split: str, problem: Problem) -> Iterator[Finding]:
         """Yield at most one finding of each kind about a problem."""
-        if self._ngrams and (found := next((n for n in _ngrams(problem) if digest(n) in self._ngrams), None)):
-            yield Finding("shared_text", split, problem.task_id, found, self._ngrams[digest(found)])
-        names = functions_under_test(problem) & self._names.keys() if self._names else ()
-        if names:
+        if not self._names and not self._ngrams:
+            return  # without benchmarks
+        words = text_words(problem.text)
+        for start, ngram in enumerate(ngram_digests(words, TEXT_WORDS).tolist()):
+            if ngram in self._ngrams:
+                found = " ".join(words[start : start + TEXT_WORDS])
+                yield Finding("shared_text", split, problem.task_id, found, self._ngrams[ngram])
+                break
+        if names := functions_under_test(problem) & self._names.keys():
             yield Finding("shared_name", split, problem.task_id, min(names), self._names[min(names)])
-        if self._asserts and (
-            found := next((test for test in _asserts(problem) if digest(test) in self._asserts), None)
-        ):
-            yield Finding("shared_assert", split, problem.task_id, found[:300], self._asserts[digest(found)])
+        for test in _asserts(problem):
+            if task := self._asserts.get(_assert_digest(test)):
+                layout = ast.unparse(ast.Assert(test.test))[:300]
+                yield Finding("shared_assert", split, problem.task_id, layout, task)
+                break
 
 
-def _ngrams(problem: Problem) -> Iterator[str]:
-    words = normalize_text(problem.text).split()
-    for start in range(len(words) - TEXT_WORDS + 1):
-        yield " ".join(words[start : start + TEXT_WORDS])
-
-
-def _asserts(problem: Problem) -> Iterator[str]:
-    """Yield the asserts of a problem's tests in one layout."""
+def _asserts(problem: Problem) -> Iterator[ast.Assert]:
+    """Yield the asserts of a problem's tests."""
     for test in (*problem.scored_tests, *problem.challenge_test_list):
-        for node in ast.walk(parse(test)):
+        for node in ast.walk(shared_tree(test)):
             if isinstance(node, ast.Assert):
-                yield ast.unparse(ast.Assert(node.test))
+                yield node
+
+
+def _assert_digest(node: ast.Assert) -> bytes:
+    """Return the digest of what an assert tests, whatever its layout and its message."""
+    return digest(ast.dump(node.test, annotate_fields=False))

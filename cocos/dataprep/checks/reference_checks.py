@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from cocos.dataprep.checks.duplicates import Finding
 from cocos.dataprep.checks.journal import Journal
+from cocos.dataprep.checks.shingles import shared_tree
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem
@@ -235,13 +236,13 @@ def functions_under_test(problem: Problem) -> set[str]:
         return {problem.entry_point}
     called = {
         node.func.id
-        for node in ast.walk(parse(problem.test_list[0]))
+        for node in ast.walk(shared_tree(problem.test_list[0]))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     if not problem.code:
         return called - set(dir(builtins))
     try:
-        defined = {name for node in parse(problem.code).body for name in defined_names(node)}
+        defined = {name for node in shared_tree(problem.code).body for name in defined_names(node)}
     except (SyntaxError, ValueError, RecursionError):
         return set()
     return called & defined
