@@ -177,6 +177,13 @@ def _add_output_options(parser: _Parser) -> None:
         help="write the problems below and above --solved to harder.jsonl and easier.jsonl",
     )
     group.add_argument(
+        "--max_lines",
+        type=int,
+        default=PreparationOptions.max_lines,
+        metavar="N",
+        help="keep the problems whose reference has at most this many lines (default: 0, all)",
+    )
+    group.add_argument(
         "--dates",
         nargs=2,
         metavar="DAY",

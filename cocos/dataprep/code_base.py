@@ -14,6 +14,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from cocos.dataprep.checks.reference_checks import asserts
@@ -23,6 +24,7 @@ from cocos.dataprep.formats.humaneval import group_by_assert
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.pytest_idioms import unittest_functions
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
+from cocos.dataprep.licences import Licences, folder_licence
 from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import NOT_STATED, SPLITS, Source
@@ -35,47 +37,21 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SKIPPED_FOLDERS = re.compile(r"\..*|__pycache__|node_modules|site-packages|.*\.egg-info|venv|build|dist")
 TEST_FILE = re.compile(r"(^|/)((test_[^/]*|[^/]*_tests?|tests?)\.py$|tests?/)")
 
-
 REPOSITORY = "repository"  # the SOURCE of a folder of code
 DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings for which its rows are dropped
-
-
-LICENCE_FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
-# Words of a licence, in lower case and without commas, and its name; the first match counts.
-LICENCES = (
-    ("gnu affero general public license", "AGPL"),
-    ("gnu lesser general public license", "LGPL"),
-    ("gnu general public license", "GPL"),
-    ("mozilla public license version 2.0", "MPL-2.0"),
-    ("apache license version 2.0", "Apache-2.0"),
-    ("permission is hereby granted free of charge", "MIT"),
-    ("neither the name", "BSD-3-Clause"),
-    ("redistributions of source code must retain", "BSD-2-Clause"),
-)
 
 
 def code_base_source(folder: Path | None, licence: str | None) -> Source:
     """Return the source for a folder of code.
 
     Args:
-        folder: Root of the code; the licence file in it says the licence that is not given.
-        licence: The licence; None for that of the folder.
+        folder: Root of the code.
+        licence: The licence of all rows; None for those that the folder states.
 
     """
     found = licence or (folder_licence(folder) if folder and folder.is_dir() else "")
-    return Source(REPOSITORY, from_code_base, "Code base", found or NOT_STATED, "")
-
-
-def folder_licence(folder: Path) -> str:
-    """Return the licence whose text is in the root of a folder; "" if none is known there."""
-    for path in sorted(folder.iterdir()):
-        if LICENCE_FILE.fullmatch(path.name) and path.is_file():
-            text = path.read_text(encoding="utf-8", errors="replace").lower().replace(",", "")
-            one_line = " ".join(text.split())
-            for words, name in LICENCES:
-                if words in one_line:
-                    return name
-    return ""
+    convert = partial(from_code_base, licence=licence)
+    return Source(REPOSITORY, convert, "Code base", found or NOT_STATED, "")
 
 
 def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[RawRow]:
@@ -96,20 +72,24 @@ def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[Raw
             files.append(path)
         except UnicodeEncodeError:
             yield _refused(ascii(path)[1:-1], 1, "the file has a name that is not UTF-8")
-    code_base = CodeBase(folder, files, packages)
+    code_base, licences = CodeBase(folder, files, packages), Licences(folder)
     tests: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:
         if TEST_FILE.search(path):
             yield from _read_test_file(code_base, path, tests)
     for path in files:
         if not TEST_FILE.search(path):
-            yield from _read_module(code_base, path, tests)
+            for row in _read_module(code_base, path, tests):
+                if isinstance(row.row, dict):
+                    row.row["licence"] = licences.of(path)
+                yield row
 
 
-def from_code_base(row: dict, place: Place) -> Converted:
-    """Convert a row of `read_code_base`."""
+def from_code_base(row: dict, place: Place, licence: str | None = None) -> Converted:
+    """Convert a row of `read_code_base`; a licence that is given counts, and not that of the row."""
     left_out = row.pop("left_out")
-    return from_mbpp(row, place)._replace(left_out=tuple(left_out))
+    converted = from_mbpp(row | ({"licence": licence} if licence else {}), place)
+    return converted._replace(left_out=tuple(left_out))
 
 
 def python_files(folder: Path) -> list[str]:

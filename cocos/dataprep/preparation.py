@@ -48,6 +48,7 @@ class PreparationOptions(ExecutorOptions):
     profile: str = ""  # path of a profile.csv
     solved: tuple[float, float] | None = None
     split_by_solved: bool = False
+    max_lines: int = 0  # of a reference; 0: no limit
     dates: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -61,6 +62,8 @@ class PreparationOptions(ExecutorOptions):
         benchmark_files(self.against)
         if self.dates and not (all(map(DATE.fullmatch, self.dates)) and self.dates[0] <= self.dates[1]):
             raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
+        if self.max_lines < 0:
+            raise ValueError(f"--max_lines {self.max_lines}: give a number of lines, or 0 for no limit")
         if self.split_by_solved and not self.solved:
             raise ValueError("--split_by_solved needs a range; give --solved LOW HIGH")
         if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
@@ -235,6 +238,12 @@ def _convert(
                 reason = f"published on {converted.date}" if converted.date else "the row has no date"
                 report.first_error = report.first_error or reason
                 report.add_dropped("date", row, task_id=converted.problem.task_id, detail=reason)
+                continue
+            num_lines = len(converted.problem.code.strip().splitlines())
+            if options.max_lines and num_lines > options.max_lines:
+                reason = f"the reference has {num_lines} lines"
+                report.first_error = report.first_error or reason
+                report.add_dropped("long", row, task_id=converted.problem.task_id, detail=reason)
                 continue
             if options.solved and (reason := _unfit(converted.problem.solve_rate, *options.solved)):
                 if options.split_by_solved and converted.problem.solve_rate is not None:

@@ -18,6 +18,7 @@ from cocos.dataprep.sources import Source
 OTHER_KINDS = {
     "solve_rate": "a model solves the problem too seldom or too often (--solved)",
     "date": "published outside --dates",
+    "long": "the reference has more lines than --max_lines",
 }
 
 

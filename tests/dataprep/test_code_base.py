@@ -262,3 +262,51 @@ def test_modules_that_import_all_names_from_each_other_are_read(tmp_path):
     [row] = list(read_code_base(tmp_path))
     assert isinstance(row.row, dict)
     assert row.row["code"] == ("def depth(n):\n    return n\n\ndef walk(n):\n    return depth(n) + unknown\n")
+
+
+def test_a_row_has_the_licence_of_its_package_or_of_the_nearest_folder_unless_one_is_given(prepare, tmp_path):
+    code = tmp_path / "code"
+    mit = "Permission is hereby granted, free of charge, to any person"
+    files = {
+        "one.py": "one",
+        "pkg/two.py": "two",
+        "vendored/deep/three.py": "three",
+        "own/four.py": "four",
+        "one-1.0.dist-info/METADATA": "Name: one\nLicense-Expression: BSD-3-Clause\n\nText.",
+        "one-1.0.dist-info/RECORD": "one.py,sha256=x,1\n",
+        "pkg-1.0.dist-info/METADATA": "Name: pkg\nLicense: ask\n\n",
+        "pkg-1.0.dist-info/licenses/LICENSE": mit,
+        "pkg-1.0.dist-info/RECORD": "pkg/two.py,sha256=x,1\n",
+        "vendored/COPYING": "GNU GENERAL PUBLIC LICENSE",
+    }
+    for path, text in files.items():
+        (code / path).parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(".py"):
+            text = f'def {text}(x):\n    """Say {text}.\n\n    >>> {text}(1)\n    1\n    """\n    return x\n'
+        (code / path).write_text(text)
+    words = ("repository", "--input", code, "--splits", 1, 0, 0, "--checks")
+    assert prepare(*words, "--output_dir", tmp_path / "out") == 0
+    assert {row["entry_point"]: row.get("licence") for row in lines(tmp_path / "out/train.jsonl")} == {
+        "one": "BSD-3-Clause",
+        "two": "MIT",
+        "three": "GPL",
+        "four": None,
+    }
+    assert prepare(*words, "--licence", "CC0-1.0", "--output_dir", tmp_path / "given") == 0
+    assert {row["licence"] for row in lines(tmp_path / "given/train.jsonl")} == {"CC0-1.0"}
+
+
+def test_long_references_are_left_out_on_request(prepare, tmp_path, capsys):
+    code = tmp_path / "code"
+    code.mkdir()
+    short, long = (
+        f'def {name}(x):\n    """Say it.\n\n    >>> {name}(1)\n    1\n    """\n{body}    return x\n'
+        for name, body in (("short", ""), ("long", "    x = +x\n" * 3))
+    )
+    (code / "a.py").write_text(f"{short}\n{long}")
+    words = ("repository", "--input", code, "--splits", 1, 0, 0, "--checks", "--output_dir", tmp_path / "out")
+    assert prepare(*words, "--max_lines", -1) == 2 and "give a number of lines" in capsys.readouterr().err
+    assert prepare(*words, "--max_lines", 2) == 0
+    assert [row["entry_point"] for row in lines(tmp_path / "out/train.jsonl")] == ["short"]
+    [dropped] = lines(tmp_path / "out/dropped.jsonl")
+    assert (dropped["kind"], dropped["detail"]) == ("long", "the reference has 5 lines")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cocos.dataprep.checks.min_hash import Candidates, signature
-from cocos.dataprep.checks.shingles import Digests, code_tokens, digest, ngram_digests, text_words
+from cocos.dataprep.checks.min_hash import Candidates, Halves, signature
+from cocos.dataprep.checks.shingles import code_tokens, digest, ngram_digests, text_words
 from cocos.problems import Problem
 
 # The option --drop accepts these names, except test_left_out.
@@ -94,7 +94,7 @@ class DuplicateIndex:
         self.similarity = similarity
         self._members: list[_Member] = []
         self._by_content: dict[tuple[str, bytes], list[_Member]] = defaultdict(list)
-        self._ngrams: dict[str, dict[int, Digests]] = {"text": {}, "code": {}}  # field -> number -> n-grams
+        self._ngrams: dict[str, dict[int, Halves]] = {"text": {}, "code": {}}  # field -> number -> n-grams
         self._content: dict[tuple[str, int], bytes] = {}  # (field, number) -> digest of the whole content
 
     def add(self, split: str, problem: Problem, is_benchmark: bool = False) -> None:
@@ -108,7 +108,8 @@ class DuplicateIndex:
             if parts:
                 content = self._content[field, member.number] = digest(" ".join(parts))
                 self._by_content[field, content].append(member)
-            ngrams = np.unique(ngram_digests(parts, n))
+            # Halves suffice: among the n-grams of two problems, equal ones by chance are one in 10^4 pairs.
+            ngrams = np.unique((ngram_digests(parts, n) >> np.uint64(32)).astype(np.uint32))
             if len(ngrams) >= MIN_NGRAMS:
                 self._ngrams[field][member.number] = ngrams
 
@@ -160,7 +161,7 @@ class DuplicateIndex:
         )
 
 
-def _jaccard(first: Digests, second: Digests) -> float:
+def _jaccard(first: Halves, second: Halves) -> float:
     """Return the Jaccard similarity of two sets of n-grams, each without repetition."""
     common = len(np.intersect1d(first, second, assume_unique=True))
     return common / (len(first) + len(second) - common)

@@ -1,8 +1,8 @@
 """MinHash with locality-sensitive hashing (Broder 1997): candidates for near duplicates among many sets.
 
-Two sets share a band of hashes with probability 1 - (1 - s^ROWS)^BANDS, where s is their Jaccard similarity:
-99.8 % at s = 0.8, 8 % at 0.4. The share of equal hashes then estimates s, with a standard error of at most
-0.5 / sqrt(BANDS * ROWS) = 0.045.
+Two sets share a band of hashes with probability 1 - (1 - s^rows)^bands, where s is their Jaccard similarity:
+with 21 bands of 6 rows 99.8 % at s = 0.8 and 8 % at 0.4. The share of equal hashes then estimates s, with a
+standard error of at most 0.5 / sqrt(NUM_HASHES) = 0.045.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from cocos.dataprep.checks.shingles import MULTIPLIER, Digests, digest
 
-BANDS, ROWS = 21, 6
-NUM_HASHES = BANDS * ROWS
+Halves = npt.NDArray[np.uint32]  # of 64-bit digests
+NUM_HASHES = 126
 MARGIN = 0.135  # three standard errors
+MAX_MISSED = 0.005  # share of the pairs at the threshold that no band has
 
 
 def _constants(name: str) -> Digests:
@@ -25,9 +26,15 @@ def _constants(name: str) -> Digests:
 _A, _B = _constants("a") | np.uint64(1), _constants("b")
 
 
-def signature(ngrams: Digests) -> npt.NDArray[np.uint32]:
+def signature(ngrams: Halves) -> Halves:
     """Return the least value of each hash function over a set of n-grams."""
-    return ((ngrams[:, None] * _A + _B).min(axis=0) >> np.uint64(32)).astype(np.uint32)
+    return ((ngrams[:, None].astype(np.uint64) * _A + _B).min(axis=0) >> np.uint64(32)).astype(np.uint32)
+
+
+def band_rows(similarity: float) -> int:
+    """Return the most rows of a band with which pairs of a similarity are found; more rows propose less."""
+    missed = {rows: (1 - similarity**rows) ** (NUM_HASHES // rows) for rows in range(1, NUM_HASHES + 1)}
+    return max(rows for rows, share in missed.items() if share <= MAX_MISSED or rows == 1)
 
 
 class Candidates:
@@ -39,14 +46,15 @@ class Candidates:
 
     """
 
-    def __init__(self, signatures: Sequence[npt.NDArray[np.uint32]], similarity: float) -> None:
+    def __init__(self, signatures: Sequence[Halves], similarity: float) -> None:
         self._least = similarity - MARGIN
         self._signatures = np.array(signatures, np.uint32).reshape(-1, NUM_HASHES)
         # Of each band: the sets sorted by its hashes, and for each set its place and the first of equal ones.
         self._bands: list[tuple[npt.NDArray, npt.NDArray, npt.NDArray]] = []
-        for band in range(BANDS):
+        rows = band_rows(similarity)
+        for start in range(0, NUM_HASHES - rows + 1, rows):
             keys = np.zeros(len(self._signatures), np.uint64)
-            for column in range(band * ROWS, (band + 1) * ROWS):
+            for column in range(start, start + rows):
                 keys = keys * MULTIPLIER + self._signatures[:, column]
             order = np.argsort(keys, kind="stable").astype(np.int32)
             in_order = keys[order]
