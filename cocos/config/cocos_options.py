@@ -122,6 +122,12 @@ class CoCoSOptions(
     per_device_train_batch_size: int = option(
         role="update", default=4, help="Trajectories per device and pass, with a row per trained turn."
     )
+    program_timeout_factor: float | None = option(
+        role="executor",
+        default=10.0,
+        help="Limit a program to this multiple of its reference's time, 1 s or more. A program that does not "
+        "end delays the whole update. Without a reference, --program_timeout_s is the limit.",
+    )
 
     def __post_init__(self) -> None:
         """Check the options that need no library."""

@@ -19,7 +19,7 @@ from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.lengths import TokenLengths, measure_lengths
 from cocos.planning.memory import memory_text, model_text, warnings_text
-from cocos.planning.schedule import A10, A100, Schedule, prompt_lengths, seconds_per_update
+from cocos.planning.schedule import A10, A100, H100, H200, Schedule, prompt_lengths, seconds_per_update
 from cocos.planning.shapes import Layout, ModelShape
 from cocos.planning.shapes_from_options import run_schedule, run_shapes, run_workload
 from cocos.problems import Problem
@@ -119,10 +119,10 @@ def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
 
 
 def _engine_warnings(args: CoCoSConfig) -> list[str]:
-    if not args.use_vllm and not args.use_transformers_continuous_batching:
+    if not args.use_transformers_continuous_batching:
         return []
     return [
-        "memory and seconds of the rollout are estimated for transformers' generate; the chosen engine "
+        "memory and seconds of the rollout are estimated for this project's own sampler; continuous batching "
         "samples faster and reserves its own share of the GPU for its cache"
     ]
 
@@ -160,7 +160,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
     wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))
     generator = wrong if rules.feedback != "none" or rules.early_stop else reference
-    with open_executor(args, [first.problem]) as executor:
+    with open_executor(args) as executor:  # one problem needs no limit of its own
         [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
         [trajectory] = rollout([first], generator, executor, protocol, args.num_turns, rules)
         num_workers, isolation = executor.num_workers, executor.isolation
@@ -168,7 +168,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     prompts_T = prompt_lengths(
         lengths.longest_prompt, args.max_completion_length, lengths.instruction, args.num_turns
     )
-    schedule = run_schedule(args, len(data.prompts))
+    schedule = run_schedule(args, [prompt.problem for prompt in data.prompts])
     workload = run_workload(args, schedule, layout, prompts_T)
     rows = "prefix trees of rows" if args.share_prefixes else "plain rows"
     warnings = run_warnings(args, config, shape, schedule, lengths, prompts_T, len(tokenizer), checked)
@@ -227,7 +227,7 @@ def _verdict_text(trajectory: Trajectory) -> str:
 
 def _updates_text(args: CoCoSConfig, schedule: Schedule) -> str:
     per_pass = schedule.updates_per_pass
-    updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
+    updates = num_updates(args, schedule)
     passes = f"{updates / per_pass:.1f} passes over the problems" if per_pass else "not one pass"
     return (
         f"steps: {updates} updates of {schedule.trajectories} trajectories "
@@ -239,13 +239,22 @@ def _updates_text(args: CoCoSConfig, schedule: Schedule) -> str:
 def _seconds_text(
     args: CoCoSConfig, shape: ModelShape, layout: Layout, schedule: Schedule, prompts_T: list[int]
 ) -> str:
-    lines = ["seconds per update, estimated from the cards' data sheets (docs/scaling.md)"]
-    for card in (A10, A100):
+    lines = [
+        f"seconds per update, sampled with {layout.sampler}, and hours of all {num_updates(args, schedule)}; "
+        "estimated from the cards' data sheets (docs/scaling.md)"
+    ]
+    for card in (A10, A100, H100, H200):
         seconds = seconds_per_update(
             shape, layout, schedule, card, prompts_T, args.max_completion_length, args.rollout_batch_size
         )
-        lines.append(
-            f"{layout.num_gpus} x {card.name}: {seconds.total:.1f} (rollout {seconds.rollout:.1f}, "
-            f"scoring {seconds.scoring:.1f}, update {seconds.update:.1f})"
-        )
+        phases = ", ".join(f"{name} {value:.1f}" for name, value in seconds._asdict().items())
+        hours = seconds.total * num_updates(args, schedule) / 3600
+        lines.append(f"{layout.num_gpus} x {card.name}: {seconds.total:.1f} ({phases}), {hours:.1f} hours")
     return "\n".join(lines)
+
+
+def num_updates(args: CoCoSConfig, schedule: Schedule) -> int:
+    """Return the number of updates of a run."""
+    if args.max_steps > 0:
+        return args.max_steps
+    return math.ceil(args.num_train_epochs * schedule.updates_per_pass)

@@ -73,12 +73,15 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
         longest = workload.prompt + workload.answer
         memory["rollout"] = resident._replace(
             weights=weights + gathered_bytes(shape, layout),
-            cache=cache_bytes(shape, workload.rollout_rows * longest, layout.compute),
+            cache=cache_bytes(shape, workload.rollout_rows * longest, layout.cached),
             activations=forward_bytes(shape, layout, workload.rollout_rows * workload.prompt),
             # Logits; scaled logits and their exponentials, in float32 (generation/sampling.py).
             logits=workload.rollout_rows * shape.vocab * (layout.compute + 2 * 4),
         )
+        if layout.engine_share:  # the engine's memory is not the run's; see `fits`
+            memory["rollout"] = resident
         memory["scoring"] = resident._replace(
+            reference=reference + _whole_reference_bytes(shape, layout),
             activations=forward_bytes(shape, layout, workload.scoring.tokens),
             logits=_head_tile_bytes(shape, layout, workload.scoring.scored),
         )
@@ -90,9 +93,12 @@ def peak(memory: dict[str, Memory]) -> float:
     return max(phase.total for phase in memory.values())
 
 
-def fits(needed: float, card_gib: float) -> bool:
-    """Return whether a card of `card_gib` GiB has room for `needed` bytes."""
-    return needed <= USABLE * card_gib * GIB
+def fits(needed: float, card_gib: float, engine_share: float = 0.0) -> bool:
+    """Return whether a card of `card_gib` GiB has room for `needed` bytes beside the share of an engine.
+
+    Example: on a card of 80 GiB, an engine with a share of 0.3 leaves (0.95 - 0.3) * 80 = 52 GiB.
+    """
+    return needed <= (USABLE - engine_share) * card_gib * GIB
 
 
 def weight_bytes(shape: ModelShape, layout: Layout) -> float:
@@ -143,7 +149,7 @@ def reference_bytes(shape: ModelShape, layout: Layout) -> float:
     return shape.parameters * layout.precision.weights * layout.share(3)
 
 
-def cache_bytes(shape: ModelShape, tokens: int, element: int = 2) -> float:
+def cache_bytes(shape: ModelShape, tokens: float, element: float = 2) -> float:
     """Return the bytes of the attention keys and values of `tokens` tokens in all layers.
 
     Example: Qwen2.5-1.5B, 28 layers of 2 key-value heads of 128: 2 * 28 * 2 * 128 * 2 = 28,672 per token.
@@ -204,11 +210,21 @@ def _whole_module_bytes(shape: ModelShape, layout: Layout) -> float:
     """Return the bytes of the largest module under stage 3, else 0.
 
     Every GPU gathers the current and the next module in bfloat16: 4 bytes per parameter, as in DeepSpeed's
-    estimator.
+    estimator. FSDP2 gathers in float32, and keeps the embedding and the output layer between the layers'
+    passes.
     """
     if layout.zero_stage < 3:
         return 0.0
+    if layout.is_fsdp:
+        return 4 * shape.vocab * shape.hidden + 8 * shape.layer_parameters
     return 4 * max(shape.vocab * shape.hidden, shape.layer_parameters)
+
+
+def _whole_reference_bytes(shape: ModelShape, layout: Layout) -> float:
+    """Return the bytes that a pass of the reference adds under FSDP2, which gathers it in one piece."""
+    if not layout.is_fsdp:
+        return 0.0
+    return reference_bytes(shape, layout) * (layout.num_gpus - 1)
 
 
 SHARDING = ("nothing sharded", "ZeRO stage 1", "ZeRO stage 2", "ZeRO stage 3 or FSDP")
@@ -242,8 +258,10 @@ def memory_text(shape: ModelShape, layout: Layout, workload: Workload, rows: str
         has_gpu = torch.cuda.is_available()
         available = torch.cuda.get_device_properties(0).total_memory if has_gpu else 0
     verdict = f"needs {gib(needed)} GiB per {place}"
+    if layout.engine_share:
+        verdict += f" beside vLLM's {layout.engine_share:.0%} of its memory"
     if available:
-        room = "fits" if fits(needed, available / GIB) else "does NOT fit"
+        room = "fits" if fits(needed, available / GIB, layout.engine_share) else "does NOT fit"
         verdict += f", {room} in this {'machine' if layout.is_cpu else 'GPU'}'s {gib(available)} GiB"
     head = f"GiB per {place}"
     return "\n".join(

@@ -70,6 +70,20 @@ class Layout:
     checkpoints_activations: bool = True  # only the input of each layer is kept for the backward pass
     compute: int = 2  # bytes per activation
     is_cpu: bool = False  # the run is on a processor, not on a GPU
+    is_fsdp: bool = False  # stage 3 is PyTorch's FSDP2, not DeepSpeed's ZeRO-3
+    # Share of the card that a colocated vLLM engine reserves for its weights and cache; 0: transformers
+    # samples.
+    engine_share: float = 0.0
+
+    @property
+    def sampler(self) -> str:
+        """Name of what samples the completions."""
+        return "vLLM" if self.engine_share else "transformers"
+
+    @property
+    def cached(self) -> float:
+        """Bytes per cached number: under autocast, RoPE makes keys float32, and values are bfloat16."""
+        return (4 + self.compute) / 2 if self.precision.cast else self.compute
 
     def share(self, stage: int) -> float:
         """Return a GPU's share of the states that ZeRO divides from `stage` on: 1 / N or, below it, 1."""

@@ -4,6 +4,7 @@ The model is created on the meta device, without storage, to count its parameter
 """
 
 import os
+from collections.abc import Sequence
 
 import torch
 from peft import PeftConfig, get_peft_model
@@ -15,8 +16,9 @@ from cocos.assembly import make_objective
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.adapters import adapter_config, base_model
 from cocos.planning import shapes
-from cocos.planning.schedule import Schedule
+from cocos.planning.schedule import CALIBRATED_S, Schedule
 from cocos.planning.shapes import Layout, ModelShape, Precision, Workload
+from cocos.problems import Problem
 
 
 def model_shape(
@@ -88,7 +90,16 @@ def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_re
         checkpoints_activations=args.gradient_checkpointing,
         compute=2 if is_half or is_stored_half else 4,
         is_cpu=args.use_cpu,
+        is_fsdp=is_fsdp,
+        engine_share=_engine_share(args),
     )
+
+
+def _engine_share(args: BoostConfig | CoCoSConfig) -> float:
+    """Return the share of the card that vLLM reserves; a server is on other cards, which are not counted."""
+    if not isinstance(args, CoCoSConfig) or not args.use_vllm:
+        return 0.0
+    return float(args.vllm_gpu_memory_utilization)
 
 
 def _precision(
@@ -103,10 +114,11 @@ def _precision(
     return shapes.AUTOCAST if is_half and not is_fsdp else shapes.FLOAT32
 
 
-def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
-    """Return the sizes of one update of this run."""
+def run_schedule(args: CoCoSConfig, problems: Sequence[Problem]) -> Schedule:
+    """Return the sizes of one update of this run. `problems` are those of its prompts."""
+    is_calibrated = args.program_timeout_factor is not None and all(p.code.strip() for p in problems)
     return Schedule(
-        problems=num_problems,
+        problems=len(problems),
         trajectories=args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
         group=args.num_generations,
         turns=args.num_turns,
@@ -116,6 +128,8 @@ def run_schedule(args: CoCoSConfig, num_problems: int) -> Schedule:
         * args.num_iterations
         // args.gradient_accumulation_steps,
         shares_prefixes=args.share_prefixes,
+        timeout_s=min(CALIBRATED_S, args.program_timeout_s) if is_calibrated else args.program_timeout_s,
+        waits_for_programs=args.feedback != "none" or args.early_stop,
     )
 
 

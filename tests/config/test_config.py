@@ -350,7 +350,8 @@ READERS = {
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
-def test_every_shipped_file_is_read_by_its_command_and_takes_effect(path):
+def test_every_shipped_file_is_read_by_its_command_and_takes_effect(path, monkeypatch):
+    monkeypatch.setattr(trl_configs, "find_spec", lambda name: name)  # vLLM is installed
     content = yaml.safe_load(path.read_text())
     config_type = next(reader for name, reader in READERS.items() if path.stem.startswith(name))
     needed = {name: value for name, value in NEEDED[config_type].items() if name not in content}
@@ -359,6 +360,13 @@ def test_every_shipped_file_is_read_by_its_command_and_takes_effect(path):
     for name, value in content.items():
         if isinstance(value, int | float):
             assert getattr(config, name) in (value, [value]), name
+
+
+def test_every_recipe_for_gpus_samples_with_vllm():
+    recipes = [path for path in SHIPPED if path.parent.name == "configs"]
+    trained = [path for path in recipes if READERS.get(path.stem.split("_")[0]) is CoCoSConfig]
+    assert len(trained) == 9
+    assert all(yaml.safe_load(path.read_text())["use_vllm"] is True for path in trained)
 
 
 @pytest.mark.parametrize("agent", ["reflect", "react", "tools"])

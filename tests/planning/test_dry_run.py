@@ -135,6 +135,35 @@ def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("sampler", ["vLLM", "transformers"])
+@pytest.mark.parametrize(
+    "recipe", sorted((ROOT / "configs").glob("cocos_*.yaml")), ids=lambda path: path.stem
+)
+def test_the_plan_of_a_recipe_names_sampler_hours_and_memory(
+    bare_base, recipe, sampler, tmp_path, monkeypatch
+):
+    is_installed = sampler == "vLLM"
+    monkeypatch.setattr("cocos.config.trl_configs.find_spec", lambda name: name if is_installed else None)
+    save_problems(PROBLEMS[:1] * 64, tmp_path / "problems.jsonl")
+    words = (
+        "--config",
+        recipe,
+        "--model_name_or_path",
+        bare_base,
+        "--train_data",
+        tmp_path / "problems.jsonl",
+    )
+    words += ("--dev_data", "", "--report_to", "none")
+    args = parse_options(CoCoSConfig, "", [*map(str, words)])
+    text = dry_run(args, load_training_data(args), load_tokenizer(args.model_name_or_path))
+    assert f"seconds per update, sampled with {sampler}, and hours of all {args.max_steps}" in text
+    for card in ("A10, 24 GB", "A100, 80 GB", "H100, 80 GB", "H200, 141 GB"):
+        phases = r"\(rollout [\d.]+, programs [\d.]+, scoring [\d.]+, update [\d.]+\), [\d.]+ hours"
+        assert re.search(rf"1 x {card}: [\d.]+ {phases}", text)
+    assert re.search(r"needs \d+\.\d GiB per ", text)
+    assert ("beside vLLM's 30% of its memory" in text) is is_installed
+
+
 @pytest.mark.processes
 def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tmp_path):
     done = command(

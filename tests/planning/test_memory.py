@@ -20,6 +20,8 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from cocos.generation.huggingface import HuggingFaceGenerator
+from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.memory import (
     CPU_OVERHEAD,
     GPU_OVERHEAD,
@@ -115,6 +117,19 @@ def test_the_cache_estimate_equals_a_real_cache():
     assert cache_bytes(model_shape(model.config), tokens=3 * 7, element=4) == real
 
 
+def test_under_autocast_cached_keys_are_float32_and_values_bfloat16():
+    """RoPE's sines are float32, and what they are multiplied with becomes so."""
+    model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    generator = HuggingFaceGenerator(model, load_tokenizer(BASE), max_completion_length=5)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        batch, _ = generator._prefill([[1, 2, 3], [4, 5, 6]], max_transcripts=2)
+    assert {(layer.keys.dtype, layer.values.dtype) for layer in batch.cache.layers} == {
+        (torch.float32, torch.bfloat16)
+    }
+    assert Layout(AUTOCAST).cached == 3 == (4 + 2) / 2
+    assert Layout(ZERO_BF16).cached == 2 and Layout(FLOAT32, compute=4).cached == 4
+
+
 def saved_bytes(config: LlamaConfig, dtype: torch.dtype, tokens: int, checkpoints: bool) -> int:
     """Return the bytes that the decoder keeps for its backward pass, without parameters."""
     model = AutoModelForCausalLM.from_config(config, dtype=dtype).train()
@@ -189,6 +204,23 @@ def test_sampling_under_stage_3_gathers_the_weights():
     assert weight_bytes(QWEN, layout) == 2 * QWEN.parameters / 8 + live
     assert weight_bytes(QWEN, layout) + gathered_bytes(QWEN, layout) == 2 * QWEN.parameters + live
     assert reference_bytes(QWEN, layout) == 2 * QWEN.parameters / 8
+
+
+def test_fsdp2_gathers_in_float32_and_the_reference_in_one_piece():
+    layout = Layout(FLOAT32, zero_stage=3, num_gpus=8, is_fsdp=True)
+    # Embedding and output layer, which are one here, stay; of the layers, this one and the next are gathered.
+    live = 4 * 151_936 * 1536 + 2 * 4 * 46_797_824
+    assert weight_bytes(QWEN, layout) == 4 * QWEN.parameters / 8 + live
+    memory = phases(QWEN, layout, Workload(16, 900, 512, Pass(1412, 512), Pass(1412, 512)))
+    assert memory["scoring"].reference == 4 * QWEN.parameters
+    assert memory["update"].reference == 4 * QWEN.parameters / 8
+
+
+def test_a_colocated_engine_takes_its_share_of_the_card_and_the_rollout_needs_no_cache_of_ours():
+    layout = Layout(ZERO_BF16, zero_stage=2, engine_share=0.3)
+    memory = phases(QWEN, layout, Workload(16, 900, 512, Pass(1412, 512), Pass(1412, 512)))
+    assert memory["rollout"].cache == memory["rollout"].logits == 0
+    assert fits(51.9 * GIB, 80, 0.3) and not fits(52.1 * GIB, 80, 0.3)
 
 
 def test_without_zero_nothing_is_sharded_and_ddp_adds_buckets():

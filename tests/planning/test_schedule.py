@@ -10,16 +10,24 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM
 from trl.trainer.utils import RepeatSampler
 
+from cocos.config.trl_configs import WITHOUT_VLLM
+from cocos.executor.calibration import FLOOR_S
 from cocos.planning.schedule import (
+    A10,
+    A100,
+    CALIBRATED_S,
+    ENDLESS,
+    H100,
     LAUNCH_S,
     UTILISATION,
     Card,
     Schedule,
+    engine_rows,
     prompt_lengths,
     seconds_per_update,
     training_seconds,
 )
-from cocos.planning.shapes import Layout, ModelShape
+from cocos.planning.shapes import GIB, Layout, ModelShape
 from tests.support.paths import ROOT
 from tests.training.test_prefix_tree import packed
 
@@ -101,8 +109,11 @@ def test_seconds_by_hand():
     card = Card("slow", 1, tflops=1e-3 / UTILISATION, tb_s=1.0)  # 1e9 operations per second
     layout = Layout(num_gpus=2)
     seconds = seconds_per_update(TINY, layout, SCHEDULE, card, [100, 160], answer=50, rollout_rows=16)
-    # 64 trajectories per GPU: 4 batches of 50 steps with two layers' launches per turn, and 2e6 operations per token
-    assert seconds.rollout == pytest.approx(2 * 4 * 50 * 2 * LAUNCH_S + 64 * 260 * 2e6 / 1e9)
+    # 64 trajectories per GPU: 4 batches of 50 steps with two layers' launches per turn, and 2e6 operations per token:
+    # the first prompt once for two siblings, and ten tokens between the answers
+    launches = 2 * 4 * 50 * 2 * LAUNCH_S["transformers"]
+    assert seconds.rollout == pytest.approx(launches + 64 * (100 / 2 + 10) * 2e6 / 1e9)
+    assert seconds.programs == pytest.approx(10 * (1 - 0.98**128))
     tokens = 32 * (100 + 2 * 110)  # 32 groups of two: the first prompt once, then what follows it twice
     assert seconds.scoring == pytest.approx(tokens * 2 * 2e6 / 1e9)  # policy and reference
     assert seconds.update == pytest.approx(tokens * 8e6 / 1e9)  # forward, repeated forward, backward
@@ -114,6 +125,46 @@ def test_a_step_takes_as_long_as_reading_the_weights_if_that_is_longer():
     one_turn = replace(SCHEDULE, turns=1, trained_turns=1)
     seconds = seconds_per_update(TINY, Layout(), one_turn, card, [1], answer=10, rollout_rows=128)
     assert seconds.rollout == pytest.approx(10 * 2.0, rel=1e-3)
+
+
+def test_attention_takes_two_products_per_pair_head_and_layer():
+    # A tree of a prompt of 100 and two paths of 110 more: 100^2 / 2 + 2 (210^2 - 100^2) / 2 pairs
+    assert SCHEDULE.attended(2, [100, 160], 50) == 5000 + 2 * 17_050
+    plain = replace(SCHEDULE, shares_prefixes=False)
+    assert plain.attended(2, [100, 160], 50) == 4 * 210**2 / 2
+    card, shape = Card("one", 1, 1e-3 / UTILISATION, 1.0), replace(TINY, heads=3, head_dim=8)
+    attention = (
+        4 * 2 * 3 * 8 * 1000
+    )  # operations of 1,000 pairs: two products of 8 numbers, in 3 heads and 2 layers
+    with_it = training_seconds(shape, Layout(), card, 7, 1000)
+    assert with_it - training_seconds(shape, Layout(), card, 7) == pytest.approx(4 * attention / 1e9)
+
+
+def test_a_turn_waits_for_programs_only_where_the_next_prompt_needs_them():
+    assert FLOOR_S == CALIBRATED_S
+    one = 1 - (1 - ENDLESS) ** 128  # at least one of 128 programs does not end: 92 %
+    assert SCHEDULE.seconds_of_programs() == pytest.approx(10 * one) == pytest.approx(9.25, abs=0.01)
+    told = replace(SCHEDULE, turns=3, waits_for_programs=True, timeout_s=CALIBRATED_S)
+    assert told.seconds_of_programs() == pytest.approx(3 * one)
+
+
+def test_vllm_samples_all_rows_that_its_cache_holds_in_steps_of_its_own_length():
+    shape = replace(TINY, parameters=10**9, layers=10, kv_heads=2, head_dim=64)
+    layout = Layout(engine_share=0.3)
+    # Of 24 GiB, 7.2 are the engine's: less 2e9 bytes of weights and 1 GiB, for 5,120 bytes a token
+    rows = engine_rows(shape, layout, A10, longest=1000)
+    assert rows == int((0.3 * 24 * GIB - 2e9 - GIB) / (1000 * 5120))
+    fast = replace(A100, tflops=1e9, tb_s=1e6)  # launching kernels is all that takes time
+    one_turn = replace(SCHEDULE, turns=1, trained_turns=1)
+    seconds = seconds_per_update(shape, layout, one_turn, fast, [10], answer=50, rollout_rows=4)
+    assert seconds.rollout == pytest.approx(50 * 10 * LAUNCH_S["vLLM"], rel=1e-3)
+    slow = seconds_per_update(shape, Layout(), one_turn, fast, [10], answer=50, rollout_rows=4)
+    assert slow.rollout == pytest.approx(128 / 4 * 50 * 10 * LAUNCH_S["transformers"], rel=1e-3)
+
+
+def test_the_message_of_a_missing_vllm_has_the_factor_of_the_plans():
+    factor = round(LAUNCH_S["transformers"] / LAUNCH_S["vLLM"])
+    assert f"about {factor} times as long" in WITHOUT_VLLM
 
 
 def test_phases_that_a_run_skips_take_no_time():
@@ -160,11 +211,12 @@ def test_the_table_of_the_page_equals_the_estimates():
     assert scaling.recipe_table() in PAGE
 
 
-@pytest.mark.parametrize("name", scaling.CONFIGS)
+@pytest.mark.parametrize("name", scaling.RECIPES)
 def test_the_hours_in_the_recipes_equal_the_estimates(name):
     boost = (ROOT / f"configs/boost_{name}.yaml").read_text().splitlines()[1]
     cocos = (ROOT / f"configs/cocos_{name}.yaml").read_text().splitlines()[1]
     assert f"One GPU with 80 GB and ZeRO-2: {scaling.boost_hours(name, scaling.A100, 1):.1f} hours" in boost
-    eight, one = (scaling.cocos_hours(name, scaling.A100, n) for n in (8, 1))
-    assert f"Eight GPUs with 80 GB and ZeRO-2: {eight:.0f} hours; one: {one:.0f} hours" in cocos
+    eight, one, h100 = (scaling.cocos_hours(name, card, n) for card, n in ((A100, 8), (A100, 1), (H100, 1)))
+    hours = f"Eight A100 of 80 GB, ZeRO-2, vLLM: {eight:.1f} hours; one: {one:.1f}; one H100: {h100:.1f} "
+    assert hours in cocos
     assert "estimate" in boost and "estimate" in cocos
