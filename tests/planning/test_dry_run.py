@@ -144,7 +144,7 @@ def test_the_plan_of_a_recipe_names_sampler_hours_and_memory(
 ):
     is_installed = sampler == "vLLM"
     monkeypatch.setattr("cocos.config.trl_configs.find_spec", lambda name: name if is_installed else None)
-    save_problems(PROBLEMS[:1] * 64, tmp_path / "problems.jsonl")
+    save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
     words = (
         "--config",
         recipe,

@@ -86,6 +86,7 @@ def test_the_resumable_trainer_overrides_methods_that_transformers_has():
         "clock",
         "remarks",
         "stopped_because",
+        "stop_on_signal",
     } == RESUMABLE
     assert set(vars(Trainer)) >= RESUMABLE
     for name in RESUMABLE - {"_run_epoch", "create_model_card"}:
