@@ -13,13 +13,11 @@ import select
 import subprocess
 import time
 from collections.abc import Callable
-from itertools import pairwise
 
 from cocos.executor.inside import wire_format
-from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.batches import first_tests
+from cocos.executor.judging.batches import encode_tests
 from cocos.executor.judging.evidence import Answer
-from cocos.executor.judging.plans import InChild, Judged, Plan, candidate_setup
+from cocos.executor.judging.plans import Plan
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import Program
@@ -72,8 +70,11 @@ class Worker:
 
         """
         key = secrets.token_hex(16)
-        firsts = first_tests(plans, program.test_list, program.num_visible)
-        candidate, judge, batches = _encode_job(program, plans, firsts, key)
+        tests = encode_tests(plans, program.test_list, program.setup, program.num_visible)
+        judge = json.dumps({"key": key, "tests": tests.judged}).encode() if tests.judged else b""
+        first, *others = tests.batches
+        job = (program.code, tests.setup, program.stdin, program.files, len(plans), first)
+        candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,
@@ -82,10 +83,10 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(batches), len(judge), len(candidate), limits.wall_s, child_limits)
-        sizes = b"".join(wire_format.SIZE.pack(len(batch)) for batch in batches)
+        header = wire_format.JobHeader(len(others), len(judge), len(candidate), limits.wall_s, child_limits)
+        sizes = b"".join(wire_format.SIZE.pack(len(batch)) for batch in others)
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
-        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *batches)))
+        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *others)))
         try:
             answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
         except WorkerDied as error:
@@ -104,7 +105,7 @@ class Worker:
             peak_mb=answer.peak_mb,
             candidate=self._read(answer.candidate_size),
             commits=tuple(size for (size,) in wire_format.SIZE.iter_unpack(commits)),
-            firsts=firsts,
+            firsts=tests.firsts,
             judge=self._read(answer.judge_size),
             key=key,
         )
@@ -148,36 +149,3 @@ class Worker:
 
     def _death(self, event: str) -> WorkerDied:
         return WorkerDied(f"{event}: {self.sandbox.stderr_tail() or 'it wrote no message'}")
-
-
-def _encode_job(
-    program: Program, plans: tuple[Plan, ...], firsts: list[int], key: str
-) -> tuple[bytes, bytes, list[bytes]]:
-    """Return a job: the candidate's part, the judge's, and the batches of tests after the first.
-
-    The judge's part is b"" if no test needs one. The candidate can read its whole part, and each batch from
-    when it gets it. So these must not contain what a test expects. The docstring of `judging` explains atoms
-    with an example.
-    """
-    tests: list[tuple[str] | str | None] = []  # the source of its atoms, a source, or None for the judge's
-    judged: list[dict] = []
-    for number, plan in enumerate(plans):
-        match plan:
-            case Split():
-                # One function per atom, so that an atom that raises does not stop the others.
-                tests.append((f"({''.join(f'(lambda: {atom}),' for atom in plan.atoms)})",))
-            case InChild(source=source):
-                tests.append(source)
-            case Judged(source=source, setup=setup, remote=remote):
-                tests.append(None)
-                judged.append({"number": number, "source": source, "setup": setup, "remote": remote})
-    # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
-    # from a child is never decoded with marshal, which is unsafe on untrusted data.
-    first, *others = [
-        marshal.dumps(tests[start:end], wire_format.MARSHAL_VERSION)
-        for start, end in pairwise((*firsts, None))
-    ]
-    setup = candidate_setup(program.setup, plans)
-    job = (program.code, setup, program.stdin, program.files, len(tests), first)
-    candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
-    return candidate, json.dumps({"key": key, "tests": judged}).encode() if judged else b"", others

@@ -144,8 +144,12 @@ class Adversary:
         return outcomes
 
     def first_results(self, pairs: list[Pair]) -> list[ExecutionResult]:
-        """Run the pairs as the executor judges them."""
-        return self.executor.run([pair.program for pair in pairs])
+        """Run the pairs as the executor judges them; without a verdict again, as the machine may be the cause."""
+        results = self.executor.run([pair.program for pair in pairs])
+        return [
+            self.executor.run([pair.program])[0] if result.is_infra_failure else result
+            for pair, result in zip(pairs, results, strict=True)
+        ]
 
     def plain(self, pairs: list[Pair]) -> list[bool]:
         """Return for each pair whether plain Python accepts the program."""

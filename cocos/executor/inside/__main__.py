@@ -6,6 +6,7 @@ The argument holds fields of `confinement.Confinement` as JSON. A second argumen
 packages, holds the arguments of `packages.import_packages`.
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -42,6 +43,7 @@ def main() -> None:
             sys.exit(1)
     fixed_world.restart()
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # every fork would copy the page tables of what the imports left free
     # A collection writes to the header of every object it visits. In a forked child this copies shared pages.
     # It never visits frozen objects. Children enable collection again for the objects of the candidate.
     gc.freeze()

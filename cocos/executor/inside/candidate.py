@@ -42,11 +42,12 @@ def run_candidate(job: bytes, max_bytes: int) -> None:
     """Run one job, write at most `max_bytes` of evidence, and end the process.
 
     The job is marshalled (code, setup, stdin, files, number of tests, first batch). The candidate asks the
-    zygote for each further batch. A batch is a marshalled list of tests. A test is one of
+    zygote for each further batch. A batch is marshalled (atoms, tests). Atoms is the source of a tuple with
+    a tuple of functions for each split test. A test is one of
 
-        (source,)  split test: source of a tuple of functions, one per atom; call each and write its value
-        str        source of a test that runs in this process
-        None       judged test: answer the judge's requests until it sends "next"
+        int     split test: its place among the atoms; call each function and write its value
+        str     source of a test that runs in this process
+        None    judged test: answer the judge's requests until it sends "next"
 
     Evidence is JSON lines. The first is ["loaded", 0, names of builtins that the program has given to
     something else], or ["program", error type, message] if code or setup raised. Then follows one line per
@@ -74,7 +75,7 @@ def _make_run():
     serve, ask, get, loads, from_bytes = judged_calls.serve, os.write, os.read, marshal.loads, int.from_bytes
     get_at = os.pread
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text, group, own_builtins = type, str, tuple, judged_calls.own_builtins
+    type_of, text, own_builtins = type, str, judged_calls.own_builtins
 
     def run(
         code: str,
@@ -114,19 +115,19 @@ def _make_run():
         outcome: list
         index = start_of_batch = 0
         while True:
-            for test in loads(batch):
-                is_split = type_of(test) is group
-                functions = evaluate(make(test[0], "<test>", "eval", 0, True), namespace) if is_split else ()
+            atoms, tests = loads(batch)
+            functions = evaluate(make(atoms, "<test>", "eval", 0, True), namespace)
+            for test in tests:
                 start = clock()
                 try:
                     if test is None:
                         serve(namespace)
                         outcome = []
-                    elif is_split:
-                        outcome = as_list(map(outcome_of, functions))
-                    else:
+                    elif type_of(test) is text:
                         execute(make(test, "<test>", "exec", 0, True), namespace)
                         outcome = ["passed"]
+                    else:
+                        outcome = as_list(map(outcome_of, functions[test]))
                 except base_exception as error:
                     use_spare_memory()
                     outcome = ["e", *describe(error)]

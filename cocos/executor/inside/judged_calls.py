@@ -19,7 +19,7 @@ from conversation import MEMBERS, End
 
 FRAMES_PER_REQUEST = 40  # that a request of the judge adds to the candidate's stack
 FRAMES_OF_VALUES = 5000  # for values that are nested deeply
-_BUILTINS = tuple(item for item in vars(builtins).items() if item[0][:1] != "_")
+_BUILTINS = {name: value for name, value in vars(builtins).items() if name[:1] != "_"}
 
 
 class Candidate(End):
@@ -136,7 +136,8 @@ def _more_frames(number: int) -> Iterator[None]:
 
 def own_builtins(namespace: dict) -> list[str]:
     """Return the names of builtins that the program has given to something else."""
-    return [name for name, value in _BUILTINS if namespace.get(name, value) is not value]
+    # Not the builtins one by one: touching each of them costs a copy of its page.
+    return [name for name in _BUILTINS.keys() & namespace if namespace[name] is not _BUILTINS[name]]
 
 
 def plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ import ast
 import copy
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
 
 from cocos.executor.judging.instrumented import SYMBOLS, tolerance
@@ -51,7 +52,7 @@ class Check:
     sides: tuple[CodeType, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
 class Split:
     """Plan for a test that could be split.
 
@@ -63,6 +64,11 @@ class Split:
 
     atoms: tuple[str, ...]
     checks: tuple[Check, ...]
+
+    @cached_property
+    def source(self) -> str:
+        """Source of a tuple of functions, one per atom: one that raises does not stop the others."""
+        return f"({''.join(f'(lambda: {atom}),' for atom in self.atoms)})"
 
 
 class _Unsplittable(Exception):

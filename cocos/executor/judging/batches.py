@@ -1,4 +1,4 @@
-"""Batches of tests: which of them the candidate may know at the same time.
+"""The tests of a job as its processes get them, in batches that the candidate may know at the same time.
 
 A candidate that knew a later test could answer an earlier one with what it reads there: `encode('attack')`
 with the argument of `decode('dwwdfn')`. Such tests are handed over one after another, each after the evidence
@@ -6,26 +6,75 @@ of the former ones is final. The others go together, because each hand-over cost
 """
 
 import ast
+import itertools
+import marshal
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
+from cocos.executor.inside.wire_format import MARSHAL_VERSION
 from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.plans import InChild, Plan
+from cocos.executor.judging.plans import InChild, Judged, Plan, candidate_setup
 from cocos.executor.parser import parse
 
 
-def first_tests(plans: Sequence[Plan], tests: Sequence[str], num_visible: int) -> list[int]:
-    """Return the number of the first test of each batch.
+class Tests(NamedTuple):
+    """The tests of a job, which `inside/candidate.py` and `inside/judge.py` describe.
+
+    The candidate can read its setup, and each batch from when it gets it. So these must not contain what a
+    test expects. The docstring of `judging` explains atoms with an example.
+
+    Attributes:
+        firsts: Number of the first test of each batch.
+        batches: The tests as the candidate gets them.
+        setup: The setup that it runs.
+        judged: The judge's tests.
+
+    """
+
+    firsts: tuple[int, ...]
+    batches: tuple[bytes, ...]
+    setup: str
+    judged: list[dict]
+
+
+@lru_cache(maxsize=1 << 11)
+def encode_tests(plans: tuple[Plan, ...], tests: tuple[str, ...], setup: str, num_visible: int) -> Tests:
+    """Return the tests of a job.
 
     Args:
         plans: The plan of each test.
         tests: Their sources.
+        setup: The problem's setup.
         num_visible: Number of the first hidden test, whose inputs no message about a visible one may contain.
 
     """
+    firsts = _first_tests(plans, tests, num_visible)
+    batches = tuple(_encode_batch(plans[a:b]) for a, b in itertools.pairwise((*firsts, None)))
+    judged = [
+        {"number": number, "source": plan.source, "setup": plan.setup, "remote": plan.remote}
+        for number, plan in enumerate(plans)
+        if isinstance(plan, Judged)
+    ]
+    return Tests(tuple(firsts), batches, candidate_setup(setup, plans), judged)
+
+
+def _encode_batch(plans: Sequence[Plan]) -> bytes:
+    atoms = [plan.source for plan in plans if isinstance(plan, Split)]
+    numbers = itertools.count()
+    tests = [
+        next(numbers) if isinstance(plan, Split) else plan.source if isinstance(plan, InChild) else None
+        for plan in plans
+    ]
+    # The child decodes marshal several times faster than JSON, and this side wrote the job. What comes back
+    # from a child is never decoded with marshal, which is unsafe on untrusted data.
+    return marshal.dumps((f"({''.join(f'{source},' for source in atoms)})", tests), MARSHAL_VERSION)
+
+
+def _first_tests(plans: Sequence[Plan], tests: Sequence[str], num_visible: int) -> list[int]:
     firsts, secrets = [0], set[str]()
     for number, (plan, test) in enumerate(zip(plans, tests, strict=True)):
-        source = _shown(plan)
+        source = "" if isinstance(plan, Judged) else plan.source  # what the candidate receives before it runs
         shown = _constants(source)
         if number and (
             number == num_visible or shown & secrets or any(map(source.__contains__, _texts(secrets)))
@@ -34,16 +83,6 @@ def first_tests(plans: Sequence[Plan], tests: Sequence[str], num_visible: int) -
             secrets = set()
         secrets |= _constants(test) - shown
     return firsts
-
-
-def _shown(plan: Plan) -> str:
-    """Return what the candidate receives of a test before it runs: of a judged one nothing."""
-    match plan:
-        case Split(atoms=atoms):
-            return f"({','.join(atoms)})"
-        case InChild(source=source):
-            return source
-    return ""
 
 
 def _texts(constants: set[str]) -> list[str]:

@@ -63,7 +63,11 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
         return error_verdict([], duration_s)
     atoms = _Atoms(outcomes)
     try:
-        failed = next((check for check in plan.checks if not eval(check.condition, _NAMES, atoms)), None)
+        for failed in plan.checks:
+            if not eval(failed.condition, _NAMES, atoms):
+                break
+        else:
+            return Verdict(Status.PASSED, duration_s=duration_s)
     except _CandidateRaised as error:
         return error_verdict(list(error.args), duration_s)
     except Undecided:
@@ -73,8 +77,6 @@ def compare(plan: Split, duration_s: float, outcomes: list) -> Verdict:
     # On an unexpected value the condition can raise any exception. It counts as an error of the candidate.
     except Exception as error:
         return error_verdict([type(error).__name__, str(error)], duration_s)
-    if failed is None:
-        return Verdict(Status.PASSED, duration_s=duration_s)
     if not failed.symbol:
         return error_verdict(["AssertionError", f"false: {failed.text}"], duration_s)
     left, right, *tolerance = (_text_of_side(side, atoms) for side in failed.sides)

@@ -31,6 +31,7 @@ from cocos.executor.verdicts import ExecutionResult, Status, Verdict
 _NO_JUDGEMENT = Verdict(
     Status.ERROR, "NoJudgement", "the test reached a limit, or the program sent the judge malformed messages"
 )
+_parse = json.JSONDecoder().decode
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
             undecided[number] = str(error)
             verdicts.append(error_verdict(["NotPlainValue", str(error)], 0.0))
     result = ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s, cpu_s=answer.cpu_s)
-    return Reading(result, undecided, private_names(plans) & _missing(verdicts))
+    private = private_names(plans)
+    return Reading(result, undecided, private & _missing(verdicts) if private else private)
 
 
 def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
@@ -134,9 +136,10 @@ def _missing(verdicts: list[Verdict]) -> set[str]:
 
 def _parsed_lines(evidence: bytes) -> Iterator[Any]:
     """Yield the parsed lines, up to the first that is not JSON."""
-    for line in evidence.split(b"\n")[:-1]:  # the last item is empty, or a line that is not complete
+    # The last item is empty, or a line that is not complete.
+    for line in evidence.decode(errors="replace").split("\n")[:-1]:
         try:
-            yield json.loads(line)
+            yield _parse(line)
         except (ValueError, RecursionError):
             return
 
@@ -175,19 +178,22 @@ def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Ver
 
     """
     duration_s = duration_s if 0 <= duration_s < float("inf") else 0.0
+    if isinstance(plan, Split):
+        match outcome:
+            case _ if not plan.checks:
+                return value_verdict(duration_s, outcome)
+            case ["n", str(reason)]:  # values that are too large
+                raise Undecided(reason[:TEXT_CHARS])
+            case _ if own and any(own.intersection(check.condition.co_names) for check in plan.checks):
+                raise Undecided("the program defines a builtin that the test calls")
+            case ["e", *description]:
+                return error_verdict(description, duration_s)
+        return compare(plan, duration_s, outcome)
     mark: dict[str, Any] = {}
     if isinstance(plan, InChild):
         mark = {"in_child_reason": plan.reason, "is_marked_by_program": plan.is_programs_choice}
     match plan, outcome:
-        case Split(checks=()), _:
-            return value_verdict(duration_s, outcome)
-        case Split(), ["n", str(reason)]:  # values that are too large
-            raise Undecided(reason[:TEXT_CHARS])
-        case Split(checks=checks), _ if own and any(own.intersection(c.condition.co_names) for c in checks):
-            raise Undecided("the program defines a builtin that the test calls")
-        case Split(), _ if outcome[:1] != ["e"]:
-            return compare(plan, duration_s, outcome)
-        case InChild() | Judged(), ["passed"]:
+        case _, ["passed"]:
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
         case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
             mark = {"in_child_reason": reason[:TEXT_CHARS], "is_marked_by_program": True}

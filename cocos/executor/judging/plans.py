@@ -28,7 +28,7 @@ from cocos.executor.judging.names import BUILTINS, bound_names, free_names, stan
 from cocos.executor.parser import parse, quiet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
 class Judged:
     """Plan for statements that a judge process runs.
 
@@ -53,7 +53,7 @@ class Judged:
     private: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
 class InChild:
     """Plan for statements that run in the candidate's process.
 
