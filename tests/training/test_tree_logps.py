@@ -248,6 +248,24 @@ def test_a_model_that_ignores_the_segments_is_found_out_by_the_first_batch(make_
     assert trainer.tree_logps.is_used is False and "prefixes are not shared" in caplog.text
 
 
+def test_the_first_batch_computes_the_rows_of_two_siblings_as_plain_rows_and_no_later_one_any(
+    make_trainer, monkeypatch
+):
+    trainer, seen = make_trainer(num_iterations=2), []
+    plain = RLOOTrainer._get_per_token_logps_and_entropies
+
+    def counted(trainer, model, input_ids, *rest, **options):
+        seen.append(len(input_ids))
+        return plain(trainer, model, input_ids, *rest, **options)
+
+    monkeypatch.setattr(RLOOTrainer, "_get_per_token_logps_and_entropies", counted)
+    rows = trainer.rows(play(trainer)[1])
+    assert len(rows["prompt_ids"]) == 32
+    trainer.row_statistics(rows)
+    trainer.row_statistics(rows)
+    assert seen == [2 * 2], "two siblings of two turns, once"
+
+
 def test_layers_that_cannot_attend_along_a_tree_are_named():
     def config(kind, **options):
         return kind(**options, attn_implementation=NAME)
