@@ -61,10 +61,10 @@ data/public/mbpp/test.jsonl:
 	$(MAKE) data
 
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
-	PATH="$(abspath $(BIN)):$$PATH" LAB=$(LAB) SEED=$(SEED) scripts/demo.sh
+	$(BIN)/python -m cocos demo --lab $(LAB) --seed $(SEED)
 
 page: $(VENV)/.installed  ## serve the web page on http://127.0.0.1:8501: try a model, compare runs, watch training
-	$(BIN)/python -m cocos.page
+	$(BIN)/python -m cocos page
 
 study: $(VENV)/.installed  ## compare objectives and feedback in both laboratories, three to five seeds (3 to 4 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py

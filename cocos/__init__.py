@@ -18,9 +18,12 @@ What the method calls:
 
 What uses the method:
 
+    cli.py            the command `cocos`; __main__.py: `python -m cocos`
+    commands/         the steps of each command: train, boost, evaluate, prepare, ...
     assembly.py       options -> executor, protocol, problems, prompts, rules, objective
     executors.py      options -> the executor: workers of this machine, or servers
     given_answers.py  answers of a file or of the problems, to be played as the first turns
+    boost/            the stage before CoCoS: rows, BoostTrainer
     training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
     agents/           repair agents as LangGraph graphs: reflect, react, tools
     evaluation/       a run of test.py: samples.jsonl and its schema, resuming, given answers
@@ -32,6 +35,8 @@ What uses the method:
 
 What all of them share:
 
+    bundled.py        configs and laboratories, in a clone and in the installed package
+    extras.py         the optional packages, and how they are installed
     entry_point.py    print user errors as one line, and exit with a status
     distributed.py    the number of ranks, and a rank's share of problems and processors
     literals.py       choices that options and the method share, by name

@@ -16,21 +16,35 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Call a command's main function and exit the process.
 
     The exit status is 0 if `main` returns None, otherwise the number that it returns; 2 after an error that
-    the user can fix, which is printed as one line; 130 after Ctrl-C. With COCOS_TRACEBACK=1 in the
-    environment, a user error is raised with its traceback.
+    the user can fix, which is printed as one line; 130 after Ctrl-C; 141 if the reader of the output has
+    closed the pipe, as after SIGPIPE. With COCOS_TRACEBACK=1 in the environment, a user error is raised with
+    its traceback.
     """
     try:
         status = main()
+        sys.stdout.flush()  # a closed pipe is noticed here, not in the interpreter's last moments
+    except BrokenPipeError:
+        # The interpreter flushes what is left at its end, and would print a second error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         status = 130
     except Exception as error:
         if os.environ.get("COCOS_TRACEBACK") or not _is_user_error(error):
             raise
-        line = " ".join(str(error).split()) or type(error).__name__
+        line = " ".join(_text(error).split()) or type(error).__name__
         print(f"error: {line} (COCOS_TRACEBACK=1 shows where)", file=sys.stderr)
         status = 2
     sys.exit(status)
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        from cocos.extras import missing_package
+
+        return missing_package(error)
+    return str(error)
 
 
 def _is_user_error(error: Exception) -> bool:

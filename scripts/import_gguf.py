@@ -5,7 +5,7 @@
 The weights are dequantized to float32, or to --dtype. The folder gets the tokenizer and the chat template
 of the file, too. A file may have an output layer of its own, of a finer quantization than its embedding,
 although the original checkpoint ties the two; --tie ties them again, with the finer weights for both. Reads
-every architecture that transformers reads; needs the package gguf (pip install "cocos-lab[gguf]").
+every architecture that transformers reads; needs the package gguf (pip install gguf).
 """
 
 import sys

@@ -1,6 +1,5 @@
 """Fixtures of several test modules, and the advice on skipped tests at the end of a run."""
 
-import importlib.util
 import json
 import os
 from collections import Counter
@@ -11,6 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cocos.assembly import hide_tests
+from cocos.commands.prepare import main as prepare_main
 from cocos.entry_point import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
@@ -89,14 +89,11 @@ def problems_file(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepare():
-    """scripts/prepare_data.py in this process: prepare("jsonl", "--input", ...) returns the exit status."""
-    spec = importlib.util.spec_from_file_location("prepare_data", ROOT / "scripts/prepare_data.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """`cocos prepare` in this process: prepare("jsonl", "--input", ...) returns the exit status."""
 
     def call(*words):
         with pytest.raises(SystemExit) as stopped:
-            run_command(lambda: module.main([str(word) for word in words]))
+            run_command(lambda: prepare_main([str(word) for word in words]))
         return stopped.value.code
 
     return call

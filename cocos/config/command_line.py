@@ -1,23 +1,24 @@
 """Parsers of the entry points: options from flags and a YAML file, and the plain parser of other commands.
 
 Flags override the file. Every error message names the option, as the user typed it, and the remedy in one
-line. Imports neither torch nor transformers: TRL's parser does not need them. `OptionParser` overrides
-private methods of argparse and of TRL's parser; tests/config pins what they do.
+line. Imports none of torch, transformers and TRL. `OptionParser` overrides private methods of argparse;
+tests/config pins what they do.
 """
 
 import argparse
-import copy
 import dataclasses
 import difflib
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, NoReturn, TypeVar, get_type_hints
 
 import yaml
-from trl import TrlParser
 
+from cocos.bundled import locate
+from cocos.config.arguments import add_option
+from cocos.config.config_file import DERIVED, ConfigFile, read_config
 from cocos.config.option import library_option_names
 from cocos.config.training_options import TrainingOptions
 
@@ -41,21 +42,6 @@ class PlainParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise ValueError; argparse would print the usage and exit."""
         raise ValueError(f"{message}; see --help")
-
-
-def add_options(parser: Any, options_type: type) -> None:
-    """Add the options of a dataclass to a parser, or to a group of one, that has other arguments, too."""
-    types = get_type_hints(options_type)
-    for field in dataclasses.fields(options_type):
-        TrlParser._parse_dataclass_field(parser, _as_argument(field, types[field.name]))
-
-
-def _as_argument(field: Any, type_: Any) -> Any:
-    """Return a copy of a field whose metadata are arguments of argparse; transformers passes all of them."""
-    argument = copy.copy(field)
-    argument.type = type_
-    argument.metadata = {name: value for name, value in field.metadata.items() if name != "role"}
-    return argument
 
 
 def spelling_hint(flag: str, known: Iterable[str]) -> str:
@@ -99,6 +85,10 @@ def check_options(
         const=options_type.full_name,
         help="List the options of TRL and transformers, too (this takes ten seconds).",
     )
+    if "--print_config" in (sys.argv[1:] if argv is None else argv):
+        from cocos.config import trl_configs  # imports torch
+
+        parser = OptionParser(getattr(trl_configs, options_type.full_name), description)
     return parser.parse(argv)
 
 
@@ -140,8 +130,8 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return {"int": "N", "float": "X"}.get(getattr(action.type, "__name__", ""), "TEXT")
 
 
-class OptionParser(TrlParser, Generic[Options]):
-    """TrlParser that raises ValueError and checks a config file as strictly as flags.
+class OptionParser(argparse.ArgumentParser, Generic[Options]):
+    """Parser of an entry point's options, which checks a config file as strictly as flags; raises ValueError.
 
     Args:
         config_type: The dataclass of the options. A class attribute `group` of the class that declares an
@@ -153,87 +143,135 @@ class OptionParser(TrlParser, Generic[Options]):
     def __init__(
         self, config_type: type[Options], description: str | None = None, other_names: Iterable[str] = ()
     ):
+        self._config_type = config_type
         self._other_flags = {f"--{prefix}{name}" for name in other_names for prefix in ("", "no_")}
         self._typed: set[str] = set()  # flags on the command line and keys in the config file, as flags
         super().__init__(
-            config_type,
             usage="%(prog)s [--config FILE.yaml] [--option value ...]",
             description=description,
             formatter_class=_HelpFormatter,
             allow_abbrev=False,
         )
-        self.add_argument("--config", metavar="FILE.yaml", help="YAML file of options; flags override it.")
+        self._add_dataclass_arguments()
+        self.add_argument(
+            "--config", metavar="FILE", help="YAML file of options, or a run's run.json; flags override it."
+        )
+        self.add_argument(
+            "--print_config",
+            action="store_true",
+            help="Print the merged options as YAML for --config, and exit.",
+        )
 
     def parse(self, argv: list[str] | None = None) -> Options:
         """Return the options of a command line; see `parse_options`."""
         argv = list(sys.argv[1:] if argv is None else argv)
-        # TrlParser understands "--config FILE" but not "--config=FILE".
-        for number, argument in enumerate(argv):
-            if argument.startswith("--config="):
-                argv[number : number + 1] = ["--config", argument.removeprefix("--config=")]
-        if argv[-1:] == ["--config"]:
-            raise ValueError("--config: give the path of a YAML file after it")
         self._typed |= {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
         try:
-            options, *_ = self.parse_args_and_config(argv, return_remaining_strings=True)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
+            if path := self._config_path(argv):
+                self._set_defaults(read_config(locate(path)))
+            values = vars(self.parse_args(argv))
+            if values["print_config"]:
+                print(self._as_yaml(values), end="")
+                self.exit()
+            names = [field.name for field in dataclasses.fields(self._config_type) if field.init]  # type: ignore[arg-type]
+            return self._config_type(**{name: values[name] for name in names})
         except ValueError as error:
             raise ValueError(self._with_typed_names(str(error))) from error
-        return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse flags and reject unknown ones, before the dataclass checks the values of the others."""
         parsed, unknown = super().parse_known_args(args, namespace)
         self._reject_unknown(unknown, "option")
-        return parsed, unknown
+        return parsed, []
 
     def error(self, message: str) -> NoReturn:
         """Raise ValueError; argparse would print the usage and exit."""
         raise ValueError(f"{message}; see --help")
 
-    def set_defaults_with_config(self, **kwargs: Any) -> list[str]:
+    def _config_path(self, argv: list[str]) -> str | None:
+        if argv[-1:] == ["--config"]:
+            raise ValueError("--config: give the path of a YAML file after it")
+        paths = [
+            argv[number + 1] if word == "--config" else word.removeprefix("--config=")
+            for number, word in enumerate(argv)
+            if word == "--config" or word.startswith("--config=")
+        ]
+        return paths[-1] if paths else None
+
+    def _set_defaults(self, options: ConfigFile) -> None:
         """Check the keys and values of a config file as if they were flags, then set them as defaults.
 
         argparse converts defaults only if they are strings and never checks their choices.
         """
-        self._typed |= {f"--{key}" for key in kwargs}
         actions = {flag.lstrip("-"): action for action in self._actions for flag in action.option_strings}
-        options = {}
-        for key, value in kwargs.items():
-            action = actions.get(key)
-            if action is not None and value is not None and not isinstance(value, dict):
-                values = value if isinstance(value, list) else [value]
-                if len(values) != 1 and action.nargs not in ("*", "+"):
-                    self.error(f"argument {key}: one value expected, the config file has {value!r}")
-                try:
-                    value = self._get_values(action, [str(part) for part in values])
-                except argparse.ArgumentError as error:
-                    self.error(str(error))
-            options[action.dest if action else key] = value
-        unknown = super().set_defaults_with_config(**options)
+        if options.is_record:
+            options = self._without_derived_values(options, actions)
+        self._typed |= {f"--{key}" for key in options}
+        unknown = []
+        for key, value in options.items():
+            if action := actions.get(key):
+                self._set_default(action, key, value)
+            else:
+                unknown.append(f"--{key}")
         self._reject_unknown(unknown, "key in the config file")
-        return unknown
 
-    def _add_dataclass_arguments(self, dtype: type) -> None:
+    def _set_default(self, action: argparse.Action, key: str, value: Any) -> None:
+        if value is None and not getattr(action, "allows_none", False):
+            self.error(f"argument --{key}: the config file gives no value; give one or remove the line")
+        if value is not None and not (isinstance(value, dict) and action.type not in (int, float)):
+            values = value if isinstance(value, list) else [value]
+            if len(values) != 1 and action.nargs not in ("*", "+"):
+                self.error(f"argument {key}: one value expected, the config file has {value!r}")
+            try:
+                value = self._get_values(action, [str(part) for part in values])
+            except argparse.ArgumentError as error:
+                self.error(str(error))
+        for same in self._actions:
+            if same.dest == action.dest:
+                same.default = value
+
+    def _without_derived_values(
+        self, record: ConfigFile, actions: Mapping[str, argparse.Action]
+    ) -> ConfigFile:
+        """Return the options that may have been given: ours, and TRL's if they are not the default."""
+        return ConfigFile(
+            {
+                name: value
+                for name, value in record.items()
+                if name in actions
+                and (name in self._own_names or (name not in DERIVED and value != actions[name].default))
+            }
+        )
+
+    def _as_yaml(self, values: Mapping[str, Any]) -> str:
+        """Return our options, and those of TRL and transformers that were given, as a file for --config."""
+        chosen = {}
+        for action in self._actions:
+            is_given = not self._typed.isdisjoint(action.option_strings)
+            if action.dest in self._own_names or (is_given and action.dest not in ("config", "print_config")):
+                chosen[action.dest] = values[action.dest]
+        return yaml.safe_dump(
+            chosen, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1000
+        )
+
+    def _add_dataclass_arguments(self) -> None:
         """List this project's options in sections, before the hundreds of inherited ones."""
-        own_classes = [cls for cls in dtype.__mro__ if cls.__module__.partition(".")[0] == "cocos"]
+        own_classes = [
+            cls for cls in self._config_type.__mro__ if cls.__module__.partition(".")[0] == "cocos"
+        ]
         # The class closest to the root declares an option; its subclasses only change the default.
         sections = {
             name: getattr(cls, "group", "run")
             for cls in own_classes
             for name in vars(cls).get("__annotations__", {})
         }
+        self._own_names = set(sections)
         titles = ["run", *sections.values(), LIBRARY_GROUP]
         groups = {title: self.add_argument_group(title) for title in dict.fromkeys(titles)}
-        types = get_type_hints(dtype)
-        for field in dataclasses.fields(dtype):
+        hints = get_type_hints(self._config_type)
+        for field in dataclasses.fields(self._config_type):  # type: ignore[arg-type]
             if field.init:
-                group = groups[sections.get(field.name, LIBRARY_GROUP)]
-                self._parse_dataclass_field(group, _as_argument(field, types[field.name]))
-        for action in self._actions:
-            if isinstance(action, argparse._StoreFalseAction):  # would repeat the help of --OPTION
-                action.help = argparse.SUPPRESS
+                add_option(groups[sections.get(field.name, LIBRARY_GROUP)], field, hints[field.name])
 
     def _reject_unknown(self, unknown: list[str], place: str) -> None:
         """Raise ValueError for the first unknown flag. Values after another known flag are skipped."""

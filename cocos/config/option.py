@@ -106,7 +106,8 @@ def library_option_names(sources: Sequence[tuple[str, str]]) -> set[str]:
     names: set[str] = set()
     for package, path in sources:
         spec = find_spec(package)
-        assert spec is not None and spec.origin is not None
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
         tree = ast.parse((Path(spec.origin).parent / path).read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.ClassDef):

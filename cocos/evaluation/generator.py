@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
-
-from transformers import GenerationConfig
+from typing import TYPE_CHECKING, Any
 
 from cocos.assembly import make_rules
 from cocos.config.eval_config import EvalConfig
 from cocos.executor import Executor
+from cocos.extras import install_command
 from cocos.generation import Generator
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line, resolve_dtype
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 from cocos.prompts import PromptProtocol
 from cocos.rollout import rollout
 from cocos.trajectories import Trajectory
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
 
 
 def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Generator:
@@ -34,6 +34,10 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
         return ScriptedGenerator(lambda prompt: "")
     if args.generator == "api":
         return open_endpoint(args, say)
+    # These need PyTorch, which whoever evaluates an endpoint may not have.
+    from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line, resolve_dtype
+    from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
+
     tokenizer = load_tokenizer(args.model_name_or_path)
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
@@ -61,7 +65,7 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
         from cocos.generation.endpoint import EndpointGenerator
         from cocos.generation.retry import RetryPolicy, read_keys
     except ImportError as error:
-        raise ValueError(f'--generator api needs {error.name}: pip install "cocos-lab[api]"') from None
+        raise ValueError(f"--generator api needs {error.name}: {install_command('api')}") from None
     keys = [key] if key else read_keys(args.api_key_env)
     if not keys and args.base_url is None:
         raise ValueError(
@@ -82,8 +86,10 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
     )
 
 
-def _load_generation_config(name_or_path: str) -> GenerationConfig | None:
+def _load_generation_config(name_or_path: str) -> "GenerationConfig | None":
     """Load the generation config of a checkpoint, or return None if it has none."""
+    from transformers import GenerationConfig
+
     try:
         return GenerationConfig.from_pretrained(name_or_path)
     except OSError:
@@ -123,7 +129,7 @@ def open_player(
     try:  # the package of an optional extra
         from cocos.agents.graphs import play_with_agent
     except ImportError as error:
-        raise ValueError(f'--agent needs {error.name}: pip install "cocos-lab[agents]"') from None
+        raise ValueError(f"--agent needs {error.name}: {install_command('agents')}") from None
     return partial(play_with_agent, **setup, agent=args.agent, max_repeats=args.max_repeats, on_turn=on_turn)
 
 

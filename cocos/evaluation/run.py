@@ -10,16 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import torch
-from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, gather_object
-
 from cocos.assembly import conditions, system_text
 from cocos.config.eval_config import EvalConfig
+from cocos.distributed import Ranks, join_ranks
 from cocos.evaluation.console import ProgressBar, context_warning
 from cocos.evaluation.generator import open_player
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
@@ -33,12 +29,6 @@ from cocos.prompts import PromptProtocol, agent_protocol
 from cocos.trajectories import InfraFailures, Key, Trajectory, check_infra_failures
 
 
-def join_ranks() -> PartialState:
-    """Join the processes that accelerate or torchrun started; without a launcher, be the only rank."""
-    # a rank that has finished waits for the others in `gather_object`, possibly for hours: no timeout.
-    return PartialState(cpu=not torch.accelerator.is_available(), timeout=timedelta(days=30))
-
-
 @dataclass(frozen=True)
 class EvaluationRun:
     """State of a run on one of its ranks."""
@@ -47,7 +37,7 @@ class EvaluationRun:
     trajectories: Sequence[Trajectory]  # all trajectories of the run, without turns
     missing: set[Key]  # keys of the trajectories that have no scored row yet
     executor: Executor  # executes the programs
-    state: PartialState  # this rank and the number of ranks
+    state: Ranks  # this rank and the number of ranks
     path: Path  # file to which this rank appends its rows
     started_s: float  # time at which this command began the run, on the clock of `time.monotonic`
 
@@ -72,19 +62,19 @@ def start_or_resume(
     keys = [trajectory.key for trajectory in trajectories]
     missing = set(keys)
     with closing(FolderLock(folder)) as lock:
-        if state.is_main_process:
+        if state.is_main:
             lock.lock_exclusive()  # no rank of another run may be writing while the files are merged
         try:
-            if state.is_main_process:
+            if state.is_main:
                 missing -= _finished_keys(args, keys, executor)
                 lock.lock_shared()
             # The broadcast also makes the other ranks wait until rank 0 shares its lock.
-            [missing] = broadcast_object_list([missing])
+            missing = state.broadcast(missing)
             lock.lock_shared()
-            path = rank_path(folder, state.process_index)
+            path = rank_path(folder, state.rank)
             yield EvaluationRun(args, trajectories, missing, executor, state, path, started_s)
         finally:
-            if state.is_main_process and not sample_paths(folder):  # a failed start leaves nothing behind
+            if state.is_main and not sample_paths(folder):  # a failed start leaves nothing behind
                 (folder / "run.json").unlink(missing_ok=True)
                 lock.discard()
 
@@ -128,17 +118,19 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
         run.state.print(warning, file=sys.stderr)
     batches = [run.trajectories[i : i + size] for i in range(0, len(run.trajectories), size)]
     batches = [batch for batch in batches if any(trajectory.key in run.missing for trajectory in batch)]
-    batches = batches[run.state.process_index :: run.state.num_processes]
+    batches = batches[run.state.rank :: run.state.num_ranks]
     failures = InfraFailures(args.max_infra_share)
     recorded = conditions(args)
-    is_main, total = run.state.is_main_process, sum(map(len, batches))
+    is_main, total = run.state.is_main, sum(map(len, batches))
     with ProgressBar(total, args.num_turns, generator, is_main, args.verbose) as progress:
         for batch in batches:
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
             try:
                 batch = play(batch)
-            except torch.OutOfMemoryError:
+            except RuntimeError as error:
+                if type(error).__name__ != "OutOfMemoryError":  # torch's; an endpoint needs no torch
+                    raise
                 raise ValueError(
                     f"the GPU's memory is full; lower --batch_size {args.batch_size} or "
                     "--max_completion_length, then continue with --resume --accept_changes"
@@ -159,8 +151,8 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
         ExecutorError: More than `--max_infra_share` of all turns met an infrastructure failure.
 
     """
-    stats = gather_object([asdict(run.executor.stats)])
-    if not run.state.is_main_process:
+    stats = run.state.gather([asdict(run.executor.stats)])
+    if not run.state.is_main:
         return None
     rows = merge_files(Path(run.args.output_dir), run.keys)
     trajectories = [trajectory_from_row(rows[t.key], t.problem) for t in run.trajectories]

@@ -9,6 +9,8 @@ docs/executor-remote.md describes servers.
 """
 
 import argparse
+import os
+import signal
 import sys
 from functools import partial
 
@@ -57,6 +59,9 @@ def main(argv: list[str] | None = None) -> int:
         if args.command == "serve":
             return _serve(args)
         return _remote_doctor(args) if args.executor_url else doctor()
+    except BrokenPipeError:  # `doctor | head`; what is left would be flushed, and fail, at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (ValueError, OSError, ImportError, ExecutorError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

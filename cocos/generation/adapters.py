@@ -45,7 +45,7 @@ def adapter_config(name_or_path: str, chosen: PeftConfig | None) -> PeftConfig |
     if chosen is None:
         raise ValueError(
             f"--model_name_or_path {name_or_path} is a LoRA adapter; add --use_peft true to train it on, "
-            f"or merge it to train all weights: python scripts/merge_adapter.py {name_or_path} FOLDER"
+            f"or merge it to train all weights: cocos export {name_or_path} FOLDER"
         )
     return PeftConfig.from_pretrained(name_or_path)
 
@@ -74,8 +74,16 @@ def merged(name_or_path: str) -> PreTrainedModel:
     return model
 
 
-def save_merged(name_or_path: str, folder: str) -> None:
-    """Save an adapter and its base model as a plain checkpoint in float32, with the tokenizer."""
-    model = merged(name_or_path)
-    model.save_pretrained(folder)
+def export_model(name_or_path: str, folder: str, dtype: str = "float32") -> None:
+    """Save a model as a plain checkpoint with its tokenizer; an adapter is merged into its base model.
+
+    Args:
+        dtype: Data type of the saved weights, by its name in torch.
+
+    """
+    if is_adapter(name_or_path):
+        model = merged(name_or_path)
+    else:
+        model = AutoModelForCausalLM.from_pretrained(name_or_path, dtype=torch.float32)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
     AutoTokenizer.from_pretrained(name_or_path).save_pretrained(folder)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from cocos.extras import install_command
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.prompts import DONE
@@ -100,7 +101,7 @@ class VLLMGenerator(TokenTranscripts):
         try:
             import vllm
         except ImportError:
-            raise ValueError('--generator vllm needs vLLM: pip install "cocos-lab[vllm]"') from None
+            raise ValueError(f"--generator vllm needs vLLM: {install_command('vllm')}") from None
         self.sampling_params = vllm.SamplingParams
         other_processes = multiprocessing.active_children()
         with engine_failure_named(f"load {name_or_path}"):

@@ -1,7 +1,7 @@
 """The web page: try a model, compare runs, watch training.
 
-    python -m cocos.page
-    python -m cocos.page --roots outputs models --port 8600
+    cocos page
+    cocos page --roots outputs models --port 8600
 
 Programs run at isolation level seccomp or better, or the page does not start. docs/page.md has the details.
 """
@@ -26,7 +26,9 @@ def main() -> None:
         from starlette.routing import Route
         from streamlit.starlette import App
     except ImportError:
-        raise ValueError('the page needs streamlit: pip install "cocos-lab[page]"') from None
+        from cocos.extras import install_command
+
+        raise ValueError(f"the page needs streamlit: {install_command('page')}") from None
 
     # These import PyTorch and the agents' package, so that the first visitor does not wait for them.
     from cocos.page.runs_view import serve_report

@@ -1,6 +1,6 @@
 """Paired comparisons of evaluations, by problem.
 
-    python -m cocos.report outputs/base outputs/boost outputs/cocos --output_dir outputs/report
+    cocos report outputs/base outputs/boost outputs/cocos --output_dir outputs/report
 
 Reads metrics.json, run.json and samples.jsonl in the output folders of test.py. docs/report.md explains the
 report.
@@ -12,10 +12,9 @@ from cocos.config.command_line import PlainParser
 from cocos.entry_point import run_command
 
 
-def main() -> None:
-    """Print the tables, and write the report if --output_dir is given."""
+def report_parser() -> PlainParser:
+    """Return the parser of the options."""
     parser = PlainParser(
-        prog="python -m cocos.report",
         usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--output_dir FOLDER]",
         description=__doc__,
     )
@@ -37,20 +36,24 @@ def main() -> None:
         type=Path,
         help="folder for report.html, report.md and the charts; without it, the tables are only printed",
     )
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Write the report if --output_dir is given, and print the tables."""
+    options = report_parser().parse_args()
 
     # Imported here, so that Ctrl-C is one line from the start and errors in options do not wait.
     from cocos.report.finished_runs import compare_runs, load_runs
-    from cocos.report.report_files import print_tables
+    from cocos.report.report_files import print_tables, save_report
 
     runs = load_runs(options.evaluations)
     comparisons = compare_runs(runs, options.baseline)
+    if options.output_dir:  # before the tables, whose reader may close the pipe
+        written = save_report(runs, options.output_dir, comparisons)
     print_tables(runs, comparisons)
     if options.output_dir:
-        from cocos.report.report_files import save_report
-
-        save_report(runs, options.output_dir, comparisons)
-        print(f"written to {options.output_dir}: report.html report.md report.png plots")
+        print(f"written to {options.output_dir}: {written}")
 
 
 if __name__ == "__main__":

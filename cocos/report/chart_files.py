@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cocos.report import charts
-from cocos.report.chart_style import GRID, INK
+from cocos.report.chart_texts import GRID, INK
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.tables import has_pass_at_k

@@ -11,7 +11,6 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, PercentFormatter
 
 from cocos.intervals import Estimate
 
-INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them with colours of its light or dark scheme
 RIGHT, WRONG = "#1a936f", "#c8553d"
 RUN_COLOURS = (
     *("#3066be", "#e08e1b", "#8e5bb5", "#1a936f", "#c8553d"),

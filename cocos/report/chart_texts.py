@@ -1,10 +1,14 @@
-"""Texts of the charts: main numbers in words, for readers who do not see them."""
+"""Texts of the charts (main numbers in words, for readers who do not see them), and their ink.
+
+Imports no matplotlib, which the page can do without.
+"""
 
 from collections.abc import Sequence
 from statistics import median
 
 from cocos.report.finished_runs import FinishedRun
 
+INK, GRID = "#2b2f36", "#c9ced6"  # report.html replaces them with colours of its light or dark scheme
 HISTOGRAMS = {
     "tokens": ("Tokens per completion", "tokens_T"),
     "generation": ("Seconds of generation per completion", "generation_s_T"),

@@ -15,7 +15,6 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from cocos.report.chart_style import (
     ERROR_COLOURS,
-    INK,
     RIGHT,
     WRONG,
     add_legend_below,
@@ -26,6 +25,7 @@ from cocos.report.chart_style import (
     run_colour,
     turn_colours,
 )
+from cocos.report.chart_texts import INK
 from cocos.report.equal_tokens import EqualTokens
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type

@@ -20,8 +20,7 @@ from markupsafe import Markup, escape
 from cocos.evaluation.sample_rows import SampleRow, TurnRow
 from cocos.intervals import Estimate
 from cocos.report.caveats import caveats
-from cocos.report.chart_style import GRID, INK
-from cocos.report.chart_texts import accuracy_text, chart_text
+from cocos.report.chart_texts import GRID, INK, accuracy_text, chart_text
 from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
 from cocos.report.tables import (
     IN_CHILD_NOTE,
@@ -62,7 +61,7 @@ def save_page(
             (
                 accuracy_heading(conditions),
                 group,
-                _on_page(charts["accuracy", conditions], accuracy_text(group)),
+                _on_page(charts.get(("accuracy", conditions), ""), accuracy_text(group)),
             )
             for conditions, group in group_by_conditions(runs).items()
         ],

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from cocos.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
-from cocos.report import chart_files
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.html_report import save_page
@@ -20,16 +20,23 @@ from cocos.report.tables import Table, comparison_table, excluded_problems, prin
 
 def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> bytes:
     """Return the content of report.html."""
+    from cocos.report.chart_files import draw_charts  # the page needs matplotlib, the terminal does not
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
-        save_page(runs, comparisons, chart_files.draw_charts(runs), path)
+        save_page(runs, comparisons, draw_charts(runs), path)
         return path.read_bytes()
 
 
 def save_report(
     runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
-) -> None:
+) -> str:
     """Write report.html, report.md, an overview as report.png and report.svg, and all charts into plots/.
+
+    Without matplotlib there are no charts.
+
+    Returns:
+        The names of what was written, and how to install what is missing.
 
     Raises:
         OSError: A file cannot be written.
@@ -38,12 +45,24 @@ def save_report(
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
-        chart_files.save_overview(runs, output_dir / "report")
-        charts = chart_files.draw_charts(runs, output_dir / "plots")
+        charts = _save_charts(runs, output_dir)
         save_page(runs, comparisons, charts, output_dir / "report.html")
     except OSError as error:  # a full disk names no file
         reason = error.strerror or error
         raise OSError(f"--output_dir {output_dir}: no report can be written there ({reason})") from None
+    if not charts:
+        return f"report.html report.md (for charts: {install_command('charts')})"
+    return "report.html report.md report.png plots"
+
+
+def _save_charts(runs: Sequence[FinishedRun], output_dir: Path) -> dict[tuple[str, str], str]:
+    """Save the overview and all charts, and return the charts of the page; none without matplotlib."""
+    if missing_modules("charts"):
+        return {}
+    from cocos.report.chart_files import draw_charts, save_overview
+
+    save_overview(runs, output_dir / "report")
+    return draw_charts(runs, output_dir / "plots")
 
 
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:

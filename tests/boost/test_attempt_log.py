@@ -2,7 +2,7 @@
 
 import pytest
 
-from boost.attempts import Attempt, AttemptLog
+from cocos.boost.attempts import Attempt, AttemptLog
 from cocos.files.json_lines import DataError
 
 ATTEMPTS = [Attempt("1", "wrong", False), Attempt("1", "right", True), Attempt("1", "x", False, ("own",)),

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from boost.attempts import Attempt, reference_attempts, sample_attempts
-from boost.boost_rows import make_rows
-from boost.turn_pairs import make_pairs
+from cocos.boost.attempts import Attempt, reference_attempts, sample_attempts
+from cocos.boost.rows import make_rows
+from cocos.boost.turn_pairs import make_pairs
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.prompts import answer, named_protocol
 

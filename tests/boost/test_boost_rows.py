@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from transformers import AutoTokenizer
 
-from boost.boost_rows import BoostRow, load_rows, make_rows, save_rows, tokenize
+from cocos.boost.rows import BoostRow, load_rows, make_rows, save_rows, tokenize
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import DataError

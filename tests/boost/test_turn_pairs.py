@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boost.attempts import Attempt
-from boost.turn_pairs import balance_pairs, make_pairs
+from cocos.boost.attempts import Attempt
+from cocos.boost.turn_pairs import balance_pairs, make_pairs
 from cocos.problems import Problem
 
 RIGHT, WRONG = "def double(x):\n    return 2 * x", "def double(x):\n    return x * x"

@@ -1,5 +1,6 @@
 """Options of every command: names and aliases, defaults, config files and flags, and error messages."""
 
+import copy
 import dataclasses
 import json
 import subprocess
@@ -10,15 +11,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 import yaml
+from trl import TrlParser
 
 from cocos.assembly import prompt_protocol
 from cocos.config import trl_configs
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import OptionParser, check_options, library_option_names, parse_options
-from cocos.config.eval_config import EvalConfig
+from cocos.config.eval_config import EvalConfig, EvalSuiteConfig
 from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
+from cocos.files.run_record import run_record
 from cocos.generation.huggingface import resolve_dtype
 from tests.support.paths import ROOT
 
@@ -302,6 +305,13 @@ def test_a_wrong_command_line_raises_one_line_that_names_the_option(config_type,
         ("gamma: [0.1", ["--config:", "config.yaml", "line 1", "give a readable YAML file"]),
         ("- gamma\n- 0.1", ["config.yaml", "must contain a YAML mapping"]),
         ("", ["config.yaml", "must contain a YAML mapping"]),
+        ("gamma: 0.1\nbeta: 0\ngamma: 0.2", ["line 3: the key 'gamma' occurs twice; remove one"]),
+        ("2: 3", ["every key is the name of an option"]),
+        ("gamma: {a: 1}", ["--gamma", "invalid float value"]),
+        *(
+            (f"{name}: null", [f"--{name}: the config file gives no value; give one or remove the line"])
+            for name in ("num_turns", "gamma", "max_steps", "num_generations", "temperature")
+        ),
     ],
 )
 def test_a_config_file_is_checked_like_flags(tmp_path, text, words):
@@ -406,7 +416,7 @@ def test_the_names_of_inherited_options_are_those_of_the_full_parser(options_typ
     """They are read from source files; a renamed file or class of TRL would lose some."""
     full = OptionParser(getattr(trl_configs, options_type.full_name), None)
     own = {field.name for field in dataclasses.fields(options_type)}
-    inherited = {action.dest for action in full._actions} - own - {"help", "config"}
+    inherited = {action.dest for action in full._actions} - own - {"help", "config", "print_config"}
     ours = {"disable_dropout", "num_generations_eval"}  # redeclared in trl_configs.py
     assert inherited - ours <= library_option_names(options_type.library_sources)
 
@@ -430,11 +440,39 @@ def test_an_unknown_key_of_a_config_file_is_refused_before_trl_is_imported(tmp_p
         check_options(CoCoSOptions, "description", ["--config", str(path)])
 
 
+@pytest.mark.parametrize("config_type", [CoCoSConfig, BoostConfig])
+def test_the_arguments_are_those_of_trls_parser(config_type):
+    """Ours needs no TRL; flags, defaults, choices and numbers of values must still be those of TRL's."""
+
+    class Theirs(TrlParser):
+        @staticmethod
+        def _parse_dataclass_field(parser, field):
+            field = copy.copy(field)
+            field.metadata = {name: value for name, value in field.metadata.items() if name != "role"}
+            TrlParser._parse_dataclass_field(parser, field)
+
+    theirs = {action.option_strings[0]: action for action in Theirs(config_type)._actions}
+    ours = {action.option_strings[0]: action for action in OptionParser(config_type)._actions}
+    assert ours.keys() - theirs.keys() == {"--config", "--print_config"} and theirs.keys() <= ours.keys()
+    for flag, action in theirs.items():
+        for name in ("option_strings", "dest", "required", "default", "choices", "nargs"):
+            expected, found = getattr(action, name), getattr(ours[flag], name)
+            if name == "choices":
+                expected, found = (None if part is None else list(part) for part in (expected, found))
+            if name == "default" and flag.startswith("--no_"):
+                continue  # the first action of an option decides
+            if name == "nargs" and ours[flag].const is True:
+                expected = "?"  # TRL's parser wants a value after an option whose default is None
+            assert found == expected, (flag, name)
+        if action.type in (int, float):
+            assert ours[flag].type is action.type
+
+
 def test_options_are_checked_without_importing_a_library_that_takes_seconds():
     modules = "training_options, cocos_options, eval_config, boost_data_config, command_line"
     code = f"import sys; from cocos.config import {modules}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert not {"torch", "transformers", "accelerate", "datasets", "numpy"} & set(done.stdout.split())
+    assert not {"torch", "transformers", "trl", "accelerate", "numpy"} & set(done.stdout.split())
 
 
 def test_every_recipe_says_why_it_has_its_credit():
@@ -450,3 +488,89 @@ def test_every_recipe_says_why_it_has_its_credit():
     }
     assert len(lines) >= 8 and [name for name, line in lines.items() if " # " not in line] == []
     assert all("E[r_2] - (1 - gamma) E[r_1]" in line for line in lines.values() if "trajectory" in line)
+
+
+# -- merged options, and runs that are started again --
+
+
+def printed(capsys, config_type, *argv):
+    """Return what --print_config prints, as a mapping."""
+    with pytest.raises(SystemExit) as stopped:
+        parse_options(config_type, "description", [*map(str, argv), "--print_config"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_the_merged_options_are_printed_as_a_config_file_that_gives_them_again(tmp_path, capsys):
+    first = write_config(tmp_path, "num_turns: 3\nbatch_size: 7\n")
+    flags = (
+        "--config",
+        first,
+        "--batch_size",
+        5,
+        "--model_name_or_path",
+        "m",
+        "--test_data",
+        "a.jsonl",
+        "b.jsonl",
+    )
+    text = printed(capsys, EvalSuiteConfig, *flags, "--output_dir", "out", "--temperature", "0.5")
+    path = tmp_path / "merged.yaml"
+    path.write_text(text)
+    again = parse_options(EvalSuiteConfig, "description", ["--config", str(path)])
+    assert again == parse_options(
+        EvalSuiteConfig, "description", [*map(str, flags), "--output_dir", "out", "--temperature", "0.5"]
+    )
+    assert (again.num_turns, again.batch_size, again.test_data) == (3, 5, ["a.jsonl", "b.jsonl"])
+
+
+def test_the_merged_options_of_a_training_contain_those_of_trl_that_were_given(tmp_path, capsys):
+    path = write_config(tmp_path, "warmup_steps: 3\ngamma: 0.25\n")
+    with pytest.raises(SystemExit):
+        check_options(CoCoSOptions, "description", ["--config", str(path), "--lora_r", "4", "--print_config"])
+    content = yaml.safe_load(capsys.readouterr().out)
+    assert (content["warmup_steps"], content["lora_r"], content["gamma"]) == (3, 4, 0.25)
+    assert "weight_decay" not in content and content["num_turns"] == 2
+
+
+@pytest.mark.parametrize("config_type", [CoCoSConfig, BoostConfig, EvalConfig, BoostDataConfig])
+def test_a_run_is_started_again_from_its_record(config_type, tmp_path):
+    flags = {
+        CoCoSConfig: ("--rloo_k", 4, "--beta", 0, "--warmup_steps", 7, "--dev_data", "d.jsonl", "--dry_run"),
+        BoostConfig: ("--global_batch_size", 64, "--weight_decay", 0.1, "--use_peft", "--lora_r", 4),
+        EvalConfig: ("--num_turns", 4, "--temperature", 0.7, 0.2, "--resume", "--task_ids", "a", "b"),
+        BoostDataConfig: ("--num_samples", 3),
+    }[config_type]
+    first = options(config_type, *flags)
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps(run_record(first), default=str))
+    again = parse_options(
+        config_type,
+        "description",
+        ["--config", str(record), f"--{'output' if config_type is BoostDataConfig else 'output_dir'}", "new"],
+    )
+    changed = {
+        field.name
+        for field in dataclasses.fields(config_type)
+        if getattr(first, field.name, None) != getattr(again, field.name, None)
+    }
+    assert changed <= {"output_dir", "output", "dry_run", "resume", "logging_dir", "accelerator_config"}
+    assert not getattr(again, "resume", False) and not getattr(again, "dry_run", False)
+
+
+def test_a_path_in_the_home_folder_and_a_bundled_file_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    args = options(
+        EvalConfig, "--config", "configs/toy/eval.yaml", test_data="data/toy/dev.jsonl", output_dir="~/out"
+    )
+    assert args.output_dir == str(tmp_path / "out") and args.batch_size == 80
+    assert args.test_data == str(ROOT / "data/toy/dev.jsonl")
+    (tmp_path / "data/toy").mkdir(parents=True)
+    (tmp_path / "data/toy/dev.jsonl").write_text("")
+    assert options(EvalConfig, test_data="data/toy/dev.jsonl").test_data == "data/toy/dev.jsonl"
+
+
+def test_a_config_without_a_value_for_an_option_that_may_have_none_is_read(tmp_path):
+    args = options(EvalConfig, "--config", write_config(tmp_path, "limit: null\nvisible_tests: null\n"))
+    assert args.limit is None and args.visible_tests is None

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from boost.boost_dry_run import boost_dry_run
-from boost.boost_trainer import load_boost_inputs
 from cocos.assembly import load_training_data
+from cocos.boost.dry_run import boost_dry_run
+from cocos.boost.trainer import load_boost_inputs
 from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer

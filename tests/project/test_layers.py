@@ -57,16 +57,34 @@ def test_the_method_imports_nothing_outside_the_standard_library():
     assert run.stdout.split() == ["cocos"]  # so neither torch, transformers, trl, datasets nor numpy
 
 
-@pytest.mark.parametrize("script", ["train.py", "test.py", "boost/boost_train.py", "scripts/prepare_data.py"])
+SCRIPTS = {
+    "train.py": "train",
+    "test.py": "eval",
+    "boost/boost_train.py": "boost",
+    "scripts/make_boost_data.py": "boost-data",
+    "scripts/prepare_data.py": "prepare",
+}
+
+
+@pytest.mark.parametrize(("script", "name"), SCRIPTS.items())
+def test_a_script_only_runs_a_command(script, name):
+    _, first, guard = ast.parse((ROOT / script).read_text()).body
+    assert ast.unparse(first) == "from cocos.cli import run"
+    assert ast.unparse(guard.body) == f"run({name!r})"
+
+
+@pytest.mark.parametrize(
+    "script", ["cli.py", *(f"commands/{name}.py" for name in ("train", "evaluate", "boost", "demo"))]
+)
 def test_a_command_imports_only_its_runner_at_its_top(script):
     """Whatever is imported later is imported under the runner, which turns Ctrl-C into one line."""
     imports = [
         node
-        for node in ast.parse((ROOT / script).read_text()).body
+        for node in ast.parse((ROOT / "cocos" / script).read_text()).body
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
     modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports}
-    assert "cocos.entry_point" in modules and modules <= {"cocos.entry_point", *sys.stdlib_module_names}
+    assert modules <= {"cocos", "cocos.commands", "cocos.entry_point", *sys.stdlib_module_names}
 
 
 def test_our_trainer_overrides_exactly_the_listed_names_of_trl():

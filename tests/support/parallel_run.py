@@ -24,8 +24,8 @@ from accelerate import DistributedType, PartialState
 from accelerate.state import GradientState
 from torch.distributed.fsdp import FSDPModule
 
-import train
-from boost import boost_train, boost_trainer
+from cocos.boost import trainer as boost_trainer
+from cocos.commands import boost, train
 from cocos.distributed import num_processors
 from cocos.training import trainer
 from tests.support import deepspeed_without_spinning  # noqa: F401
@@ -122,7 +122,7 @@ if __name__ == "__main__":
         for script, *words in json.load(runs):
             sys.argv = [script, *words]
             try:
-                {"train.py": train, "boost/boost_train.py": boost_train}[script].main()
+                {"train.py": train, "boost/boost_train.py": boost}[script].main()
             except SystemExit as stop:
                 assert stop.code == 128 + signal.SIGTERM
                 GradientState._reset_state()  # it remembers for all trainers that an accumulation is under way

@@ -103,11 +103,11 @@ def test_without_use_peft_an_adapter_is_refused_in_one_line(boost, tmp_path):
         )
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert "is a LoRA adapter; add --use_peft true" in done.stderr
-        assert "scripts/merge_adapter.py" in done.stderr
+        assert "merge it to train all weights: cocos export" in done.stderr
 
 
 def test_the_merged_model_is_base_plus_adapter_and_a_checkpoint_for_everything(boost, tmp_path):
-    succeed(sys.executable, "scripts/merge_adapter.py", boost, tmp_path / "merged")
+    succeed(sys.executable, "-m", "cocos", "export", boost, tmp_path / "merged")
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
     assert plain.dtype == torch.float32
     base = AutoModelForCausalLM.from_pretrained(TOY / "base", dtype=torch.float32)
@@ -129,5 +129,28 @@ def test_the_merged_model_is_base_plus_adapter_and_a_checkpoint_for_everything(b
         lines = (tmp_path / f"of-{name}" / "samples.jsonl").read_text().splitlines()
         results[name] = [[turn["completion"] for turn in json.loads(line)["turns"]] for line in lines]
     assert results["adapter"] == results["merged"] and len(results["merged"]) == 8
-    done = command(sys.executable, "scripts/merge_adapter.py", ROOT / "data/toy/base", tmp_path / "no")
-    assert done.returncode == 2 and "nothing to merge" in done.stderr
+
+
+def test_a_whole_model_is_exported_in_the_chosen_data_type(tmp_path):
+    out = tmp_path / "half"
+    succeed(sys.executable, "-m", "cocos", "export", ROOT / "data/toy/base", out, "--dtype", "bfloat16")
+    exported = AutoModelForCausalLM.from_pretrained(out, dtype="auto")
+    assert exported.dtype == torch.bfloat16 and (out / "tokenizer.json").exists()
+    original = AutoModelForCausalLM.from_pretrained(TOY / "base", dtype=torch.bfloat16)
+    ours, theirs = exported.state_dict(), original.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    done = command(sys.executable, "-m", "cocos", "export", ROOT / "data/toy/base", out)
+    assert done.returncode == 2 and "contains a model; choose another folder" in done.stderr
+
+
+def test_the_gguf_converter_is_called_on_the_exported_checkpoint_and_named_if_it_is_missing(tmp_path):
+    words = (sys.executable, "-m", "cocos", "export", ROOT / "data/toy/base", tmp_path / "out", "--gguf")
+    done = command(*words, "--llama_cpp", tmp_path)
+    assert done.returncode == 2 and f"no convert_hf_to_gguf.py in {tmp_path}" in done.stderr
+    (tmp_path / "convert_hf_to_gguf.py").write_text(
+        "import pathlib, sys\nassert pathlib.Path(sys.argv[1], 'config.json').exists()\n"
+        "pathlib.Path(sys.argv[3]).write_text('gguf')\n"
+    )
+    succeed(*words, "--llama_cpp", tmp_path)
+    assert (tmp_path / "out/model.gguf").read_text() == "gguf"
+    assert 'TEMPLATE "{{ .Prompt }}"' in (tmp_path / "out/Modelfile").read_text()

@@ -205,9 +205,7 @@ def serve(
     try:
         import uvicorn
     except ImportError:
-        raise ImportError(
-            "the server needs uvicorn; pip install 'cocos-lab[serve]', or uvicorn alone"
-        ) from None
+        raise ImportError("the server needs uvicorn; pip install uvicorn") from None
     has_stopped = False
 
     def stop() -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedTokenizerBase
 from trl import SFTTrainer
 
-from boost.boost_rows import TokenizedRow, load_tokenized
+from cocos.boost.rows import TokenizedRow, load_tokenized
 from cocos.config.trl_configs import BoostConfig
 from cocos.generation.tokenizer import encode, load_tokenizer
 from cocos.prompts import BEGIN

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from boost.attempts import Attempt
+from cocos.boost.attempts import Attempt
 from cocos.metrics import edit_ratio
 from cocos.problems import Problem
 

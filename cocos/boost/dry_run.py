@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from boost.boost_trainer import BoostInputs, TokenizedRow
+from cocos.boost.trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.shapes import Pass, Workload

@@ -1,4 +1,18 @@
-"""Commands of prepare_data.py and their options: convert a data set, check files, prepare the public sets."""
+"""Convert a public data set or your own file to checked problems in MBPP format.
+
+SOURCE is a public set: mbpp, mbpp-sanitized, humaneval, humanevalfix,
+humanevalfix-docs, kodcode, opc-educational, leetcode, acecode, livecodebench,
+bigcodebench, debugbench, codeio; or the format of your own file: jsonl, csv,
+parquet; or OWNER/NAME, a data set on the Hugging Face hub; or repository, a
+folder of Python code whose doctests and test files become problems.
+
+Writes train.jsonl, validation.jsonl, test.jsonl, README.md, report.html and
+manifest.json; also findings.jsonl if the checks find something, and
+dropped.jsonl if rows are dropped. If it fails, it leaves no folder behind.
+
+`cocos prepare check` checks prepared files, and `cocos prepare public`
+prepares every public set. Each has its own --help.
+"""
 
 import argparse
 import difflib
@@ -10,7 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from cocos.config.command_line import PlainParser, add_options
+from cocos.config.arguments import add_options
+from cocos.config.command_line import PlainParser
 from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.duplicates import FINDING_KINDS
 from cocos.dataprep.checks.journal import Journal
@@ -27,18 +42,18 @@ from cocos.files.markdown import markdown_table
 from cocos.problems import Problem
 
 FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
-USAGE = "prepare_data.py SOURCE --output_dir FOLDER [--input FILE] [options]"
+USAGE = "%(prog)s SOURCE --output_dir FOLDER [--input FILE] [options]"
 EXAMPLES = """examples:
-  python scripts/prepare_data.py jsonl --input mine.jsonl --splits 0 0 1 \\
+  cocos prepare jsonl --input mine.jsonl --splits 0 0 1 \\
       --output_dir data/mine
-  python scripts/prepare_data.py csv --input mine.csv --tests lines \\
+  cocos prepare csv --input mine.csv --tests lines \\
       --columns text=question test_list=asserts --output_dir data/mine
-  python scripts/prepare_data.py repository --input my_project \\
+  cocos prepare repository --input my_project \\
       --output_dir data/my_project
-  python scripts/prepare_data.py mbpp --output_dir data/mbpp
-  python scripts/prepare_data.py check data/mine \\
+  cocos prepare mbpp --output_dir data/mbpp
+  cocos prepare check data/mine \\
       --against humaneval=HumanEval.jsonl.gz
-  python scripts/prepare_data.py public --output_dir data/public
+  cocos prepare public --output_dir data/public
 """
 
 
@@ -56,9 +71,9 @@ def preparation_options(args: argparse.Namespace) -> PreparationOptions:
     return PreparationOptions(**values)
 
 
-def convert_parser(description: str | None) -> _Parser:
+def convert_parser() -> _Parser:
     """Return the parser of the options for one data set."""
-    result = _Parser(usage=USAGE, description=description, epilog=EXAMPLES)
+    result = _Parser(usage=USAGE, description=__doc__, epilog=EXAMPLES)
     result.add_argument("source", metavar="SOURCE", type=_source_name, help="see above")
     result.add_argument(
         "--output_dir", type=Path, required=True, metavar="FOLDER", help="new or empty folder for the files"
@@ -79,7 +94,7 @@ def convert_parser(description: str | None) -> _Parser:
 def check_parser() -> _Parser:
     """Return the parser of the options of `check`."""
     result = _Parser(
-        usage="prepare_data.py check FILE [FILE ...] [options]",
+        usage="%(prog)s check FILE [FILE ...] [options]",
         description="Run the checks on prepared files or folders. Exit with status 1 if they find anything.",
     )
     result.add_argument(
@@ -97,7 +112,7 @@ def public_parser() -> _Parser:
         if not (source.is_large or source.executes_references)
     ]
     result = _Parser(
-        usage="prepare_data.py public --output_dir FOLDER [--input FOLDER]",
+        usage="%(prog)s public --output_dir FOLDER [--input FOLDER]",
         description=f"Prepare {', '.join(names)},\n"
         "each in a folder of its name, and keep the raw files in raw/. No program is\n"
         "executed; `check` does that. Sets that exist are skipped, so that the same\n"
@@ -244,15 +259,16 @@ def _column_pair(text: str) -> tuple[str, str]:
     return field, column
 
 
-def run(argv: list[str], description: str | None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the command that the arguments name; return the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
     commands = {"check": (check_parser, check), "public": (public_parser, prepare_public)}
     if argv[:1] and argv[0] in commands:
         make_parser, command = commands[argv[0]]
         args = make_parser().parse_args(argv[1:])
     else:
         command = convert
-        args = convert_parser(description).parse_args(argv)
+        args = convert_parser().parse_args(argv)
     return command(args, preparation_options(args))
 
 

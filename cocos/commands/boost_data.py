@@ -1,0 +1,173 @@
+"""Make Boost rows from a model's own first attempts and their corrections.
+
+    cocos boost-data --model_name_or_path MODEL --train_data problems.jsonl --output rows.jsonl
+
+Samples attempts at every problem, executes them, and writes two rows per attempt: the attempt (turn 1) and
+its correction (turn 2). A right attempt is its own correction. The correction of a wrong one is the problem's
+reference or a program of the model that passes every test; see --corrections. Attempts without a correction
+are left out and counted. With --reference_attempts, references are attempts too. Each batch of attempts is
+saved in OUTPUT.attempts.jsonl, so that the same command continues after an interruption.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from statistics import quantiles
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from cocos.assembly import open_executor, prompt_protocol, protocol_name
+from cocos.boost.attempts import Attempt, AttemptLog, played_attempts, reference_attempts, sample_attempts
+from cocos.boost.rows import make_rows, save_rows, tokenize
+from cocos.boost.turn_pairs import TurnPair, balance_pairs, make_pairs
+from cocos.config.boost_data_config import BoostDataConfig
+from cocos.config.command_line import parse_options
+from cocos.config.option import option_names
+from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.entry_point import exit_on_ctrl_c
+from cocos.executor import Executor
+from cocos.files.run_record import sha256
+from cocos.problems import Problem
+from cocos.prompts import PromptProtocol, named_protocol
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+# Options that change the samples. A log of attempts made with other values cannot be continued.
+SAMPLING_OPTIONS = option_names(
+    BoostDataConfig, "model", "wording", "prompt", "rule", "length", "sampling", "executor"
+)
+
+
+def main() -> None:
+    """Sample attempts, pair them with corrections, and write the rows."""
+    args = parse_options(BoostDataConfig, __doc__)
+    log_path = Path(f"{args.output}.attempts.jsonl")
+    exit_on_ctrl_c(lambda: finished_work(log_path))
+
+    # This import takes seconds; --help and errors in options do not wait for it.
+    from cocos.generation.tokenizer import encode, load_tokenizer
+
+    if Path(args.output).exists() and not log_path.exists():
+        raise ValueError(f"--output {args.output} exists; remove it or choose another one")
+    problems = load_problem_set(args.train_data)
+    sampled_with = prompt_protocol(args)
+    tokenizer = load_tokenizer(args.model_name_or_path)
+    with open_executor(args, problems) as executor:
+        if args.samples:
+            attempts = [
+                attempt
+                for folder in args.samples
+                for attempt in played_attempts(Path(folder), problems, args.feedback)
+            ]
+        else:
+            made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
+            made_with |= {"protocol": protocol_name(args)}
+            for name in ("train_data", "few_shot_data"):  # the rows, whatever the name of their file
+                if file := getattr(args, name):
+                    made_with[name] = sha256(problems_file(file))
+            log = AttemptLog(log_path, made_with)
+            sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
+            attempts = [attempt for batch in log.batches for attempt in batch]
+        references = (
+            reference_attempts(problems, executor, args.feedback)
+            if args.corrections in ("any", "reference")
+            else []
+        )
+    attempts += references if args.reference_attempts else []
+    verified = {reference.task_id for reference in references}
+    pairs = balance_pairs(
+        make_pairs(problems, attempts, verified, args.corrections),
+        args.pairs_per_problem,
+        args.keep_share,
+        args.seed,
+    )
+    # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
+    taught = named_protocol("cocos", prompt_tests=args.prompt_tests)
+    rows = [
+        row
+        for pair in pairs
+        for row, is_made in zip(
+            make_rows(pair.problem, pair.attempt.code, pair.correction, taught, pair.attempt.feedback),
+            (
+                args.first_turns == "all" or pair.attempt.is_right,
+                not (args.early_stop and pair.attempt.passes_visible),
+            ),
+            strict=True,
+        )
+        if is_made
+    ]
+    if not rows:
+        raise ValueError(
+            f"none of {len(attempts)} attempts is right or has a correction; "
+            "give problems with references, more --num_samples or --num_corrections"
+        )
+    save_rows(rows, args.output)
+    print_summary(
+        args, attempts, pairs, [len(tokenize(row, partial(encode, tokenizer))["input_ids"]) for row in rows]
+    )
+
+
+def finished_work(log_path: Path) -> str:
+    """Return what a run has saved and how to continue it, for the line after Ctrl-C."""
+    num_lines = log_path.read_bytes().count(b"\n") if log_path.exists() else 0
+    if num_lines < 2:  # the first line is the header
+        return "no batch of attempts was finished; start again"
+    return f"{num_lines - 1} batches are saved in {log_path}; continue with the same command"
+
+
+def sample_missing_attempts(
+    args: BoostDataConfig,
+    problems: Sequence[Problem],
+    sampled_with: PromptProtocol,
+    tokenizer: "PreTrainedTokenizerBase",
+    executor: Executor,
+    log: AttemptLog,
+) -> None:
+    """Sample the batches that the log lacks, and append each of them."""
+    starts, done = range(0, len(problems), args.batch_size), len(log.batches)
+    print(
+        f"{len(problems)} problems x {args.num_samples} attempts at temperature {args.temperature}; executor "
+        f"isolation: {executor.isolation}; {done} of {len(starts)} batches are in {log.path}"
+    )
+    if done == len(starts):
+        return
+    from transformers import set_seed
+
+    from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line
+
+    model = load_model(args.model_name_or_path)
+    print(model_line(args.model_name_or_path, model))
+    generator = HuggingFaceGenerator(model, tokenizer, args.max_completion_length)
+    for start in tqdm(starts[done:], desc="attempts", unit=" batches", initial=done, total=len(starts)):
+        set_seed(args.seed + start)  # per batch, so that a continued run samples the same
+        attempts = sample_attempts(
+            problems[start : start + args.batch_size],
+            generator,
+            executor,
+            sampled_with,
+            num_samples=args.num_samples,
+            num_corrections=args.num_corrections,
+            temperature=args.temperature,
+            feedback=args.feedback,
+            max_infra_share=args.max_infra_share,
+        )
+        log.append(attempts)
+
+
+def print_summary(
+    args: BoostDataConfig, attempts: Sequence[Attempt], pairs: Sequence[TurnPair], lengths: Sequence[int]
+) -> None:
+    """Print how many attempts became rows, the rows' lengths in tokens, and the next step."""
+    percentiles = quantiles(lengths, n=20, method="inclusive")
+    print(
+        f"{len(attempts)} attempts, {sum(bool(attempt.is_right) for attempt in attempts)} right; "
+        f"{len(lengths)} rows written to {args.output}; {len(attempts) - len(pairs)} attempts left out\n"
+        f"second turns: {sum(pair.is_kept for pair in pairs)} keep a right attempt, "
+        f"{sum(not pair.is_kept for pair in pairs)} correct a wrong one; "
+        f"{len({pair.problem.task_id for pair in pairs})} problems\n"
+        f"tokens per row: median {percentiles[9]:.0f}, 95th percentile {percentiles[18]:.0f}, "
+        f"longest {max(lengths)}\n"
+        f"next: cocos boost --train_data {args.output}"
+    )

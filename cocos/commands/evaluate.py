@@ -1,0 +1,71 @@
+"""Evaluation of a model: play every problem over N turns and report the accuracy per turn and the changes.
+
+    cocos eval --model_name_or_path MODEL --test_data problems.jsonl --num_turns 2 --output_dir OUT
+    cocos eval ... --num_samples 16 --temperature 0.8 0.2     pass@k; a temperature per turn
+    cocos eval ... --feedback error --early_stop              prompts quote the failed test
+    cocos eval ... --test_data hub:mbpp/test hub:humaneval    several sets with one loaded model
+    cocos eval ... --resume                                   resume an interrupted run
+    cocos eval ... --answers buggy                            the model repairs given buggy programs
+    accelerate launch --num_processes 4 test.py ...               problems distributed over processes
+
+Writes samples.jsonl (a row per trajectory, on the disk as soon as its batch is played), metrics.json,
+run.json and the report, and prints the table. docs/evaluation.md explains the details.
+"""
+
+from cocos.entry_point import exit_on_ctrl_c
+
+
+def main() -> None:
+    """Play the problems, write the metrics and the report, and print the table."""
+    from functools import partial
+    from pathlib import Path
+
+    from cocos.assembly import plan_trajectories, prompt_protocol
+    from cocos.config.command_line import parse_options
+    from cocos.config.eval_config import EvalSuiteConfig
+    from cocos.evaluation.sample_files import finished_work
+    from cocos.files.run_record import check_output_folder
+
+    suite = parse_options(EvalSuiteConfig, __doc__)
+    output_dir, configs = Path(suite.output_dir), suite.runs()
+    check_output_folder(output_dir)
+    exit_on_ctrl_c(partial(finished_work, output_dir))
+
+    # These imports take seconds; --help and errors in options do not wait for them.
+    from cocos.evaluation.generator import open_generator
+    from cocos.evaluation.resumption import open_run_executor
+    from cocos.evaluation.run import evaluate, merge_and_summarize, start_line, start_or_resume
+    from cocos.files.durable import save_json
+    from cocos.report.finished_runs import load_runs
+    from cocos.report.report_files import print_tables, save_report
+
+    protocol = prompt_protocol(suite)
+    # All of them first, so that a mistake in the last set is found before the first is played.
+    plans = [(args, Path(args.output_dir), plan_trajectories(args, protocol)) for args in configs]
+    generator = None  # loaded once, for all sets
+    for args, folder, trajectories in plans:
+        exit_on_ctrl_c(partial(finished_work, folder))
+        with (
+            open_run_executor(args, trajectories) as executor,
+            start_or_resume(args, trajectories, executor) as evaluation,
+        ):
+            evaluation.state.print(start_line(evaluation, protocol))
+            if evaluation.missing:
+                generator = generator or open_generator(args, evaluation.state.print)
+                evaluate(evaluation, generator, protocol)
+            metrics = merge_and_summarize(evaluation)
+        if metrics is not None:  # only rank 0 reports
+            save_json(metrics, folder / "metrics.json")
+            if len(plans) > 1:
+                save_report(load_runs([folder]), folder)
+    if metrics is None:
+        return
+    runs = load_runs([folder for _, folder, _ in plans])
+    written = save_report(runs, output_dir)  # before the tables, whose reader may close the pipe
+    print_tables(runs)
+    sets = "" if len(plans) == 1 else " of all sets, and a folder for each with"
+    print(f"written to {output_dir}: {written}{sets} {SAMPLES}")
+    print(f"open {output_dir / 'report.html'} in a browser")
+
+
+SAMPLES = "samples.jsonl metrics.json run.json"

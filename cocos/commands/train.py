@@ -1,0 +1,66 @@
+"""Stage 2: multi-turn RLOO with rewards from executed unit tests.
+
+    cocos train --model_name_or_path MODEL --train_data train.jsonl --dev_data dev.jsonl --output_dir OUT
+    deepspeed --num_gpus N train.py --deepspeed configs/deepspeed/zero2.json ...
+
+With --dev_data, the checkpoint with the best greedy accuracy in the last turn is saved. --dry_run checks the
+inputs, prints the plan of the run and its estimated memory and time, and exits.
+"""
+
+
+def main() -> None:
+    """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
+    from cocos.assembly import data_sha256, load_training_data, open_executor
+    from cocos.config.cocos_options import CoCoSOptions
+    from cocos.config.ranks import is_main_process
+    from cocos.training.preflight import checked_options
+
+    options = checked_options(CoCoSOptions, __doc__)
+    data = load_training_data(options)
+
+    # These imports take seconds; --help and errors in options and data do not wait for them.
+    from cocos.config.trl_configs import CoCoSConfig
+    from cocos.files.run_record import run_record
+    from cocos.generation.tokenizer import load_tokenizer
+    from cocos.planning.dry_run import dry_run
+    from cocos.planning.lengths import longest_transcript
+    from cocos.training.model_card import ModelCard
+    from cocos.training.resumable_trainer import run_training
+    from cocos.training.start import check_start, full_options, starting_model
+    from cocos.training.trainer import CoCoSTrainer
+
+    args, checkpoint = full_options(CoCoSConfig, __doc__)
+    tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
+    if args.dry_run:
+        if is_main_process():
+            print(dry_run(args, data, tokenizer))
+        return
+    check_start(args)
+    if args.use_vllm and args.vllm_max_model_length is None:
+        # Else the engine needs room for one transcript of the model's whole context, or does not start.
+        args.vllm_max_model_length = longest_transcript(args, data, tokenizer)
+    with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
+        trainer = CoCoSTrainer(
+            **starting_model(args),
+            args=args,
+            prompts=data.prompts,
+            dev_problems=data.dev_problems,
+            executor=executor,
+            protocol=data.protocol,
+            tokenizer=tokenizer,
+        )
+        card = ModelCard(
+            stage="CoCoS",
+            record=run_record(
+                args,
+                data_sha256=data_sha256(args, args.train_data, args.dev_data),
+                isolation=executor.isolation,
+                packages=list(executor.packages),
+                feedback=args.feedback,
+            ),
+            num_rows={args.train_data: len(data.problems), args.dev_data: len(data.dev_problems)},
+            first_message=data.protocol.first_turn(data.problems[0]),
+            later_message=data.protocol.later_turn(),
+            is_chat=data.protocol.is_chat,
+        )
+        run_training(trainer, card, checkpoint)
