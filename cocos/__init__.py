@@ -18,7 +18,8 @@ What the method calls:
 
 What uses the method:
 
-    cli.py            the command `cocos`; __main__.py: `python -m cocos`
+    cli.py            the command `cocos`
+    __main__.py       the same as `python -m cocos`
     commands/         the steps of each command: train, boost, evaluate, prepare, ...
     assembly.py       options -> executor, protocol, problems, prompts, rules, objective
     executors.py      options -> the executor: workers of this machine, or servers

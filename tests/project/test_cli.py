@@ -23,6 +23,7 @@ import sys
 class Without:
     def __init__(self, finder):
         self._finder = finder
+        self.find_distributions = getattr(finder, 'find_distributions', lambda *args: ())
     def find_spec(self, name, path=None, target=None):
         hidden = name.partition('.')[0] in {HEAVY!r}
         return None if hidden else self._finder.find_spec(name, path, target)
@@ -104,7 +105,7 @@ def test_an_endpoint_is_evaluated_and_reported_without_torch_and_matplotlib(tmp_
     assert json.loads((tmp_path / "out/metrics.json").read_text())["num_trajectories"] == 2
     assert "for charts: pip install" in done.stdout
     page = (tmp_path / "out/report.html").read_text()
-    assert "<svg" not in page.partition("<script")[0] and "acc@1" in page
+    assert 'role="img" aria-label' not in page and "acc@1" in page  # no charts
     assert without_torch("report", tmp_path / "out", "--output_dir", tmp_path / "r").returncode == 0
 
 
@@ -156,7 +157,8 @@ def test_a_closed_pipe_ends_a_command_without_a_traceback(words):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     os.close(write_end)
-    assert done.returncode == 141 and done.stderr == ""
+    assert done.returncode in (141, 0) and done.stderr == ""  # argparse ignores that its help was not read
+    assert done.returncode == 141 or ("--help" in words and len(words) > 1)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
