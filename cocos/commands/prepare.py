@@ -27,7 +27,7 @@ from typing import NoReturn
 from cocos.config.arguments import add_options
 from cocos.config.command_line import PlainParser
 from cocos.config.executor_options import ExecutorOptions
-from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, describe_reasons, yields
 from cocos.dataprep.data_set import journal_path, prepare_data_set

@@ -28,7 +28,11 @@
     checks/                   what `--checks` finds
         reference_checks.py   references that fail, are flaky or slow; tests that check nothing
         journal.py            what an interrupted check has found about references
-        duplicates.py         exact and near duplicates, and the kinds of findings about a row
+        findings.py           the kinds of findings, and a finding about a row
+        duplicates.py         exact and near duplicates
+        min_hash.py           pairs that may be near duplicates
+        tokens.py             words of a text, tokens and syntax tree of a program
+        shingles.py           digests of their n-grams
         overlap.py            duplicates, and words, names and asserts that benchmarks have too
     output_folder.py          the output folder: complete or absent; splits and hidden tests
 

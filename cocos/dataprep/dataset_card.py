@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.checks.reference_checks import NUM_SEEDS
 from cocos.dataprep.preparation import PreparationOptions, PreparationReport
 from cocos.dataprep.set_statistics import SetStatistics

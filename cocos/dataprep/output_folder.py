@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from cocos.dataprep.checks.shingles import normalize_text
+from cocos.dataprep.checks.tokens import normalize_text
 from cocos.dataprep.formats.conversion import Converted
 from cocos.files.durable import sync
 from cocos.problems import Problem, problem_to_row

@@ -16,9 +16,8 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from cocos.config.executor_options import ExecutorOptions
-from cocos.dataprep.checks.duplicates import Finding
+from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
-from cocos.dataprep.checks.overlap import find_overlap
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
@@ -187,6 +186,8 @@ def run_check(
     """
     with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
         if check == "overlap":
+            from cocos.dataprep.checks.overlap import find_overlap  # imports numpy
+
             yield from find_overlap(bar, benchmarks)
             return
         with _open_executor(options, report) as executor:

@@ -10,7 +10,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cocos.dataprep.checks.duplicates import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.preparation import NUM_EXAMPLES, PreparationReport, read_findings
 from cocos.dataprep.set_statistics import BINS, RATE_LABELS, SetStatistics, bar_labels
 from cocos.dataprep.sources import Source

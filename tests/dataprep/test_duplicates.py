@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cocos.dataprep.checks.duplicates import DuplicateIndex
 from cocos.dataprep.checks.min_hash import band_rows
 from cocos.dataprep.checks.overlap import find_overlap
-from cocos.dataprep.checks.shingles import code_tokens
+from cocos.dataprep.checks.tokens import code_tokens
 from cocos.problems import Problem
 
 GOOD = Problem("good", "Double.", ("assert f(1) == 2", "assert f(2) == 4"), "def f(x):\n    return 2 * x")

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cocos.dataprep.checks.shingles import MULTIPLIER, Digests, digest
+from cocos.dataprep.checks.shingles import MULTIPLIER, Digests
+from cocos.dataprep.checks.tokens import digest
 
 Halves = npt.NDArray[np.uint32]  # of 64-bit digests
 NUM_HASHES = 126

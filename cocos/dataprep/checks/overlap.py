@@ -8,9 +8,11 @@ phrases that everybody uses are found, too.
 import ast
 from collections.abc import Iterable, Iterator
 
-from cocos.dataprep.checks.duplicates import DuplicateIndex, Finding
+from cocos.dataprep.checks.duplicates import DuplicateIndex
+from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.reference_checks import functions_under_test
-from cocos.dataprep.checks.shingles import digest, ngram_digests, shared_tree, text_words
+from cocos.dataprep.checks.shingles import ngram_digests
+from cocos.dataprep.checks.tokens import digest, shared_tree, text_words
 from cocos.problems import Problem
 
 TEXT_WORDS = 8

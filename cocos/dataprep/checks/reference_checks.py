@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
 
-from cocos.dataprep.checks.duplicates import Finding
+from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
-from cocos.dataprep.checks.shingles import shared_tree
+from cocos.dataprep.checks.tokens import shared_tree
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
 from cocos.problems import Problem
