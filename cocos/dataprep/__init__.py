@@ -13,6 +13,7 @@
     module_index.py           the modules of a folder of code, and the program that a definition needs
     readers.py                rows of JSON, CSV and Parquet files, streamed
     hub.py                    rows of the hub, streamed; upload of a prepared folder
+    licences.py               licences of the files of a folder of code
     raw_files.py              raw files of the public sets and the folder that keeps them
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
