@@ -17,7 +17,7 @@ from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import dry_run
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
-from cocos.planning.shapes_from_options import run_layout
+from cocos.planning.shapes_from_options import run_layout, run_schedule
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import named_protocol
 from tests.support.commands import command, free_port
@@ -133,6 +133,17 @@ def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
     found = warnings_of(done.stdout)
     assert len(found) == 2 and "would be no update" in found[0] and "context of 1024" in found[1]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_time_limits_follow_from_references_if_every_problem_has_one(bare_base):
+    needed = ["--model_name_or_path", str(bare_base), "--train_data", "t", "--output_dir", "o"]
+    args = parse_options(CoCoSConfig, "", [*needed, "--report_to", "none", *FEW])
+    assert args.program_timeout_factor == 10 and args.program_timeout_s == 10
+    bare = [replace(problem, code="") for problem in PROBLEMS]
+    assert run_schedule(args, PROBLEMS).timeout_s == 1
+    assert run_schedule(args, bare).timeout_s == run_schedule(args, [*PROBLEMS, bare[0]]).timeout_s == 10
+    args.program_timeout_factor = None
+    assert run_schedule(args, PROBLEMS).timeout_s == 10
 
 
 @pytest.mark.parametrize("sampler", ["vLLM", "transformers"])
