@@ -75,6 +75,7 @@ TOOLS = (
     ),
     _tool("submit", "Submit the final program and end.", code="The whole Python program."),
 )
+REPAIR_EXAMPLE = "Example {number}. A program with a bug:\n\n{buggy}\n\nThe repaired program:\n\n{fixed}"
 FEEDBACK_CHARS = 300  # of a quoted test, and of a quoted error: a screen's line or two of a small context
 TEMPLATE_PLACEHOLDERS = {"first_turn": ("text", "tests"), "later_turn": ("feedback",)}  # of own wording
 
@@ -172,6 +173,8 @@ def named_protocol(
             `repair` and `fix` for models with a chat template. `chat` asks for a correction in the paper's
             words; `repair` says that the program may be wrong and asks to compare it with the tests; `fix`
             is `repair` with the program to repair in a code block (HumanEvalFix).
+        few_shot: Solved problems before turn 1 of `cocos-fewshot`; for a chat, problems with a bug and its
+            repair, which the system message shows.
         prompt_tests: Number of tests that turn 1 shows, also of the few-shot problems; None: all visible.
 
     Raises:
@@ -182,11 +185,18 @@ def named_protocol(
     few_shot = list(few_shot)
     if name not in PROTOCOLS:
         raise ValueError(f"unknown prompt protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
+    named = replace(PROTOCOLS[name], prompt_tests=prompt_tests)
+    if named.is_chat and few_shot and all(p.code.strip() and p.buggy_code.strip() for p in few_shot):
+        repairs = (
+            REPAIR_EXAMPLE.format(number=number, buggy=named.answer(p.buggy_code), fixed=named.answer(p.code))
+            for number, p in enumerate(few_shot, start=1)
+        )
+        return replace(named, system="\n\n".join(repairs))
     if name != "cocos-fewshot" and few_shot:
         raise ValueError(
             f"few-shot problems are given, but the protocol is {name!r}; use --protocol cocos-fewshot"
+            + (", or give problems with code and buggy_code" if named.is_chat else "")
         )
-    named = replace(PROTOCOLS[name], prompt_tests=prompt_tests)
     if name != "cocos-fewshot":
         return named
     if not few_shot or not all(p.code.strip() for p in few_shot):
@@ -203,7 +213,7 @@ def agent_protocol(protocol: PromptProtocol, agent: str, system: str | None = No
     Args:
         protocol: A protocol. One that is plain text stays as it is: its model knows no other words.
         agent: `reflect`, `react`, `tools`, or `none` for the turn loop.
-        system: System message; None: that of the agent.
+        system: System message; None: that of the agent. Repairs that the protocol shows follow it.
 
     Raises:
         ValueError: The protocol is plain text, but the agent's tools or the system message need a chat.
@@ -214,7 +224,8 @@ def agent_protocol(protocol: PromptProtocol, agent: str, system: str | None = No
             need = "--system_prompt" if system else "--agent tools"
             raise ValueError(f"{need} needs a chat; choose --protocol chat, repair or fix")
         return protocol
-    protocol = replace(protocol, system=SYSTEM_PROMPTS.get(agent, "") if system is None else system)
+    said = SYSTEM_PROMPTS.get(agent, "") if system is None else system
+    protocol = replace(protocol, system="\n\n".join(filter(None, (said, protocol.system))))
     if agent == "tools":
         return replace(protocol, first_ending=TOOLS_REQUEST, tools=TOOLS)
     return protocol if agent == "none" else replace(protocol, instruction=AGENT_INSTRUCTION)

@@ -17,6 +17,7 @@ from cocos.entry_point import exit_on_ctrl_c
 
 def main() -> None:
     """Play the problems, write the metrics and the report, and print the table."""
+    import os
     from functools import partial
     from pathlib import Path
 
@@ -27,6 +28,8 @@ def main() -> None:
     from cocos.files.run_record import check_output_folder
 
     suite = parse_options(EvalSuiteConfig, __doc__)
+    if suite.debug:
+        os.environ["COCOS_TRACEBACK"] = "1"
     output_dir, configs = Path(suite.output_dir), suite.runs()
     check_output_folder(output_dir)
     exit_on_ctrl_c(partial(finished_work, output_dir))

@@ -89,6 +89,13 @@ class SamplingOptions:
         help="Print the first problem's prompt as the model sees it, and of every trajectory the tests that "
         "pass, the first error and the program of each turn.",
     )
+    debug: bool = option(
+        role="run",
+        default=False,
+        help="Print the first problem's prompt, and of every trajectory everything: nodes of the agent's "
+        "graph, requests, answers, verdicts, seconds and isolation; after each batch the executor's "
+        "counters; and where an error arose.",
+    )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
         role="sampling",
         default="auto",

@@ -1,15 +1,15 @@
 """Output of a running evaluation: the progress bar with accuracies, and warnings about the context.
 
---verbose prints the trajectories above the bar.
+--verbose and --debug print the trajectories above the bar.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from tqdm import tqdm
 
-from cocos.evaluation.trajectory_text import trajectory_text, transcript_text
+from cocos.evaluation.trajectory_text import transcript_text
 from cocos.generation import Completion, Generator
 from cocos.metrics import scored
 from cocos.prompts import PromptProtocol
@@ -66,12 +66,22 @@ def exceeded_context(trajectories: Sequence[Trajectory], context_length: int | N
 
 
 class ProgressBar:
-    """Progress bar of one rank; ranks other than 0 print nothing."""
+    """Progress bar of one rank; ranks other than 0 print nothing.
+
+    Args:
+        show: Returns the text of a trajectory to print above the bar; None: none is printed.
+
+    """
 
     def __init__(
-        self, total: int, num_turns: int, generator: Generator, is_main: bool, is_verbose: bool
+        self,
+        total: int,
+        num_turns: int,
+        generator: Generator,
+        is_main: bool,
+        show: Callable[[Trajectory], str] | None = None,
     ) -> None:
-        self._generator, self._is_verbose = generator, is_verbose and is_main
+        self._generator, self._text = generator, show if is_main else None
         self._bar = tqdm(total=total, unit=" samples", disable=not is_main)
         self._num_scored = 0
         self._num_right = dict.fromkeys((0, num_turns - 1), 0)  # by turn, from 0
@@ -102,8 +112,8 @@ class ProgressBar:
         self._accuracies = {f"acc@{turn + 1}": f"{share:.3f}" for turn, share in shares.items()}
         self._show_numbers()
         self._warn_once(trajectories)
-        if self._is_verbose:
-            self._show(trajectories)
+        if self._text:
+            self._show(trajectories, self._text)
 
     def _count_tokens(self, number: int) -> None:
         self._num_tokens += number
@@ -121,7 +131,7 @@ class ProgressBar:
             self._has_exceeded_context = True
             tqdm.write(warning, file=sys.stderr)
 
-    def _show(self, trajectories: Sequence[Trajectory]) -> None:
+    def _show(self, trajectories: Sequence[Trajectory], text: Callable[[Trajectory], str]) -> None:
         texts = [] if self._has_shown_prompt else [transcript_text(trajectories[0], self._generator)]
         self._has_shown_prompt = True
-        tqdm.write("\n".join([*texts, *map(trajectory_text, trajectories)]), file=sys.stdout)
+        tqdm.write("\n".join([*texts, *map(text, trajectories)]), file=sys.stdout)

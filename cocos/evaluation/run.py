@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from cocos.assembly import conditions, system_text
 from cocos.config.eval_config import EvalConfig
@@ -19,12 +18,13 @@ from cocos.distributed import Ranks, join_ranks
 from cocos.evaluation.console import ProgressBar, context_warning
 from cocos.evaluation.generator import open_player
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
+from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_files import append_rows, merge_files, rank_path, sample_paths
 from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
+from cocos.evaluation.trajectory_text import debug_text, trajectory_text
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
 from cocos.generation import Generator
-from cocos.metrics import summary
 from cocos.prompts import PromptProtocol, agent_protocol
 from cocos.trajectories import InfraFailures, Key, Trajectory, check_infra_failures
 
@@ -122,7 +122,8 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     failures = InfraFailures(args.max_infra_share)
     recorded = conditions(args)
     is_main, total = run.state.is_main, sum(map(len, batches))
-    with ProgressBar(total, args.num_turns, generator, is_main, args.verbose) as progress:
+    show = debug_text if args.debug else trajectory_text if args.verbose else None
+    with ProgressBar(total, args.num_turns, generator, is_main, show) as progress:
         for batch in batches:
             if args.generator == "api":  # no batches at an endpoint: request only what is missing
                 batch = [trajectory for trajectory in batch if trajectory.key in run.missing]
@@ -138,6 +139,8 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
             new = [trajectory for trajectory in batch if trajectory.key in run.missing]
             append_rows(run.path, [trajectory_to_row(trajectory, **recorded) for trajectory in new])
             progress.add(batch)
+            if args.debug:
+                run.state.print(f"executor: {run.executor.stats}", file=sys.stderr)
             failures.add(batch)
 
 
@@ -159,37 +162,5 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
     check_infra_failures(trajectories, run.args.max_infra_share)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
     wall_time = {"wall_s": round(time.monotonic() - run.started_s, 3), "played": len(run.missing)}
-    metrics = run_metrics(run.args, trajectories)
+    metrics = run_metrics(trajectories, conditions(run.args))
     return metrics | {"speed": metrics["speed"] | wall_time, "executor": total}
-
-
-def run_metrics(args: EvalConfig, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
-    return summary(trajectories) | conditions(args) | {"speed": speed(trajectories)}
-
-
-def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return totals of tokens, programs and seconds, two rates, and the means per trajectory.
-
-    `tokens_per_s` is the rate of one rank while it generates, `programs_per_s` that of one worker while it
-    executes. Supplied completions count as programs only; carried turns do not count. The prompt of a later
-    turn contains all earlier turns, so `prompt_tokens` counts their tokens again at every turn.
-    """
-    turns = [turn for trajectory in trajectories for turn in trajectory.turns if not turn.is_carried]
-    sampled = [turn.completion for turn in turns if turn.is_sampled]
-    tokens = sum(completion.num_completion_tokens or 0 for completion in sampled)
-    prompt_tokens = sum(completion.num_prompt_tokens or 0 for completion in sampled)
-    generation_s = sum(completion.duration_s for completion in sampled)
-    execution_s = sum(turn.result.duration_s for turn in turns)
-    return {
-        "completion_tokens": tokens,
-        "prompt_tokens": prompt_tokens,
-        "generation_s": round(generation_s, 3),
-        "tokens_per_s": round(tokens / generation_s, 1) if generation_s else 0.0,
-        "programs": len(turns),
-        "execution_s": round(execution_s, 3),
-        "programs_per_s": round(len(turns) / execution_s, 1) if execution_s else 0.0,
-        "seconds_per_problem": round(generation_s / len(trajectories), 3),
-        "tokens_per_problem": round(tokens / len(trajectories), 1),
-        "prompt_tokens_per_problem": round(prompt_tokens / len(trajectories), 1),
-    }

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, cast
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
+from cocos.generation.tool_calls import call_reason
 from cocos.metrics import first_error
 from cocos.problems import Problem
 from cocos.rewards import turn_reward
@@ -46,6 +47,7 @@ class ExtraTurnKeys(TypedDict, total=False):
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
     node: str  # node of the agent's graph that made the turn (`--agent`)
     temperature: float  # sampling temperature of the completion (`--agent`)
+    reason: str  # why the model calls run_code, in its own words (`--agent tools`)
 
 
 class TurnRow(ExtraTurnKeys):
@@ -132,6 +134,17 @@ def played_problem(row: SampleRow, problems: Mapping[str, Problem], folder: Path
     return replace(problem, test_list=tests[:count], hidden_test_list=tests[count:])
 
 
+def problem_of_row(row: SampleRow) -> Problem:
+    """Return the problem of a row as far as the row has it: text and tests."""
+    tests, count = tuple(row["tests"]), row["num_visible_tests"]
+    return Problem(row["task_id"], row["text"], tests[:count], hidden_test_list=tests[count:])
+
+
+def conditions_of_row(row: SampleRow) -> dict[str, Any]:
+    """Return the conditions of the run that the row records."""
+    return {name: value for name, value in row.items() if name not in SampleRow.__annotations__}
+
+
 def validate_row(value: object, place: Place) -> SampleRow:
     """Return a parsed line of samples.jsonl after checking its version and its keys.
 
@@ -212,6 +225,8 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         row["api_key"] = completion.key
     if turn.step is not None:
         row["node"], row["temperature"] = turn.step.node, turn.step.temperature
+        if reason := call_reason(completion.text):
+            row["reason"] = reason
     return row
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Verdict, comparison_text
 from cocos.generation import Generator
-from cocos.generation.tool_calls import call_fault, parse_tool_calls
+from cocos.generation.tool_calls import call_fault, call_reason, parse_tool_calls
 from cocos.prompts import TOOLS
 from cocos.trajectories import Trajectory, Turn
 
@@ -38,6 +38,25 @@ def trajectory_text(trajectory: Trajectory) -> str:
     return "\n".join(lines)
 
 
+def debug_text(trajectory: Trajectory) -> str:
+    """Return all that is known of a trajectory: nodes, requests, answers, tests and seconds of its turns."""
+    problem = trajectory.problem
+    lines = [_rule(f"problem {problem.task_id}, sample {trajectory.sample}: all of it")]
+    before: Turn | None = None
+    for number, turn in enumerate(trajectory.turns, start=1):
+        result, completion = turn.result, turn.completion
+        where = f", node {turn.step.node} at temperature {turn.step.temperature:g}" if turn.step else ""
+        lines.append(f"turn {number}{where}: {outcome_text(result)}{notes(turn)}")
+        lines.append(
+            f"    {completion.duration_s:.3f} s to generate, {result.duration_s:.3f} s to run at "
+            f"{result.isolation}"
+        )
+        for part in turn_parts(turn, before, problem.scored_tests):
+            lines += [f"  {part.title}:", textwrap.indent(part.text, "    ")]
+        before = turn
+    return "\n".join(lines)
+
+
 def outcome_text(result: ExecutionResult) -> str:
     """Return how many tests passed, or why there is no verdict."""
     if result.is_infra_failure:
@@ -62,7 +81,7 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Pa
     parts = [
         Part("Feedback before this attempt", turn.feedback),
         Part("Refused", call_fault(calls, TOOLS, "code") if is_refused else ""),
-        Part("Reason", str(calls[0].arguments.get("reason", "")) if calls else ""),
+        Part("Reason", call_reason(turn.completion.text) if turn.step else ""),
         Part("The same program" if is_repeated else "Program", turn.code or "(no program)", "python"),
         Part("Tests", verdicts_text(tests, turn.result)),
         Part(

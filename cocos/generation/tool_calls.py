@@ -55,6 +55,13 @@ def call_fault(calls: Sequence[ToolCall], tools: Sequence[Mapping[str, Any]], ar
     return call.problem
 
 
+def call_reason(text: str) -> str:
+    """Return the argument `reason` of the first call in a completion; "" if there is none."""
+    calls = parse_tool_calls(text)
+    reason = calls[0].arguments.get("reason") if calls else None
+    return reason if isinstance(reason, str) else ""
+
+
 def format_tool_call(name: str, arguments: str) -> str:
     """Return a call as text; `arguments` is JSON, possibly malformed, as an endpoint returns it."""
     return f'{OPENING}\n{{"name": {json.dumps(name)}, "arguments": {arguments or "{}"}}}\n{CLOSING}'

@@ -18,7 +18,7 @@ from cocos.assembly import conditions, make_rules, prompt_protocol, system_text
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_endpoint, open_player
 from cocos.evaluation.resumption import evaluation_record
-from cocos.evaluation.run import run_metrics
+from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_files import row_to_line
 from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import Executor, ExecutorError
@@ -227,6 +227,8 @@ def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Execu
             stored = [trajectory_from_row(row, t.problem) for row, t in zip(rows, trajectories, strict=True)]
             record = evaluation_record(args, executor, checksums={})
             files.writestr(f"run{number}/samples.jsonl", b"".join(map(row_to_line, rows)))
-            files.writestr(f"run{number}/metrics.json", json.dumps(run_metrics(args, stored), indent=2))
+            files.writestr(
+                f"run{number}/metrics.json", json.dumps(run_metrics(stored, conditions(args)), indent=2)
+            )
             files.writestr(f"run{number}/run.json", json.dumps(record, indent=2, default=str))
     return archive.getvalue()

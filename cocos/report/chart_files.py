@@ -65,6 +65,7 @@ def draw_charts(runs: Sequence[FinishedRun], folder: Path | None = None) -> dict
             save("fix_rates", run.name, charts.draw_fix_rates, run, error_types)
         if has_pass_at_k(run):
             save("pass_at_k", run.name, charts.draw_pass_at_k, run)
+        save("costs", run.name, charts.draw_costs, run)
         for name, values_T, quantity, item in (
             ("tokens", statistics.tokens_T, "tokens", "completion"),
             ("generation", statistics.generation_s_T, "seconds of generation", "completion"),

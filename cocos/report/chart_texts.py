@@ -47,6 +47,12 @@ def chart_text(chart: str, run: FinishedRun) -> str:
             f"{100 * run.metrics['pass_at_k'][f'pass@{k}_t1']:.1f} % for k = {k}" for k in run.pass_at_k_sizes
         ]
         text = f"pass@k of turn 1: {', '.join(parts)}."
+    elif chart == "costs":
+        tokens, seconds = zip(*run.statistics.costs_K.values(), strict=True)
+        text = (
+            f"Tokens and seconds of each problem, median: {median(tokens):.3g} tokens, "
+            f"{median(seconds):.3g} s; largest: {max(tokens)} tokens, {max(seconds):.3g} s."
+        )
     elif chart in HISTOGRAMS:
         title, name = HISTOGRAMS[chart]
         values_T = getattr(run.statistics, name)

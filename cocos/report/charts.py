@@ -157,6 +157,21 @@ def draw_problems(axes: Axes, run: FinishedRun) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+def draw_costs(axes: Axes, run: FinishedRun) -> None:
+    """Draw the tokens (left axis) and the seconds (points, right axis) of all samples of each problem."""
+    costs = list(run.statistics.costs_K.values())
+    edges = [number - 0.5 for number in range(1, len(costs) + 2)]
+    axes.stairs([tokens for tokens, _ in costs], edges, fill=True, color=run_colour(0), alpha=0.6)
+    axes.set(title="tokens and seconds of each problem", xlabel="problem, in the order of the rows")
+    axes.set_ylabel("tokens generated", color=run_colour(0))
+    seconds = axes.twinx()
+    seconds.plot(range(1, len(costs) + 1), [s for _, s in costs], ".", markersize=3, color=run_colour(1))
+    seconds.set_ylabel("seconds", color=run_colour(1))
+    seconds.set_ylim(bottom=0)
+    seconds.spines["right"].set_visible(True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def draw_equal_tokens(axes: Axes, comparison: EqualTokens) -> None:
     """Draw accuracy over tokens: the turns of a run, and independent first attempts of the same model."""
     turns, attempts = comparison.turns, comparison.attempts

@@ -12,7 +12,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, validate_row
+from cocos.evaluation.run_metrics import run_metrics
+from cocos.evaluation.sample_rows import (
+    SampleRow,
+    conditions_of_row,
+    has_infra_failure,
+    problem_of_row,
+    trajectory_from_row,
+    validate_row,
+)
 from cocos.files.json_lines import read_rows
 from cocos.intervals import Comparison, Estimate, compare, share
 
@@ -54,6 +62,8 @@ class SampleStatistics:
     # Seconds of generation of each completion.
     generation_s_T: list[list[float]] = field(default_factory=list)
     execution_s_T: list[list[float]] = field(default_factory=list)  # seconds of execution of each program
+    # By task_id, tokens generated, and seconds of generation and execution, over all its samples.
+    costs_K: dict[str, tuple[int, float]] = field(default_factory=dict)
     num_sampled: int = 0  # completions of the model; given ones are not
     num_truncated: int = 0  # those that reached the limit of tokens
     num_empty: int = 0  # those without a program
@@ -74,6 +84,11 @@ class SampleStatistics:
             self.tokens_T[t].append(turn["num_completion_tokens"])
             self.generation_s_T[t].append(turn["generation_s"])
             self.execution_s_T[t].append(turn["execution_s"])
+            tokens, seconds = self.costs_K.get(row["task_id"], (0, 0.0))
+            self.costs_K[row["task_id"]] = (
+                tokens + turn["num_completion_tokens"],
+                seconds + turn["generation_s"] + turn["execution_s"],
+            )
             if not turn["is_given"] and turn["infra_error"] is None:
                 self.num_sampled += 1
                 self.num_truncated += turn["is_truncated"]
@@ -121,7 +136,8 @@ class FinishedRun:
     name: str  # name in tables and charts
     folder: Path  # output folder of test.py
     metrics: Mapping[str, Any]  # contents of metrics.json
-    record: Mapping[str, Any]  # contents of run.json
+    record: Mapping[str, Any]  # contents of run.json; if only the rows are known, what they record
+    samples: Path | None = None  # file of the rows; None: samples.jsonl in the folder
 
     @property
     def label(self) -> str:
@@ -190,7 +206,7 @@ class FinishedRun:
 
     def rows(self) -> Iterator[SampleRow]:
         """Yield the rows of samples.jsonl one at a time."""
-        for place, row in read_rows(self.folder / "samples.jsonl"):
+        for place, row in read_rows(self.samples or self.folder / "samples.jsonl"):
             yield validate_row(row, place)
 
     @cached_property
@@ -214,24 +230,62 @@ class FinishedRun:
 
 
 def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
-    """Load the evaluations in these folders.
+    """Load the evaluations in these folders, or of these files of rows.
 
-    A run has the name of its folder, or the whole path if two folders have the same name.
+    A run has the name of its folder or file, or the whole path if two have the same name.
 
     Raises:
         ValueError: A folder is missing or given twice, or has no readable metrics.json or run.json.
 
     """
-    num_folders = Counter(folder.resolve().name for folder in folders)
+    num_folders = Counter(map(_run_name, folders))
     runs: list[FinishedRun] = []
     for folder in folders:
-        name = folder.resolve().name
-        if any(folder.resolve() == run.folder.resolve() for run in runs):
+        name = _run_name(folder)
+        if any(folder.resolve() in (run.folder.resolve(), run.samples) for run in runs):
             raise ValueError(f"{folder} is given twice; give each evaluation once")
+        if folder.is_file():
+            runs.append(_load_rows(folder, name if num_folders[name] == 1 else str(folder)))
+            continue
         metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
         record = _load_json(folder / "run.json", RECORD_KEYS)
         runs.append(FinishedRun(name if num_folders[name] == 1 else str(folder), folder, metrics, record))
     return runs
+
+
+def _run_name(path: Path) -> str:
+    """Return the name of a folder, or of a file of rows: that of its folder if it is samples.jsonl."""
+    path = path.resolve()
+    if not path.is_file():
+        return path.name
+    return path.parent.name if path.name == "samples.jsonl" else path.name.partition(".")[0]
+
+
+def _load_rows(path: Path, name: str) -> FinishedRun:
+    """Return a run of which only the rows are known; its metrics are computed again.
+
+    Raises:
+        ValueError: The file has no rows, or they were made under different conditions.
+
+    """
+    rows = [validate_row(row, place) for place, row in read_rows(path)]
+    if not rows:
+        raise ValueError(f"{path} has no rows; give a samples.jsonl of test.py")
+    conditions = conditions_of_row(rows[0])
+    if other := next((row for row in rows if conditions_of_row(row) != conditions), None):
+        raise ValueError(
+            f"{path}: the rows of {rows[0]['task_id']} and {other['task_id']} were made with different "
+            "options; give the rows of one evaluation"
+        )
+    trajectories = [trajectory_from_row(row, problem_of_row(row)) for row in rows]
+    # No other run has this model or these problems, as far as the rows say.
+    unknown = {
+        "model_name_or_path": f"the model of {name}",
+        "test_data": "its problems",
+        "protocol": "unknown",
+    }
+    record = {"options": unknown | conditions, "versions": {}}
+    return FinishedRun(name, path.parent, run_metrics(trajectories, conditions), record, path.resolve())
 
 
 def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:

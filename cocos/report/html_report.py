@@ -35,7 +35,7 @@ from cocos.report.tables import (
 
 CHARTS_OF_A_RUN = (
     *("flow", "problems", "errors", "fix_rates", "pass_at_k", "equal_tokens"),
-    *("tokens", "generation", "execution"),
+    *("costs", "tokens", "generation", "execution"),
 )
 
 

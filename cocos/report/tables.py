@@ -96,7 +96,7 @@ def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
 
 
 def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
-    """Return the tables over several sets, of visible tests, edits, pass@k, equal tokens, bugs, and means.
+    """Return the tables after those of the accuracies.
 
     A table without rows is left out.
     """
@@ -107,6 +107,7 @@ def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
         pass_at_k_table(runs),
         equal_tokens_table(runs),
         bugs_table(runs),
+        relative_table(runs),
         means_table(runs),
     ]
     return [table for table in tables if table.rows]
@@ -167,6 +168,18 @@ def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
     """Return the pairs of consecutive turns, and the first and the last turn if there are more than two."""
     overall = [run.first_and_last] if run.num_turns > 2 and run.first_and_last else []
     return [*run.turn_pairs, *overall]
+
+
+def relative_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return the change of the accuracy from the first to the last turn, as a share of the first."""
+    rows = []
+    for run in runs:
+        before, after = (run.estimate(f"acc_t{turn}").value for turn in (1, run.num_turns))
+        if run.num_turns > 1 and before:
+            cells = (f"1 to {run.num_turns}", format_share(before), format_share(after))
+            rows.append([run.label, *cells, f"{100 * (after - before) / before:+.1f}"])
+    header = ["model", "turns", "acc before", "acc after", "relative change"]
+    return Table("Relative change of the accuracy", "%", header, rows)
 
 
 def visible_tests_table(runs: Sequence[FinishedRun]) -> Table:

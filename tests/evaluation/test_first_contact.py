@@ -140,6 +140,16 @@ def test_verbose_shows_the_first_prompt_and_every_trajectory_within_80_columns(t
     assert sum("of 3 tests pass" in line for line in shown) == 4 and max(map(len, shown)) <= 80
 
 
+def test_debug_shows_all_of_every_trajectory_and_the_executors_counters(tmp_path):
+    done = succeed(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--debug"))
+    shown = done.stdout.partition("--- end of the prompt")[2].partition("Self-correction")[0]
+    row = next(row for _, row in read_rows(tmp_path / "out" / "samples.jsonl"))
+    for part in (row["turns"][0]["completion"], row["turns"][1]["request"], *row["tests"]):
+        assert all(line in shown for line in part.splitlines())
+    assert shown.count("s to generate") == 4 and f"at {row['turns'][0]['isolation']}" in shown
+    assert "executor: Stats(programs=" in done.stderr
+
+
 def test_own_wording_is_what_the_model_sees_and_a_change_is_noticed(tmp_path):
     wording, folder = tmp_path / "words.yaml", tmp_path / "out"
     wording.write_text("first_turn: 'Do {text}'\nlater_turn: Again.\nis_chat: false\n")

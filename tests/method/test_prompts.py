@@ -184,13 +184,26 @@ def test_challenge_tests_are_never_shown():
     assert "hidden" not in named_protocol("cocos").first_turn(hidden)
 
 
+def test_repairs_of_other_programs_stand_in_the_system_message_of_a_chat(problem):
+    shown = replace(problem, code="def f(x):\n    return x + 1", buggy_code="def f(x):\n    return x - 1")
+    protocol = named_protocol("fix", [shown, shown])
+    example = (
+        "A program with a bug:\n\n```python\ndef f(x):\n    return x - 1\n```\n\n"
+        "The repaired program:\n\n```python\ndef f(x):\n    return x + 1\n```"
+    )
+    assert protocol.system == f"Example 1. {example}\n\nExample 2. {example}"
+    assert protocol.first_turn(problem) == named_protocol("fix").first_turn(problem)
+    assert agent_protocol(protocol, "none", "Be brief.").system == f"Be brief.\n\n{protocol.system}"
+    assert agent_protocol(named_protocol("fix"), "none").system == ""
+
+
 def test_protocols_that_cannot_be_met_are_refused_with_a_remedy(problem):
     unsolved = Problem("1", "t", ("assert True",))
     for name, shots, remedy in [
         ("cocos", [problem], "use --protocol cocos-fewshot"),
         ("cocos-fewshot", [], "give --few_shot_data FILE"),
         ("cocos-fewshot", [problem, unsolved], "give --few_shot_data FILE"),
-        ("chat", [problem], "use --protocol cocos-fewshot"),
+        ("chat", [problem], "use --protocol cocos-fewshot, or give problems with code and buggy_code"),
         ("poem", [], "choose one of cocos, cocos-fewshot, chat, repair"),
     ]:
         with pytest.raises(ValueError, match=remedy):

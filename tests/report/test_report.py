@@ -23,7 +23,7 @@ from cocos.problems import Problem
 from cocos.report.caveats import caveats
 from cocos.report.chart_files import save_overview
 from cocos.report.chart_style import LEGEND_LINE, RIGHT
-from cocos.report.charts import draw_accuracy, draw_changes, draw_fix_rates, draw_problems
+from cocos.report.charts import draw_accuracy, draw_changes, draw_costs, draw_fix_rates, draw_problems
 from cocos.report.finished_runs import compare_runs, load_runs
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
@@ -626,3 +626,46 @@ def test_a_row_of_another_format_is_an_error_with_its_line(tmp_path):
         file.write(json.dumps({"task_id": "x"}) + "\n")
     with pytest.raises(ValueError, match=r"samples\.jsonl:11: not a row of samples\.jsonl"):
         compare_runs(load_runs([a, b]))
+
+
+def test_the_change_of_the_accuracy_is_also_told_as_a_share_of_what_it_was(tmp_path):
+    # 5 of 10 right become 7 of 10: 40 % more. Of no right program there is no share.
+    text = markdown_report(runs(tmp_path, a=TWO_TURNS, never=numbered((FAILED, PASSED))))
+    assert rows_of(text, "## Relative change of the accuracy, %")[1:] == [
+        ["a", "1 to 2", "50.0", "70.0", "+40.0"]
+    ]
+
+
+def test_rows_alone_give_the_report_of_their_evaluation(tmp_path):
+    folder = evaluated(tmp_path / "base", TWO_TURNS, feedback="verdict")
+    alone = tmp_path / "mine.jsonl"
+    alone.write_bytes((folder / "samples.jsonl").read_bytes())
+    [whole, rows] = load_runs([folder, alone])
+    assert (whole.name, rows.name) == ("base", "mine")
+    assert {name: rows.metrics[name] for name in whole.metrics} == whole.metrics
+    assert rows.metrics["speed"]["completion_tokens"] == 60  # 10 problems of 2 turns of 3 tokens
+    done = command(sys.executable, "-m", "cocos.report", alone, "--output_dir", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "50.0 [23.7, 76.3]" in (tmp_path / "out/report.md").read_text()
+    assert load_runs([folder / "samples.jsonl"])[0].name == "base"
+    line = (folder / "samples.jsonl").read_text().splitlines()[0]
+    alone.write_text(line + "\n" + line.replace('"feedback": "verdict"', '"feedback": "error"', 1) + "\n")
+    with pytest.raises(ValueError, match="were made with different options; give the rows of one"):
+        load_runs([alone])
+    alone.write_text("")
+    with pytest.raises(ValueError, match="no rows"):
+        load_runs([alone])
+
+
+def test_the_chart_of_costs_has_the_tokens_and_seconds_of_each_problem(tmp_path):
+    [run] = runs(tmp_path, a=sampled(3, 5))
+    # 16 samples of one turn of 3 tokens and 0.25 s.
+    assert run.statistics.costs_K == {"0": (48, 4.0), "1": (48, 4.0)}
+    axes = Figure().add_subplot()
+    draw_costs(axes, run)
+    assert axes.patches[0].get_data().values.tolist() == [48, 48]
+    [points] = axes.figure.axes[1].lines
+    assert points.get_ydata().tolist() == [4.0, 4.0]
+    save_report([run], tmp_path / "out")
+    assert (tmp_path / "out/plots/costs.png").exists()
+    assert "largest: 48 tokens, 4 s." in (tmp_path / "out/report.html").read_text()
