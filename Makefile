@@ -53,8 +53,9 @@ real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub
 	$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL))
 
 # The laboratory's problems need no public set.
-real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl)  ## train and evaluate the real model; TRACK=qwen, base, toy or mbpp, SEED=0; hours; continues after an interruption
+real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl)  ## train and evaluate the real model; TRACK=qwen, agents, base, toy or mbpp, SEED=0; hours; continues after an interruption
 	$(BIN)/python scripts/fetch_model.py $(TRACK_MODEL) $(call model_folder,$(TRACK_MODEL))
+	$(if $(filter agents,$(TRACK)),$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL)))
 	PATH="$(abspath $(BIN)):$$PATH" TRACK=$(TRACK) SEED=$(SEED) scripts/real.sh
 
 data/public/mbpp/test.jsonl:

@@ -115,10 +115,14 @@ class Play:
             feedback: Feedback on the last turn, for its prompt; "" for none.
 
         """
-        protocol, request = self.context.protocol, self.request(feedback)
         if not self.turns:
-            return self.context.generator.start(request, protocol.is_chat, protocol.system, protocol.tools)
-        return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, request)
+            return self.first_prompt()
+        return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, self.request(feedback))
+
+    def first_prompt(self) -> list[int]:
+        """Return the prompt of turn 1."""
+        protocol, request = self.context.protocol, self.context.protocol.first_turn(self.problem)
+        return self.context.generator.start(request, protocol.is_chat, protocol.system, protocol.tools)
 
     def request(self, feedback: str = "") -> str:
         """Return the message that asks for the next turn."""

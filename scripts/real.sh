@@ -4,6 +4,7 @@
 #   TRACK=base   SmolLM2-135M-Instruct, untrained, on MBPP, HumanEval and HumanEvalFix, with three protocols
 #   TRACK=toy    SmolLM2: base -> Boost -> CoCoS on the first laboratory's problems, and single-turn RLOO beside CoCoS
 #   TRACK=mbpp   SmolLM2: base -> Boost -> CoCoS on MBPP, evaluated on MBPP and HumanEval
+#   TRACK=agents SmolLM2, Qwen2.5-Coder-0.5B and, after TRACK=qwen, the trained model: the turn loop and each agent on HumanEvalFix, HumanEval, MBPP
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
 # to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
 # TRACK=qwen repairs programs for the problems of PROBLEMS, by default MBPP's training problems; LIMIT=small plays a
@@ -189,14 +190,42 @@ run_qwen() {
     done
 }
 
+# The agents' own configurations, with the same limits for the turn loop and for best of n.
+run_agents() {
+    trained=outputs/real/qwen/seed$seed/models/cocos
+    for weights in $base models/Qwen2.5-Coder-0.5B-Instruct "$trained"; do
+        [ -e "$weights/config.json" ] || [ -e "$weights/adapter_config.json" ] || continue
+        for set in humanevalfix humaneval mbpp; do
+            case $weights-$set in
+            "$trained"-*) words=cocos ;;
+            *-humanevalfix) words=fix ;;
+            *) words=repair ;;
+            esac
+            for agent in none react reflect tools best; do
+                # `tools` needs a chat template that shows tools.
+                [ $agent != tools ] || grep -qs tools "$weights/chat_template.jinja" "$weights/tokenizer_config.json" || continue
+                [ $agent-$words != tools-cocos ] || continue
+                set -- --agent $agent
+                [ ! -e configs/agents/$agent.yaml ] || set -- --config configs/agents/$agent.yaml
+                # HumanEval's standard prompt has no tests besides those of the docstring.
+                [ $set != humaneval ] || set -- "$@" --prompt_tests 0
+                # shellcheck disable=SC2086
+                evaluate "${weights##*/}/$set-$agent" "$weights" "$@" --test_data $data/$set/test.jsonl --protocol $words \
+                    --num_turns 5 --max_completion_length 256 --batch_size 16 --dtype bfloat16 $few
+            done
+        done
+        python -m cocos.report "$out/${weights##*/}"/* --output_dir "$out/report-${weights##*/}"
+    done
+}
+
 case $track in
-base) out=outputs/real/base ;;
+base | agents) out=outputs/real/$track ;;
 qwen | toy | mbpp) out=outputs/real/$track/seed$seed ;;
 *)
-    echo "error: TRACK is $track; choose qwen, base, toy or mbpp" >&2
+    echo "error: TRACK is $track; choose qwen, base, toy, mbpp or agents" >&2
     exit 2
     ;;
 esac
 mkdir -p "$out"
 "run_$track"
-python scripts/real_tables.py
+[ "$track" = agents ] || python scripts/real_tables.py

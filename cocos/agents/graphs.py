@@ -7,6 +7,8 @@ is returned with the parser's words, one that was tried before with a warning, a
 the test, to be diagnosed by the model before it writes the next one.
 
 `tools`: the model calls run_code(code, reason) to test programs, and submit(code) to end.
+
+`best`: the model writes independent programs until the visible tests, the judge of best of n, pass.
 """
 
 import ast
@@ -17,7 +19,7 @@ from dataclasses import replace
 from langgraph.graph import END, START, StateGraph
 
 from cocos import prompts
-from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, writer
+from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, tester, writer
 from cocos.executor import Executor
 from cocos.extraction import extract_code
 from cocos.generation import Generator, Role
@@ -27,23 +29,16 @@ from cocos.python_parser import form_fault, syntax_tree
 from cocos.trajectories import Rules, Trajectory
 
 
-async def _execute(state: State) -> State:
-    """Run the tests."""
-    return {"next": await state["play"].after_tests("reflect")}
-
-
 async def _find_feedback(state: State) -> State:
     """Find what to tell of the failing tests; the same failure `max_repeats` times ends the agent."""
-    play = state["play"]
-    feedback = play.feedback()
-    failures = [*(turn.feedback for turn in play.turns[1:]), feedback]
-    gives_up = failures.count(feedback) >= play.context.max_repeats
-    return {"feedback": feedback, "next": END if gives_up else "propose"}
+    play, feedback = state["play"], state["play"].feedback()
+    times = [*(turn.feedback for turn in play.turns[1:]), feedback].count(feedback)
+    return {"feedback": feedback, "next": END if times >= play.context.max_repeats else "propose"}
 
 
 REACT = StateGraph(State)
 REACT.add_node("propose", writer("propose"))
-REACT.add_node("execute", _execute)
+REACT.add_node("execute", tester("reflect"))
 REACT.add_node("reflect", _find_feedback)
 REACT.add_edge(START, "propose")
 REACT.add_edge("propose", "execute")
@@ -87,7 +82,7 @@ def _twins(play: AgentPlay) -> list[int | None]:
 
 
 REFLECT = StateGraph(State)
-for name, node in (("check", _check), ("test", _execute), ("reflect", _reflect)):
+for name, node in (("check", _check), ("test", tester("reflect")), ("reflect", _reflect)):
     REFLECT.add_node(name, node)
 for name in ("draft", "syntax", "repeat"):
     REFLECT.add_node(name, writer(name))
@@ -136,11 +131,6 @@ async def _run_code(state: State) -> State:
     return {"feedback": "\n\n".join(feedback), "next": END if gives_up else following}
 
 
-async def _submit(state: State) -> State:
-    """End with the submitted program."""
-    return {}
-
-
 async def _refuse(state: State) -> State:
     """Say why an answer is not a call that can be made; `max_repeats` repeated faults end the agent."""
     play = state["play"]
@@ -152,7 +142,7 @@ async def _refuse(state: State) -> State:
 
 
 TOOLS = StateGraph(State)
-for name, node in (("call", _call), ("run_code", _run_code), ("submit", _submit), ("refuse", _refuse)):
+for name, node in (("call", _call), ("run_code", _run_code), ("submit", lambda _: {}), ("refuse", _refuse)):
     TOOLS.add_node(name, node)
 TOOLS.add_edge(START, "call")
 TOOLS.add_conditional_edges("call", follow, ["run_code", "submit", "refuse"])
@@ -161,7 +151,15 @@ TOOLS.add_edge("submit", END)
 TOOLS.add_conditional_edges("refuse", follow, ["call", END])
 
 
-GRAPHS: dict[str, StateGraph] = {"reflect": REFLECT, "react": REACT, "tools": TOOLS}
+BEST = StateGraph(State)
+BEST.add_node("sample", writer("sample", is_afresh=True))
+BEST.add_node("choose", tester("sample"))
+BEST.add_edge(START, "sample")
+BEST.add_edge("sample", "choose")
+BEST.add_conditional_edges("choose", follow, ["sample", END])
+
+
+GRAPHS: dict[str, StateGraph] = {"reflect": REFLECT, "react": REACT, "tools": TOOLS, "best": BEST}
 STEPS_PER_TURN = 4  # of a graph, at most
 
 
@@ -180,8 +178,7 @@ def play_with_agent(
 
     Args:
         rules: Temperatures, seed and length of feedback. Agents always have feedback, on errors.
-        on_turn: Called with a trajectory after each node of its graph, when its programs have run; None:
-            nothing is called.
+        on_turn: Called with a trajectory after each node of its graph, when its programs have run.
 
     """
     # The model of `tools` submits a program that passes; the other agents end with it.
@@ -209,8 +206,8 @@ async def _play(agent: str, plays: Sequence[AgentPlay], on_turn: Callable[[Traje
     graph = GRAPHS[agent].compile()
 
     async def play_one(play: AgentPlay) -> None:
-        limit = STEPS_PER_TURN * (play.context.num_turns + 1)
-        async for _ in graph.astream({"play": play}, {"recursion_limit": limit}):
+        steps = {"recursion_limit": STEPS_PER_TURN * (play.context.num_turns + 1)}
+        async for _ in graph.astream({"play": play}, steps):
             if on_turn:
                 on_turn(play.finish(len(play.turns)))
         play.context.model.leave()

@@ -23,9 +23,8 @@ class _Request(NamedTuple):
 class SharedModel:
     """Generator of several trajectories, which generates when all of them wait for it.
 
-    The composition of the batches therefore depends on the trajectories only, not on how long their programs
-    run: a resumed run has the rows of an uninterrupted one. All calls come from one event loop; each of
-    `num_trajectories` trajectories asks, and then leaves.
+    So the batches depend on the trajectories only, not on how long their programs run, and a resumed run has
+    the rows of an uninterrupted one. Each of `num_trajectories` asks from one event loop, and then leaves.
     """
 
     def __init__(self, generator: Generator, num_trajectories: int) -> None:
@@ -89,11 +88,12 @@ class AgentPlay(Play):
         temperature = self.context.rules.temperature(len(self.turns) + 1)
         return await self.context.model.ask(self.trajectory.key, prompt, temperature, seed)
 
-    async def write(self, node: str, feedback: str) -> None:
-        """Append a turn whose program the model writes, unless it is given."""
-        prompt = self.next_prompt(feedback)
+    async def write(self, node: str, feedback: str, is_afresh: bool = False) -> None:
+        """Append a turn whose program the model writes, unless it is given; afresh: as in turn 1."""
+        prompt = self.first_prompt() if is_afresh else self.next_prompt(feedback)
+        request = self.context.protocol.first_turn(self.problem) if is_afresh else None
         completion = self.given_answer() or await self.ask(prompt)
-        self.add(prompt, completion, feedback, step=self.next_step(node))
+        self.add(prompt, completion, feedback, request=request, step=self.next_step(node))
 
     async def after_tests(self, following: str) -> str:
         """Return the next node once the last program has run: END if it passes, or no turn is left."""
@@ -110,14 +110,23 @@ class State(TypedDict, total=False):
     next: str  # node that follows, or END
 
 
-def writer(name: str) -> Any:
+def writer(name: str, is_afresh: bool = False) -> Any:
     """Return a node of this name at which the model writes a program after what the state tells."""
 
     async def write(state: State) -> State:
-        await state["play"].write(name, state.get("feedback", ""))
+        await state["play"].write(name, state.get("feedback", ""), is_afresh)
         return {}
 
     return write
+
+
+def tester(following: str) -> Any:
+    """Return a node that runs the tests; this node follows unless the program passes, or no turn is left."""
+
+    async def test(state: State) -> State:
+        return {"next": await state["play"].after_tests(following)}
+
+    return test
 
 
 def follow(state: State) -> str:

@@ -174,8 +174,8 @@ class EvalConfig(
 
     @property
     def tells_errors(self) -> bool:
-        """Return True if prompts quote failing tests; every agent's do."""
-        return super().tells_errors or self.agent != "none"
+        """Return True if prompts quote failing tests, as those of every agent but `best` do."""
+        return super().tells_errors or self.agent not in ("none", "best")
 
     def _check_agent(self) -> None:
         if self.agent == "none":

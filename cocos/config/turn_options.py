@@ -75,6 +75,7 @@ AGENT_TEMPERATURES: dict[Agent, list[float]] = {
     "reflect": [0.0, 0.45, 0.65, 0.85, 0.9],
     "react": [0.0],
     "tools": [0.7, 0.5, 0.3],
+    "best": [0.8],
 }
 
 

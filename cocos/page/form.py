@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import streamlit as st
+import yaml
 
+from cocos.config.prompt_options import PromptOptions
 from cocos.dataprep.public_sets import load_problem_set
 from cocos.literals import Agent, Feedback
 from cocos.page.shared import Shared, find_folders, show_error
@@ -17,11 +19,25 @@ from cocos.problems import Problem
 from cocos.prompts import PROTOCOLS
 
 ENDPOINT, OTHER_ADDRESS, OF_AGENT = "an endpoint", "another address", "the agent's"
+NO_SECOND = "none"
 # A visitor may ask for so much: attempts at a problem, tokens of an attempt, characters of a text.
 MAX_ATTEMPTS, MAX_NEW_TOKENS, MAX_CHARACTERS = 8, 2048, 20_000
 CHOSEN = ("protocol", "agent", "num_turns", "feedback", "early_stop", "temperature", "tokens")
+WORDING = ("system", "first_turn", "later_turn")
 # What a reload restores. An API key is not among them: it is never stored.
-FIELDS = ("text", "tests", "buggy_code", "example", "source", "model", "address", "name", *CHOSEN)
+FIELDS = (
+    "text",
+    "tests",
+    "buggy_code",
+    "example",
+    "source",
+    "model",
+    "second",
+    "address",
+    "name",
+    *CHOSEN,
+    *WORDING,
+)
 load_examples = lru_cache(maxsize=8)(load_problem_set)
 
 HELP = {
@@ -40,6 +56,10 @@ HELP = {
     "early_stop": "End with the first program that passes the tests. The tests then decide, not the model.",
     "temperature": "0 gives the most likely program, higher values vary it. By default 0, or the agent's.",
     "tokens": "A program that is longer is cut off.",
+    "second": "It makes its attempts at the same problem, beside the first model's.",
+    "system": "What a chat begins with, such as how to write the program. An agent has its own.",
+    "first_turn": "The request of the first attempt in your words; {text} is the task, {tests} its tests.",
+    "later_turn": "The request of the later attempts in your words; {feedback} is what the tests tell.",
 }
 
 
@@ -158,6 +178,38 @@ def choose_model(page: Shared, models: list[str]) -> tuple[dict[str, Any], str]:
         key = st.text_input("API key, kept in memory only", type="password") or "none"
     name = st.text_input("Name of the model at the endpoint", key="name", help="Such as qwen2.5-coder:0.5b.")
     return {"model_name_or_path": name, "base_url": address or "missing", "generator": "api"}, key
+
+
+def choose_second(models: list[str]) -> dict[str, Any] | None:
+    """Return the options that differ for a second model, in a protocol that suits it; None for no second."""
+    state = st.session_state
+    if state.get("second") not in models:
+        state["second"] = NO_SECOND
+    second = st.selectbox("Second model", [NO_SECOND, *models], key="second", help=HELP["second"])
+    if second == NO_SECOND:
+        return None
+    wanted = state["protocol"]
+    protocol = wanted if wanted in protocols_of(second) else suited_options(second)["protocol"]
+    return {"model_name_or_path": second, "generator": "transformers", "base_url": None, "protocol": protocol}
+
+
+def choose_wording(page: Shared, protocol: str) -> dict[str, Any]:
+    """Return the options of the visitor's own messages, which stand in files."""
+    is_chat, options = PROTOCOLS[protocol].is_chat, {}
+    with st.expander("Own wording", expanded=any(st.session_state.get(name) for name in WORDING)):
+        limit = MAX_CHARACTERS
+        labels = ("System message", "First request", "Later requests")
+        system, first, later = (
+            st.text_area(label, key=name, height=80, max_chars=limit, help=HELP[name]).strip()
+            for label, name in zip(labels, WORDING, strict=True)
+        )
+    if system:
+        options["system_prompt"] = page.wording_file("system.txt", system)
+    if first or later:
+        wording = {"first_turn": first, "later_turn": later, "is_chat": is_chat}
+        options["prompt_file"] = page.wording_file("wording.yaml", yaml.safe_dump(wording))
+        options["protocol"] = PromptOptions.protocol  # the default, which the file replaces
+    return options
 
 
 def choose_options(model: str) -> dict[str, Any]:

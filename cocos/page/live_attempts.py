@@ -74,6 +74,7 @@ class LiveAttempts:
         text: Completion so far of the attempt that is being made.
         end_reason: What went wrong, or `stopped`; "" for nothing.
         is_running: Whether attempts are still being made.
+        beside: Attempts of another model at the same problem, to be shown beside these; None for none.
 
     """
 
@@ -86,6 +87,7 @@ class LiveAttempts:
         own_feedback: str = "",
     ) -> None:
         self.args, self.trajectory, self.own_feedback = args, trajectory, own_feedback
+        self.beside: LiveAttempts | None = None
         self.text = self.end_reason = ""
         self.is_running, self._has_to_stop = True, False
         self.open_generator, self._executor = open_generator, executor

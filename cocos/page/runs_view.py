@@ -22,9 +22,7 @@ def show(page: Shared) -> None:
         st.text("Choose an evaluation." if folders else "There is no finished evaluation.")
         return
     if len(names) > 1:  # the report compares the others with the first
-        oldest = max(range(len(names)), key=lambda number: [*folders].index(names[number]))
-        words = "The others are compared with it."
-        baseline = st.selectbox("Baseline", names, oldest, key="baseline", help=words)
+        baseline = _choose_baseline(names, oldest=max(names, key=[*folders].index))
         names = [baseline, *(name for name in names if name != baseline)]
     st.caption(
         "i→c: wrong programs that the next attempt makes right; c→i: right ones that it makes wrong. "
@@ -33,6 +31,20 @@ def show(page: Shared) -> None:
     report = f"/report?{urlencode([('key', page.report_key), *(('run', name) for name in names)])}"
     st.link_button("Full report", report)
     st.iframe(report, height=FRAME_HEIGHT, alt="Report")
+
+
+def _choose_baseline(names: list[str], oldest: str) -> str:
+    """Return the run that the visitor has chosen as the baseline; before any choice, the oldest one."""
+    state = st.session_state
+    if state.get("chosen_baseline") not in names:
+        state["chosen_baseline"] = None
+        state["baseline"] = oldest
+
+    def choose() -> None:
+        state["chosen_baseline"] = state["baseline"]
+
+    words = "The others are compared with it."
+    return st.selectbox("Baseline", names, key="baseline", on_change=choose, help=words)
 
 
 def serve_report(page: Shared, request: Request) -> Response:

@@ -1,8 +1,10 @@
 """Shared parts of the views: options, executor and visitors of the server, folders, turns of a row."""
 
+import hashlib
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import cache
@@ -54,6 +56,15 @@ class Shared:
         self.report_key = secrets.token_urlsafe(16)
         self.token = secrets.token_urlsafe(16) if options.allow_remote else ""
         self.visitors = Visitors(options.max_visitors)
+        self._wordings = tempfile.TemporaryDirectory(prefix="cocos-page-")
+
+    def wording_file(self, name: str, text: str) -> str:
+        """Return the path of a file with a visitor's wording; the same text has the same path."""
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        path = Path(self._wordings.name) / digest / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")
+        return str(path)
 
 
 @cache

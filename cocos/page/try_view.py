@@ -38,6 +38,8 @@ FIELD_NAMES = {
     "--model_name_or_path": "Model",
     "--base_url": "Address",
     "--api_key_env": "API key",
+    "--system_prompt": "System message",
+    "--prompt_file": "Own wording",
 }
 
 
@@ -49,7 +51,7 @@ def show(page: Shared) -> None:
         st.error("All places are taken; come back in some minutes.")
         return
     attempts, models = visit.attempts, form.models_of(page)
-    is_playing = bool(attempts) and attempts[-1].is_running
+    is_playing = any(one.is_running for one in attempts)
     form.restore(visit.form, models)
     st.caption("A model writes a program, its tests are run, and the model corrects the program.")
     left, right = st.columns(2, gap="large")
@@ -74,29 +76,37 @@ def _show_form(page: Shared, visit: Visit, models: list[str], is_playing: bool) 
     button = st.container()  # above the settings, which suit the model and may be left alone
     with st.expander("Settings"):
         settings = form.choose_options(st.session_state["model"])
-    options = model | settings | {"api_key_env": page.options.api_key_env}
+        second = form.choose_second(models)
+    wording = form.choose_wording(page, settings["protocol"])
+    options = model | settings | wording | {"api_key_env": page.options.api_key_env}
     with button:
         if st.button("Solve", type="primary", disabled=is_playing, key="solve"):
-            _begin(page, visit, options, key)
+            _begin(page, visit, options, second and options | second | wording, key)
 
 
-def _begin(page: Shared, visit: Visit, options: dict[str, Any], key: str) -> None:
-    """Check what was typed, and start the attempts."""
+def _begin(
+    page: Shared, visit: Visit, options: dict[str, Any], second: dict[str, Any] | None, key: str
+) -> None:
+    """Check what was typed, and start the attempts, those of a second model beside the first one's."""
     typed = {name: st.session_state.get(name) or "" for name in TYPED}
     try:
         problem = typed_problem(**typed, example=st.session_state.get("example"))
-        args = live_options(problem, **options)
-        new = begin_attempts(problem, args, visit.attempts, page.executor, key)
+        both = [live_options(problem, **chosen) for chosen in (options, second) if chosen]
+        new = [begin_attempts(problem, args, visit.attempts, page.executor, key) for args in both]
     except (ValueError, OSError) as error:
         show_error("No attempt", in_words_of_the_page(str(error)))
         return
     visit.form = form.stored()
-    _show_last(visit, new)
+    if len(new) > 1:
+        new[0].beside = new[1]
+        visit.attempts.append(new[1])
+    _show_last(visit, new[0])
     st.rerun()
 
 
 def in_words_of_the_page(message: str) -> str:
-    """Return a message of the commands with the names of fields in place of options."""
+    """Return a message of the commands with the names of fields in place of options and of their files."""
+    message = re.sub(r"(--(?:prompt_file|system_prompt)) \S+?(?=[:,;]? )", r"\1", message)
     return re.sub(r"--\w+", lambda option: FIELD_NAMES.get(option[0], option[0]), message)
 
 
@@ -113,7 +123,7 @@ def _fill(problem: Problem, **typed: str) -> None:
 def _show_attempts(page: Shared, visit: Visit, was_playing: bool) -> None:
     """Show the chosen attempts. While they are made, Streamlit calls this again and again."""
     attempts = visit.attempts
-    is_playing = bool(attempts) and attempts[-1].is_running
+    is_playing = any(one.is_running for one in attempts)
     if st.session_state.pop("is_filled", False) or is_playing != was_playing:
         st.rerun()  # the whole page: another form, or another rate of polling
     if not attempts:
@@ -122,20 +132,31 @@ def _show_attempts(page: Shared, visit: Visit, was_playing: bool) -> None:
             st.button("Fill in an example", on_click=_fill, args=[example], key="fill")
         return
     play = attempts[_choose_attempts(attempts)]
+    plays = [play, play.beside] if play.beside else [play]
+    for place, one in zip(st.columns(len(plays)), plays, strict=True):
+        with place:
+            if len(plays) > 1:
+                st.caption(one.args.model_name_or_path)
+            _show_one(one, f"stop {plays.index(one)}" if plays.index(one) else "stop")
+    if any(one.is_running for one in plays):
+        return
+    if turns := [turn for turn in play.trajectory.turns if not turn.is_carried]:
+        _offer_another(page, visit, play, turns)
+        _offer_changes(page, play, turns[-1].code)
+    _offer_downloads(page, attempts, play)
+
+
+def _show_one(play: LiveAttempts, key: str) -> None:
+    """Show the attempts of one model, and while they are made the text so far."""
     is_running, text = play.is_running, play.text
     _show_verdict(play)
     show_turns(trajectory_to_row(play.trajectory, **conditions(play.args)))
     if is_running:
         st.badge(f"attempt {len(play.trajectory.turns) + 1}", color="gray")
         show_code(text or "...")
-        st.button("Stop", key="stop", on_click=play.stop)
-        return
-    if play.end_reason:
+        st.button("Stop", key=key, on_click=play.stop)
+    elif play.end_reason:
         show_error("No further attempt", in_words_of_the_page(play.end_reason))
-    if turns := [turn for turn in play.trajectory.turns if not turn.is_carried]:
-        _offer_another(page, visit, play, turns)
-        _offer_changes(page, play, turns[-1].code)
-    _offer_downloads(page, attempts, play)
 
 
 def _choose_attempts(attempts: list[LiveAttempts]) -> int:

@@ -175,7 +175,7 @@ def relative_table(runs: Sequence[FinishedRun]) -> Table:
     rows = []
     for run in runs:
         before, after = (run.estimate(f"acc_t{turn}").value for turn in (1, run.num_turns))
-        if run.num_turns > 1 and before:
+        if run.num_turns > 1 and run.first_and_last and before:
             cells = (f"1 to {run.num_turns}", format_share(before), format_share(after))
             rows.append([run.label, *cells, f"{100 * (after - before) / before:+.1f}"])
     header = ["model", "turns", "acc before", "acc after", "relative change"]

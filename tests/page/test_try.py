@@ -1,6 +1,7 @@
 """Try, in this process without a browser: the form, what follows the model, a reload, and what comes after."""
 
 import json
+import shutil
 import sys
 import time
 from dataclasses import asdict
@@ -194,6 +195,46 @@ def test_own_feedback_and_an_own_program_follow_an_attempt(endpoint, monkeypatch
     labelled(page.text_area, "Your program").input("def f(x): return 3 * x").run()
     labelled(page.button, "Let a model repair it").click().run()
     assert page.text_area(key="buggy_code").value == "def f(x): return 3 * x"
+
+
+def test_own_messages_are_what_the_model_is_asked(endpoint, monkeypatch, tmp_path):
+    endpoint.behaviours = [fenced(WRONG), fenced(RIGHT)]
+    page = opened(monkeypatch, tmp_path, base_urls=[endpoint.base_url])
+    fill(page)
+    page.text_area(key="system").input("Answer in Python.")
+    page.text_area(key="first_turn").input("Do: {text} Mind {tests}")
+    page.text_area(key="later_turn").input("{feedback} Once more.")
+    solve(page)
+    first, later = (body["messages"] for body in endpoint.bodies)
+    assert [message["content"] for message in first] == [
+        "Answer in Python.",
+        "Do: Write a function f that doubles a number. Mind assert f(2) == 4",
+    ]
+    assert later[-1]["content"].endswith("Once more.")
+    # A reload keeps them; a placeholder that is none is refused in the words of the page.
+    page = opened(monkeypatch, tmp_path, base_urls=[endpoint.base_url])
+    assert page.text_area(key="system").value == "Answer in Python."
+    page.text_area(key="first_turn").input("Do: {task}").run()
+    page.button(key="solve").click().run()
+    [reason] = [text for text in texts(page) if "placeholder" in text]
+    assert reason.startswith("Own wording: first_turn: unknown placeholder {task}")
+
+
+def test_two_models_make_their_attempts_beside_each_other(monkeypatch, tmp_path):
+    for name in ("one", "two"):
+        shutil.copytree(TOY / "base", tmp_path / name)
+    page = opened(monkeypatch, tmp_path)
+    page.text_area(key="text").input("Write a function f that doubles a number.")
+    page.text_area(key="tests").input("assert f(2) == 4")
+    page.number_input(key="tokens").set_value(4)
+    model = page.selectbox(key="model").value
+    other = str(tmp_path / ("two" if model.endswith("one") else "one"))
+    page.selectbox(key="second").set_value(other)
+    solve(page)
+    captions = [element.value for element in page.caption]
+    assert captions.index(model) < captions.index(other)
+    assert sum(text.startswith("0 of 1 tests pass") for text in texts(page)) == 4  # two attempts of each
+    assert page.selectbox(key="shown").options[0].startswith("1. Write a function f")
 
 
 def test_every_field_has_a_name_and_a_help(monkeypatch, tmp_path):
