@@ -412,7 +412,7 @@ def test_an_evaluation_of_the_toy_over_five_turns_writes_a_working_page(browser,
     opened = open_page(browser, tmp_path / "base/report.html", 390)
     shares = [f"{100 * metrics[f'acc_t{turn}']['value']:.1f}" for turn in range(1, 6)]
     assert texts(opened, "#accuracy table.numbers td:nth-child(2) b") == shares
-    assert [figure.size["width"] > 300 for figure in elements(opened, "figure svg")] == [True] * 8
+    assert [figure.size["width"] > 300 for figure in elements(opened, "figure svg")] == [True] * 9
     assert len(elements(opened, ".trajectory")[0].find_elements("css selector", ".mark")) == 5
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")

@@ -314,6 +314,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Correction with given answers (references)",
         "Correction with verdict feedback and early stop on the visible tests",
         "Edits",
+        "Relative change of the accuracy",
         "Errors",
     ]
 
@@ -406,7 +407,11 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_pictures(tmp_path):
     stems = {path.stem for path in (out / "plots").iterdir()}
     assert stems == {
         "accuracy",
-        *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("errors", "tokens")),
+        *(
+            f"{chart}-{name}"
+            for name in ("base", "cocos", "single")
+            for chart in ("errors", "costs", "tokens")
+        ),
         *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("generation", "execution")),
         # a run of one turn has neither; the only error of cocos follows its last repair
         *("flow-base", "flow-cocos", "problems-base", "problems-cocos", "fix_rates-base", "fix_rates-cocos"),
