@@ -206,8 +206,8 @@ async def _play(agent: str, plays: Sequence[AgentPlay], on_turn: Callable[[Traje
     graph = GRAPHS[agent].compile()
 
     async def play_one(play: AgentPlay) -> None:
-        steps = {"recursion_limit": STEPS_PER_TURN * (play.context.num_turns + 1)}
-        async for _ in graph.astream({"play": play}, steps):
+        limit = STEPS_PER_TURN * (play.context.num_turns + 1)
+        async for _ in graph.astream({"play": play}, {"recursion_limit": limit}):
             if on_turn:
                 on_turn(play.finish(len(play.turns)))
         play.context.model.leave()

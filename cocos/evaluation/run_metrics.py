@@ -9,7 +9,7 @@ from cocos.trajectories import Trajectory
 
 def run_metrics(trajectories: Sequence[Trajectory], conditions: Mapping[str, Any]) -> dict[str, Any]:
     """Return what metrics.json says about the trajectories of a run: metrics, conditions and speed."""
-    return summary(trajectories) | conditions | {"speed": speed(trajectories)}
+    return {**summary(trajectories), **conditions, "speed": speed(trajectories)}
 
 
 def speed(trajectories: Sequence[Trajectory]) -> dict[str, float]:
