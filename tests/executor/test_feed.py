@@ -53,6 +53,13 @@ def test_no_test_answers_an_earlier_one(executor):
     assert statuses(turned) == [Status.PASSED, Status.PASSED]  # the search finds what may be found
 
 
+def test_no_test_shows_what_the_setup_hides_from_an_earlier_one(executor):
+    setup = "EXPECTED = 'dwwdfn'"
+    tests = ("for v in [encode('attack')]:\n    pass\nassert {v: 1}[EXPECTED] == 1", SIBLINGS[1][1])
+    [result] = executor.run([Program(SIBLINGS[0], tests, setup)])
+    assert not result.verdicts[0].passed and result.verdicts[1].passed
+
+
 def test_an_answer_that_was_given_after_the_next_test_came_is_none(executor):
     [result] = executor.run([Program(GREEDY, SIBLINGS[1])])
     assert result.num_passed == 0 and not result.is_infra_failure

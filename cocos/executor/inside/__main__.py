@@ -41,6 +41,7 @@ def main() -> None:
         except ImportError as error:
             os.write(server.errors, f"{error}\n".encode())
             sys.exit(1)
+    candidate.warm_up()
     fixed_world.restart()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # every fork would copy the page tables of what the imports left free

@@ -161,6 +161,17 @@ def _make_run():
     return run
 
 
+def warm_up() -> None:
+    """Run often what all children run.
+
+    The interpreter rewrites code that it has run a few times. A child that does so copies each such page.
+    """
+    dumps = json.JSONEncoder().encode
+    for value in (1, [1, "a", (2.5,)]) * 64:
+        dumps([0, 0.5, [["v", plain_encoding.encode(value)]]])
+        judged_calls.own_builtins({"f": value})
+
+
 def _describe(error: BaseException) -> tuple[str, str]:
     """Return the class name and the text of an exception, even if its __str__ raises."""
     try:

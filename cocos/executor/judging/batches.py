@@ -49,14 +49,16 @@ def encode_tests(plans: tuple[Plan, ...], tests: tuple[str, ...], setup: str, nu
         num_visible: Number of the first hidden test, whose inputs no message about a visible one may contain.
 
     """
-    firsts = _first_tests(plans, tests, num_visible)
+    shown_setup = candidate_setup(setup, plans)
+    hidden = _constants(setup) - _constants(shown_setup) if shown_setup != setup else frozenset[str]()
+    firsts = _first_tests(plans, tests, hidden, num_visible)
     batches = tuple(_encode_batch(plans[a:b]) for a, b in itertools.pairwise((*firsts, None)))
     judged = [
         {"number": number, "source": plan.source, "setup": plan.setup, "remote": plan.remote}
         for number, plan in enumerate(plans)
         if isinstance(plan, Judged)
     ]
-    return Tests(tuple(firsts), batches, candidate_setup(setup, plans), judged)
+    return Tests(tuple(firsts), batches, shown_setup, judged)
 
 
 def _encode_batch(plans: Sequence[Plan]) -> bytes:
@@ -71,7 +73,13 @@ def _encode_batch(plans: Sequence[Plan]) -> bytes:
     return marshal.dumps((f"({''.join(f'{source},' for source in atoms)})", tests), MARSHAL_VERSION)
 
 
-def _first_tests(plans: Sequence[Plan], tests: Sequence[str], num_visible: int) -> list[int]:
+def _first_tests(
+    plans: Sequence[Plan], tests: Sequence[str], hidden: frozenset[str], num_visible: int
+) -> list[int]:
+    """Return the number of the first test of each batch.
+
+    `hidden` are constants of the setup that only the judge has.
+    """
     firsts, secrets = [0], set[str]()
     for number, (plan, test) in enumerate(zip(plans, tests, strict=True)):
         source = "" if isinstance(plan, Judged) else plan.source  # what the candidate receives before it runs
@@ -82,6 +90,8 @@ def _first_tests(plans: Sequence[Plan], tests: Sequence[str], num_visible: int) 
             firsts.append(number)
             secrets = set()
         secrets |= _constants(test) - shown
+        if isinstance(plan, Judged) and plan.private:
+            secrets |= hidden
     return firsts
 
 
