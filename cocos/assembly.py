@@ -183,7 +183,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
             problem without a test that pays, or a prompt without a turn to train.
 
     """
-    problems = hide_tests(options, load_problem_set(options.train_data))
+    problems = hide_tests(options, load_problem_set(options.train_data)[: options.limit])
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
     protocol = prompt_protocol(options)
     prompts = given_prompts(options.answers, problems, protocol, options.early_stop)

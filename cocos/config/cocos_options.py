@@ -110,6 +110,11 @@ class CoCoSOptions(
     train_data: str = option(
         role="data", default="", help="MBPP-format problems, or a public set such as hub:mbpp/train."
     )
+    limit: int | None = option(
+        role="data",
+        default=None,
+        help="Largest number of problems to train on, from the first. All by default.",
+    )
     dev_data: str | None = option(
         role="data",
         default=None,
@@ -135,6 +140,8 @@ class CoCoSOptions(
         TurnOptions.__post_init__(self)
         ScoringOptions.__post_init__(self)
         TrainingOptions.__post_init__(self)
+        if self.limit is not None:
+            require_positive(self, "limit")
         self._check_returns()
         self._check_rollouts()
 

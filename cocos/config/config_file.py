@@ -39,8 +39,14 @@ def read_config(path: str) -> ConfigFile:
     if not all(isinstance(key, str) for key in content):
         raise ValueError(f"--config {path}: every key is the name of an option, such as num_turns: 2")
     if Path(path).suffix == ".json" and isinstance(content.get("options"), dict) and "versions" in content:
-        record = {name: value for name, value in content["options"].items() if name not in NOT_TAKEN}
-        options = ConfigFile({name: value for name, value in record.items() if value not in (None, [], {})})
+        options = ConfigFile(
+            {
+                name: value
+                for name, value in content["options"].items()
+                # transformers hides the values of options whose name ends in _token
+                if name not in NOT_TAKEN and value not in (None, [], {}, f"<{name.upper()}>")
+            }
+        )
         options.is_record = True
         return options
     return ConfigFile(content)

@@ -4,6 +4,7 @@ Everything comes from run.json and from the trainer's log, so the card repeats n
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -70,21 +71,22 @@ class ModelCard:
         """Return the card in Markdown.
 
         Args:
-            folder: Folder of the saved model, which the example loads.
+            folder: Folder of the saved model.
             state: State of the trainer.
             step: Number of the update after which the weights were saved.
 
         """
         names = LISTED_OPTIONS + (LORA_OPTIONS if self.options["use_peft"] else ())
         start = self.options["model_name_or_path"]
-        base = base_model(start)
+        base, origin = base_model(start), _origin(start)
         return _template().render(
             card=self,
-            folder=json.dumps(folder, ensure_ascii=False),
             name=Path(folder).resolve().name,
-            start=start,
-            base=base,
-            is_hub_base=not Path(base).exists(),
+            start=_public_name(start),
+            base=_public_name(base),
+            origin=origin if not Path(origin).exists() else None,
+            licence=_licence(origin),
+            public_name=_public_name,
             is_lora=self.options["use_peft"],
             step=step,
             max_steps=state.max_steps,
@@ -93,6 +95,41 @@ class ModelCard:
             max_new_tokens=self.options.get("max_completion_length", 512),
             settings={n: self.options[n] for n in names if self.options.get(n) not in (None, False, [])},
         )
+
+
+def _origin(name_or_path: str) -> str:
+    """Return the model from which all training began: that of Boost, if a run starts from its model."""
+    name = base_model(name_or_path)
+    record = Path(name) / "run.json"
+    seen = {name}
+    while record.is_file():
+        options = json.loads(record.read_text(encoding="utf-8")).get("options", {})
+        name = base_model(str(options.get("model_name_or_path", name)))
+        if name in seen:  # the folder of a run that was moved to where it began
+            break
+        seen.add(name)
+        record = Path(name) / "run.json"
+    return name
+
+
+def _public_name(name_or_path: str) -> str:
+    """Return a path of this machine without the folders that concern nobody else; other names as they are."""
+    path = Path(name_or_path)
+    return "/".join(path.parts[-2:]) if path.is_absolute() else name_or_path
+
+
+def _licence(name_or_path: str) -> str | None:
+    """Return the licence in the card of a model, in its folder or the hub's cache; None if there is none."""
+    card = Path(name_or_path) / "README.md"
+    if not card.is_file() and not Path(name_or_path).exists():
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(name_or_path, "README.md")
+        card = Path(cached) if isinstance(cached, str) else card
+    if not card.is_file():
+        return None
+    found = re.match(r"---\n(?:.*\n)*?licen[sc]e: *([\w.-]+) *\n", card.read_text(encoding="utf-8"))
+    return found[1] if found else None
 
 
 def evaluation_at(state: TrainerState, step: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ from transformers import TrainerState
 from cocos.problems import load_problems
 from cocos.prompts import named_protocol
 from cocos.training.callbacks import NUM_FIRST_UPDATES
-from cocos.training.model_card import ModelCard, evaluation_at, saved_step
+from cocos.training.model_card import ModelCard, _licence, _origin, evaluation_at, saved_step
 from tests.support.commands import succeed
 from tests.support.paths import TOY
 
@@ -90,7 +90,8 @@ def test_the_card_says_what_the_model_is_and_cites_the_method(run):
     state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
     best = state["best_global_step"]
     right = next(log for log in state["log_history"] if log["step"] == best and "eval_acc_t1" in log)
-    assert f"- Start: `{TOY / 'base'}`, all weights were trained." in card
+    assert "- Start: `toy/base`, all weights were trained." in card
+    assert str(out.parent) not in card and str(TOY) not in card, "paths of this machine concern nobody else"
     assert f"Weights: after update {best} of 2." in card
     assert f"| 1 | {100 * right['eval_acc_t1']:.1f} |" in card
     assert f"| 2 | {100 * right['eval_acc_t2']:.1f} | {100 * right['eval_i2c_t1_t2']:.1f} |" in card
@@ -101,8 +102,21 @@ def test_the_card_says_what_the_model_is_and_cites_the_method(run):
     assert "after update 1 of 2" in (out / "checkpoint-1/README.md").read_text()
 
 
-def test_plain_transformers_stops_after_the_answer_as_the_card_says(run, capsys):
+def test_the_card_of_stage_2_names_the_base_model_of_boost_and_its_licence(tmp_path):
+    start, base = tmp_path / "boost", tmp_path / "base"
+    for folder, name in ((start, str(base)), (base, "owner/model")):
+        folder.mkdir()
+        (folder / "run.json").write_text(json.dumps({"options": {"model_name_or_path": name}}))
+    assert _origin(str(start)) == "owner/model" and _origin("owner/other") == "owner/other"
+    (base / "README.md").write_text("---\ntags: [a]\nlicense: apache-2.0\n---\ntext\n")
+    assert _licence(str(base)) == "apache-2.0" and _licence(str(start)) is None
+    (start / "README.md").write_text("no metadata\nlicense: mit\n")
+    assert _licence(str(start)) is None
+
+
+def test_plain_transformers_stops_after_the_answer_as_the_card_says(run, capsys, monkeypatch):
     out, _ = run
+    monkeypatch.chdir(out)
     [source] = re.findall(r"```python\n(.*?)\n```\n", (out / "README.md").read_text(), re.DOTALL)
     names = {}
     exec(compile(source, "the card's example", "exec"), names)

@@ -1,0 +1,51 @@
+"""The files of examples/, run as docs/python.md says."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from tests.support import endpoint_server
+from tests.support.commands import succeed
+from tests.support.paths import ROOT, TOY
+
+EXAMPLES = ROOT / "examples"
+
+
+def test_the_page_lists_every_example():
+    page = (ROOT / "docs/python.md").read_text()
+    assert set(re.findall(r"^\| \[(\w+\.py)\]", page, re.MULTILINE)) == {
+        p.name for p in EXAMPLES.glob("*.py")
+    }
+
+
+@pytest.mark.processes
+def test_the_executor_is_a_reward():
+    # the second program fails the first of two tests: double(0) is 0 either way
+    assert succeed(sys.executable, EXAMPLES / "reward.py").stdout == "[1.0, 0.5, 0.0]\n"
+
+
+@pytest.mark.processes
+def test_a_rollout_over_an_endpoint_has_its_metrics(tmp_path):
+    row = {"task_id": 1, "text": "Double a number.", "code": "", "test_list": ["assert f(2) == 4"]}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row))
+    with endpoint_server.serve() as endpoint:
+        wrong, right = (f"```python\ndef f(x):\n    return {value}\n```" for value in ("x", "2 * x"))
+        endpoint.behaviours += [endpoint_server.text(wrong), endpoint_server.text(right)]
+        words = (endpoint.base_url, "m", tmp_path / "p.jsonl")
+        lines = succeed(sys.executable, EXAMPLES / "endpoint.py", *words).stdout.splitlines()
+    assert {"acc_t1 0.0", "acc_t2 1.0", "i2c_t1_t2 1.0"} <= set(lines)
+
+
+def test_a_metric_of_ones_own_reads_the_samples(tmp_path):
+    turns = [{"is_right": False, "code": "a"}, {"is_right": True, "code": "a\nb\nc"}]
+    (tmp_path / "samples.jsonl").write_text(json.dumps({"turns": turns}) + "\n")
+    done = succeed(sys.executable, EXAMPLES / "metric.py", tmp_path / "samples.jsonl")
+    assert done.stdout == "1 repairs, +2.0 lines each\n"
+
+
+@pytest.mark.processes
+def test_a_model_is_trained_on_problems_of_ones_own(problems_file, tmp_path):
+    done = succeed(sys.executable, EXAMPLES / "train.py", TOY / "base", problems_file, tmp_path / "out")
+    assert "acc_t1" in done.stdout or "reward" in done.stdout
