@@ -2,7 +2,7 @@
 
     python examples/reward.py
 
-A row of the data set has the columns `prompt` and `test_list`; TRL hands each column to the function as a list.
+A row of the data set has the columns `prompt` and `test_list`, which TRL hands to the function as lists.
 The reward is the share of a program's tests that pass. Programs are untrusted: they run in the sandbox.
 
     trainer = GRPOTrainer("Qwen/Qwen2.5-Coder-0.5B-Instruct", reward_funcs=share_passed, train_dataset=rows)
