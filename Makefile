@@ -53,13 +53,22 @@ real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub
 	$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL))
 
 # The laboratory's problems need no public set.
-real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl)  ## train and evaluate the real model; TRACK=qwen, agents, base, toy or mbpp, SEED=0; hours; continues after an interruption
+real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl) $(if $(filter qwen,$(TRACK)),outputs/pool/train.jsonl)  ## train and evaluate the real model; TRACK=qwen, agents, base, toy or mbpp, SEED=0; hours; continues after an interruption
 	$(BIN)/python scripts/fetch_model.py $(TRACK_MODEL) $(call model_folder,$(TRACK_MODEL))
 	$(if $(filter agents,$(TRACK)),$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL)))
 	PATH="$(abspath $(BIN)):$$PATH" TRACK=$(TRACK) SEED=$(SEED) scripts/real.sh
 
 data/public/mbpp/test.jsonl:
 	$(MAKE) data
+
+# Fresh problems for the track qwen: doctests of functions in packages, whose references have at most 12 lines.
+outputs/pool/train.jsonl: $(VENV)/.installed configs/qwen/pool.txt data/public/mbpp/test.jsonl
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --upgrade --target build/pool --requirement configs/qwen/pool.txt
+	rm -rf outputs/pool
+	$(BIN)/python scripts/prepare_data.py repository --input build/pool --max_lines 12 --splits 1 0 0 --output_dir outputs/pool \
+	    --drop malformed failing flaky untested constant duplicate near_duplicate contaminated near_contaminated \
+	        shared_text shared_assert \
+	    --against data/public/mbpp/*.jsonl data/public/humaneval/test.jsonl
 
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
 	$(BIN)/python -m cocos demo --lab $(LAB) --seed $(SEED)

@@ -7,8 +7,8 @@
 #   TRACK=agents SmolLM2, Qwen2.5-Coder-0.5B and, after TRACK=qwen, the trained model: the turn loop and each agent on HumanEvalFix, HumanEval, MBPP
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
 # to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
-# TRACK=qwen repairs programs for the problems of PROBLEMS, by default MBPP's training problems; LIMIT=small plays a
-# few problems and two updates, to test the path.
+# TRACK=qwen repairs programs for the problems of PROBLEMS, by default those of outputs/pool, which `make real` makes of
+# the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
@@ -150,7 +150,7 @@ play() { # SET/NAME, model, options of test.py
 
 run_qwen() {
     base=models/Qwen2.5-Coder-0.5B-Instruct configs=configs/qwen
-    problems=${PROBLEMS:-$data/mbpp/train.jsonl}
+    problems=${PROBLEMS:-outputs/pool/train.jsonl}
     sed -n 2,4p $data/mbpp/prompt.jsonl >"$out/examples.jsonl" # MBPP's usual three
     shown="--protocol cocos-fewshot --few_shot_data $out/examples.jsonl"
     # Eight first programs of the untrained model at each training problem: Boost's attempts, and the pool's solve rates.
