@@ -133,12 +133,13 @@ def _show_attempts(page: Shared, visit: Visit, was_playing: bool) -> None:
         return
     play = attempts[_choose_attempts(attempts)]
     plays = [play, play.beside] if play.beside else [play]
+    is_any_running = False
     for place, one in zip(st.columns(len(plays)), plays, strict=True):
         with place:
             if len(plays) > 1:
                 st.caption(one.args.model_name_or_path)
-            _show_one(one, f"stop {plays.index(one)}" if plays.index(one) else "stop")
-    if any(one.is_running for one in plays):
+            is_any_running |= _show_one(one, f"stop {plays.index(one)}" if plays.index(one) else "stop")
+    if is_any_running:
         return
     if turns := [turn for turn in play.trajectory.turns if not turn.is_carried]:
         _offer_another(page, visit, play, turns)
@@ -146,8 +147,8 @@ def _show_attempts(page: Shared, visit: Visit, was_playing: bool) -> None:
     _offer_downloads(page, attempts, play)
 
 
-def _show_one(play: LiveAttempts, key: str) -> None:
-    """Show the attempts of one model, and while they are made the text so far."""
+def _show_one(play: LiveAttempts, key: str) -> bool:
+    """Show the attempts of one model, and while they are made the text so far; return whether they are."""
     is_running, text = play.is_running, play.text
     _show_verdict(play)
     show_turns(trajectory_to_row(play.trajectory, **conditions(play.args)))
@@ -157,6 +158,7 @@ def _show_one(play: LiveAttempts, key: str) -> None:
         st.button("Stop", key=key, on_click=play.stop)
     elif play.end_reason:
         show_error("No further attempt", in_words_of_the_page(play.end_reason))
+    return is_running
 
 
 def _choose_attempts(attempts: list[LiveAttempts]) -> int:
