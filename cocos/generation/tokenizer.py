@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from jinja2 import TemplateError
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
@@ -165,7 +166,7 @@ def _render_chat(
     """Render messages, followed by the start of an answer; with tools, by the start of a call.
 
     Raises:
-        ValueError: The tokenizer has no chat template, or one that shows no tools.
+        ValueError: The tokenizer has no chat template, or one that fails or shows no tools.
 
     """
     if not tokenizer.chat_template:
@@ -174,7 +175,14 @@ def _render_chat(
         )
 
     def render(tools: list[dict[str, Any]] | None) -> str:
-        return tokenizer.apply_chat_template(messages, tools, tokenize=False, add_generation_prompt=True)
+        try:
+            return tokenizer.apply_chat_template(messages, tools, tokenize=False, add_generation_prompt=True)
+        except TemplateError as error:  # Gemma's refuses a system message in this way
+            roles = ", ".join(message["role"] for message in messages)
+            raise ValueError(
+                f"{tokenizer.name_or_path}: the chat template refuses the messages {roles} ({error}); choose "
+                "another --protocol, or leave out --system_prompt"
+            ) from None
 
     text = render(None)
     if not tools:

@@ -22,6 +22,7 @@ def main() -> None:
     from cocos.page.page_options import PageOptions
 
     options = parse_options(PageOptions, __doc__)
+    _check_port(options.address, options.port)
     try:
         from starlette.routing import Route
         from streamlit.starlette import App
@@ -44,6 +45,19 @@ def main() -> None:
         print(f"token: {page.token}", flush=True)
     routes = [Route("/report", partial(serve_report, page))]
     App(Path(__file__).with_name("app.py"), routes=routes).run(config=options.server_settings)
+
+
+def _check_port(address: str, port: int) -> None:
+    """Raise ValueError if another program listens on the port; Streamlit's message names no option."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            reason = error.strerror or error
+            raise ValueError(f"--address {address} --port {port}: {reason}; choose another --port") from None
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 Config = TypeVar("Config", BoostConfig, CoCoSConfig)
 
 WITHOUT_LOGIN = ("offline", "disabled", "dryrun")  # values of WANDB_MODE
+LOGGER_PACKAGES = {"azure_ml": "azureml", "flyte": "flytekit"}  # others have the logger's name
 LORA_OPTIONS = ("lora_", "use_rslora", "use_dora")  # names, or what they start with
 
 
@@ -67,8 +68,9 @@ def check_loggers(names: Iterable[str]) -> None:
             raise ValueError(
                 f"--report_to {name}: unknown logger; choose from none, {', '.join(INTEGRATION_TO_CALLBACK)}"
             )
-        if name in ("tensorboard", "wandb") and find_spec(name) is None:
-            raise ValueError(f"--report_to {name}: the package is missing; pip install {name}")
+        package = LOGGER_PACKAGES.get(name, name)
+        if name not in ("all", "kubeflow") and find_spec(package) is None:
+            raise ValueError(f"--report_to {name}: the package is missing; pip install {package}")
         if name == "wandb":
             _check_wandb()
 
