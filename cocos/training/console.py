@@ -17,6 +17,7 @@ from torch import nn
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
+from cocos.bundled import is_clone
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
 from cocos.rewards import Score
@@ -192,7 +193,7 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
         for name in EVALUATED_AS_TRAINED
         if (value := card.options.get(name, defaults[name])) != defaults[name]
     }
-    words = ["python", "test.py"]
+    words = ["python", "test.py"] if is_clone() else ["cocos", "eval"]
     for name, value in options.items():
         words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
     return shlex.join(words)
