@@ -36,8 +36,7 @@ class RewardOptions:
         default="trajectory",
         help="Trained turns and their returns (r_t: reward of turn t, r_0 = 0). `trajectory`: all turns, "
         "each with its part of the sum of gamma^(T-t) * (r_t - r_(t-1)). `turn`: all, turn t with the sum of "
-        "gamma^(s-t) * r_s over s >= t. `last`: turn T; a group shares the others, so --gamma has no "
-        "effect. (In the released code: `last`.)",
+        "gamma^(s-t) * r_s over s >= t. `last`: turn T; a group shares the others.",
     )
     gamma: float = option(
         role="objective",
@@ -116,10 +115,7 @@ class CoCoSOptions(
         help="Largest number of problems to train on, from the first. All by default.",
     )
     dev_data: str | None = option(
-        role="data",
-        default=None,
-        help="Problems of the greedy evaluation during training. The checkpoint with the best accuracy in "
-        "the last turn is saved; without them, the last one.",
+        role="data", default=None, help="Problems of the greedy evaluation that chooses the checkpoint."
     )
     global_batch_size: int | None = option(
         role="update", default=128, help="Trajectories per update over all devices."
@@ -130,8 +126,8 @@ class CoCoSOptions(
     program_timeout_factor: float | None = option(
         role="executor",
         default=10.0,
-        help="Limit a program to this multiple of its reference's time, 1 s or more. A program that does not "
-        "end delays the whole update. Without a reference, --program_timeout_s is the limit.",
+        help="Limit a program to this multiple of its reference's time, 1 s or more; without "
+        "a reference, --program_timeout_s is the limit.",
     )
 
     def __post_init__(self) -> None:

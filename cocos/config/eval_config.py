@@ -20,8 +20,7 @@ class EvalRunOptions:
     model_name_or_path: str = option(
         role="model",
         default="",
-        help="Model to evaluate: a checkpoint folder, a name on the Hugging Face hub, or the endpoint's name "
-        "for it.",
+        help="Model to evaluate: a checkpoint folder, or a name on the hub or of the endpoint.",
     )
     test_data: str = option(
         role="data",
@@ -30,9 +29,7 @@ class EvalRunOptions:
         "humaneval=HumanEval.jsonl.gz reads its raw file.",
     )
     output_dir: str = option(
-        role="run",
-        default="",
-        help="Folder for samples.jsonl, metrics.json, run.json and the report; created if it does not exist.",
+        role="run", default="", help="Folder for samples.jsonl, metrics.json, run.json and the report."
     )
     task_ids: list[str] | None = option(
         role="data", default=None, help="Evaluate only the problems with these ids, in the order of the file."
@@ -86,15 +83,13 @@ class SamplingOptions:
     verbose: bool = option(
         role="run",
         default=False,
-        help="Print the first problem's prompt as the model sees it, and of every trajectory the tests that "
-        "pass, the first error and the program of each turn.",
+        help="Print the first prompt, and of every turn the tests that pass, the error and the program.",
     )
     debug: bool = option(
         role="run",
         default=False,
-        help="Print the first problem's prompt, and of every trajectory everything: nodes of the agent's "
-        "graph, requests, answers, verdicts, seconds and isolation; after each batch the executor's "
-        "counters; and where an error arose.",
+        help="Print everything: requests, answers, verdicts, seconds, nodes of an agent, the executor's "
+        "counters after each batch, and where an error arose.",
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = option(
         role="sampling",
@@ -138,9 +133,8 @@ class EndpointOptions:
     max_retries: int = option(
         role="run",
         default=6,
-        help="Retries of a failed request to the endpoint. The pause doubles with each retry, unless the "
-        "endpoint requests another one. If the last retry fails, the trajectory has an infrastructure "
-        "failure.",
+        help="Retries of a failed request to the endpoint; the pause doubles, unless the endpoint requests "
+        "another one. After the last, the trajectory has an infrastructure failure.",
     )
 
 

@@ -22,8 +22,8 @@ class PromptOptions:
     few_shot_data: str | None = option(
         role="wording",
         default=None,
-        help="Solved problems for `cocos-fewshot`: a file, or a set as hub:mbpp/prompt. For a chat, problems "
-        "with buggy_code, which the system message shows with their repair.",
+        help="Solved problems for `cocos-fewshot`: a file, or a set as hub:mbpp/prompt; for a chat, problems "
+        "with buggy_code, shown with their repair.",
     )
 
     prompt_file: str | None = option(

@@ -20,9 +20,8 @@ class TurnOptions:
     feedback: Feedback = option(
         role="rule",
         default="none",
-        help="Feedback on the previous program in the next prompt. `verdict`: how many visible tests pass. "
-        "`error`: also the first that fail, with expected and actual value. Reports separate these runs, "
-        "because the tests are an oracle.",
+        help="Feedback on the last program in the next prompt. `verdict`: how many visible tests pass. "
+        "`error`: also the first that fail (oracle).",
     )
     feedback_failures: int = option(
         role="rule", default=1, help="Failing tests that --feedback error quotes, 1 to 3."
@@ -46,9 +45,8 @@ class TurnOptions:
     answers: list[str] = option(
         role="given",
         default_factory=list,
-        help="Given answers of the first turns: `references`, `buggy` (of the problems, a turn each), or a "
-        "samples.jsonl or file of answers. In training, each row is a prompt, unless it repeats another or "
-        "--early_stop has ended it.",
+        help="Given answers of the first turns: `references`, `buggy` (a turn each), or a "
+        "file of answers or samples.jsonl; training prompts with its rows.",
     )
 
     def __post_init__(self) -> None:

@@ -122,7 +122,11 @@ def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):
 
 @pytest.mark.processes
 def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
-    [line] = re.findall(r"^python (train\.py .*--dry_run)$", (ROOT / "docs/training.md").read_text(), re.M)
+    [line] = re.findall(
+        r"^python (train\.py --config configs/cocos_.*--dry_run)$",
+        (ROOT / "docs/training.md").read_text(),
+        re.M,
+    )
     done = command(
         *(sys.executable, *shlex.split(line)),  # the recipe's model and data are replaced
         *("--model_name_or_path", bare_base, "--train_data", problems_file, "--dev_data", problems_file),

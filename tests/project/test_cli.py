@@ -80,9 +80,11 @@ def test_a_command_does_what_its_script_does():
         ours, theirs = (
             succeed(*words, "--help").stdout for words in ((*COCOS, name), (sys.executable, script))
         )
-        assert ours.replace(f"cocos {name}", "X") == theirs.replace(script.rpartition("/")[2], "X").replace(
-            f"cocos {name}", "X"
-        )
+        texts = {
+            text.replace(script.rpartition("/")[2], "X").replace(f"cocos {name}", "X")
+            for text in (ours, theirs)
+        }
+        assert len(texts) == 1
 
 
 @pytest.mark.processes

@@ -84,7 +84,7 @@ def test_train_continues_boosts_adapter_on_the_same_base(boost, trained):
     # The reference is Boost's model, not the base: the policy equals it before the first update.
     assert first["kl_t1"] == pytest.approx(0, abs=1e-6) and first["kl_t2"] == pytest.approx(0, abs=1e-6)
     card = (out / "README.md").read_text()
-    assert f"an adapter of `{TOY / 'base'}`, a LoRA adapter was trained" in card
+    assert "an adapter of `toy/base`, a LoRA adapter was trained" in card and str(TOY) not in card
 
 
 def test_a_resumed_adapter_ends_as_if_uninterrupted(trained, tmp_path):

@@ -67,7 +67,7 @@ def test_a_run_says_what_starts_and_what_was_made_and_nothing_else(run):
     assert saved == f"model saved in {out}"
     assert evaluate == (
         f"evaluate it: python test.py --model_name_or_path {out} --test_data {TOY.relative_to(TOY.parents[1])}"
-        f"/test.jsonl --output_dir {out}_eval --max_completion_length 40"
+        f"/test.jsonl --output_dir {out}_eval --program_timeout_factor 10.0 --max_completion_length 40"
     )
     assert title == "first prompt:" and prompt[0].startswith("  | You are an expert Python programmer")
     assert prompt[-1] == "  | [BEGIN]" and all(line.startswith("  |") for line in prompt)
