@@ -63,7 +63,7 @@ class Generator:
 
     @property
     def has_to_stop(self) -> bool:
-        """Whether `is_stopped` says so."""
+        """True if `is_stopped` says so."""
         return self.is_stopped is not None and self.is_stopped()
 
     def start(

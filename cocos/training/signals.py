@@ -77,7 +77,7 @@ class StopOnSignal(TrainerCallback):
 
     @property
     def has_signal(self) -> bool:
-        """Whether a signal has reached this rank."""
+        """True if a signal has reached this rank."""
         return self._received != 0
 
     def on_train_begin(

@@ -1,4 +1,4 @@
-"""What the checks find: the kinds of findings, and a finding about a row. Imports no numpy."""
+"""Kinds of findings of the checks, and a finding about a row. Imports no numpy."""
 
 from dataclasses import dataclass
 
