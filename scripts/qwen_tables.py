@@ -22,7 +22,12 @@ SETS = {
     "humanevalplus": "HumanEval+",
     "humanevalfix": "HumanEvalFix",
 }
-MODELS = {"untrained": "untrained, three examples", "boost": "Boost", "cocos": "CoCoS"}
+MODELS = {
+    "untrained": "untrained, three examples",
+    "boost": "Boost",
+    "cocos": "CoCoS",
+    "rloo6-14": "CoCoS from relabelled Boost",
+}
 Evaluations = Mapping[str, Evaluation]
 
 
