@@ -37,9 +37,8 @@ def percent(share: float) -> str:
 
 
 def find(evaluations: Evaluations, seed: str, data: str, model: str) -> Evaluation | None:
-    """Return the evaluation of a seed's model on a set, if it is there; the untrained model is seed 0's."""
-    shared = f"qwen/seed0/{data}/{model}" if model.startswith("untrained") else ""
-    return evaluations.get(f"qwen/{seed}/{data}/{model}", evaluations.get(shared))
+    """Return the evaluation of a seed's model on a set, if it is there."""
+    return evaluations.get(f"qwen/{seed}/{data}/{model}")
 
 
 def seeds(evaluations: Evaluations) -> list[str]:
@@ -66,9 +65,11 @@ def correction_table(evaluations: Evaluations) -> str:
     """Return a row per set and model: accuracies of the turns, changes, repeats and paired tests."""
     rows = []
     for data, seed in product(SETS, seeds(evaluations)):
-        baseline, boost = (find(evaluations, seed, data, model) for model in ("untrained", "boost"))
+        # The untrained model has no seed of its own.
+        baseline = find(evaluations, seed, data, "untrained") or find(evaluations, "seed0", data, "untrained")
+        boost = find(evaluations, seed, data, "boost")
         for model, name in MODELS.items():
-            if (evaluation := find(evaluations, seed, data, model)) and f"/{seed}/" in evaluation.folder:
+            if evaluation := find(evaluations, seed, data, model):
                 n, right_T = len(evaluation.right_T[0]), evaluation.right_T
                 pairs = list(zip(right_T[0], right_T[-1], strict=True))
                 cells = [format_estimate(wilson(right.count("1"), n)) for right in right_T]
@@ -110,7 +111,7 @@ def choice_table(evaluations: Evaluations) -> str:
     for data, seed in product(SETS, seeds(evaluations)):
         for model, name in MODELS.items():
             turns, sampled = (find(evaluations, seed, data, f"{model}{kind}") for kind in ("", "-sampled"))
-            if turns and sampled and f"/{seed}/" in turns.folder:
+            if turns and sampled:
                 k = min(sampled.samples, max(1.0, turns.tokens / sampled.tokens))
                 shares = [turns.right_T[-1].count("1") / len(turns.right_T[-1]), mean_best(sampled, k)]
                 shares += [mean_best(sampled, 3), mean_pass(sampled, 1), mean_pass(sampled, sampled.samples)]
