@@ -65,13 +65,14 @@ def plot_turns(outcomes: Sequence[Outcome], path: Path) -> None:
 
     own = [outcome for outcome in outcomes if outcome.lab == "feedback"]
     styles = line_styles(list(by_arm(own)))
+    played = sorted({outcome.turn for outcome in own})
     figure, panels = pyplot.subplots(1, 3, figsize=(11, 4.2), sharey=True, layout="constrained")
     for axes, feedback in zip(panels, FEEDBACK, strict=True):
         for arm, rows in by_arm(o for o in own if o.feedback == feedback).items():
             turns = sorted({outcome.turn for outcome in rows})
             values = [100 * mean(shares(rows, turn)) for turn in turns]
             axes.plot(turns, values, label=arm, linewidth=1.2, markersize=5, **styles[arm])
-        axes.set(title=f"feedback at test time: {feedback}", xlabel="turn", xticks=turns, ylim=(0, 103))
+        axes.set(title=f"feedback at test time: {feedback}", xlabel="turn", xticks=played, ylim=(0, 103))
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("held-out problems solved, %")
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}

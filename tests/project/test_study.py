@@ -186,6 +186,8 @@ def test_the_figures_are_drawn_from_the_numbers_alone(outcomes, points, tmp_path
         study_figures.plot_bars(outcomes, tmp_path / f"bars{drawn}")
         study_figures.plot_curves(points, tmp_path / f"curves{drawn}")
         study_figures.plot_turns(outcomes, tmp_path / f"turns{drawn}")
+    # A study of its first laboratory alone has figures too.
+    study_figures.plot_turns([outcome for outcome in outcomes if outcome.lab == "first"], tmp_path / "none")
     for name in ("bars", "curves", "turns"):
         assert (tmp_path / f"{name}0.png").read_bytes()[:4] == b"\x89PNG"
         first, second = ((tmp_path / f"{name}{drawn}.svg").read_text() for drawn in range(2))
