@@ -21,12 +21,21 @@ SETS = {
     "humaneval": "HumanEval",
     "humanevalplus": "HumanEval+",
     "humanevalfix": "HumanEvalFix",
+    "debugbench": "DebugBench, given its programs",
+    "mbpp-r": "MBPP test, given wrong programs",
 }
 MODELS = {
     "untrained": "untrained, three examples",
     "boost": "Boost",
     "cocos": "CoCoS",
     "rloo6-14": "CoCoS from relabelled Boost",
+}
+PROTOCOLS = {  # of the untrained model, by the name after "untrained"
+    "": "muCODE's, three examples",
+    "-examples": "CoCoS' few-shot: all tests, no feedback",
+    "-chat": "chat: all tests, no feedback",
+    "-docstring": "chat: task and first test in a block",
+    "-asserts": "CoCoS' own for HumanEval: asserts, no docstring",
 }
 Evaluations = Mapping[str, Evaluation]
 
@@ -61,6 +70,22 @@ def p_value(baseline: Evaluation | None, evaluation: Evaluation) -> str:
     return format_p_value(compare(*last).p_value)
 
 
+CHANGES = ["n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i", "wrong repeated", "or edited ≤ 5 %"]
+
+
+def changes(evaluation: Evaluation) -> list[str]:
+    """Return the cells of CHANGES; turns that were not played leave theirs empty."""
+    n, right_T = len(evaluation.right_T[0]), evaluation.right_T
+    cells = [format_estimate(wilson(right.count("1"), n)) for right in right_T] + [""] * (3 - len(right_T))
+    if len(right_T) == 1:
+        return [str(n), *cells, "", "", "", "", ""]
+    pairs = list(zip(right_T[0], right_T[-1], strict=True))
+    cells.append(format_estimate(change([[int(last) - int(first)] for first, last in pairs])))
+    cells += [f"{100 * pairs.count(kind) / n:.1f}" for kind in (("0", "1"), ("1", "0"))]
+    repeats = [percent(repeated_wrong(evaluation, 2, kinds)) for kinds in ("=", "=~")]
+    return [str(n), *cells, *repeats]
+
+
 def correction_table(evaluations: Evaluations) -> str:
     """Return a row per set and model: accuracies of the turns, changes, repeats and paired tests."""
     rows = []
@@ -70,23 +95,24 @@ def correction_table(evaluations: Evaluations) -> str:
         boost = find(evaluations, seed, data, "boost")
         for model, name in MODELS.items():
             if evaluation := find(evaluations, seed, data, model):
-                n, right_T = len(evaluation.right_T[0]), evaluation.right_T
-                pairs = list(zip(right_T[0], right_T[-1], strict=True))
-                cells = [format_estimate(wilson(right.count("1"), n)) for right in right_T]
-                cells.append(format_estimate(change([[int(last) - int(first)] for first, last in pairs])))
-                cells += [f"{100 * pairs.count(kind) / n:.1f}" for kind in (("0", "1"), ("1", "0"))]
-                cells += [
-                    percent(repeated_wrong(evaluation, 2)),
-                    percent(repeated_wrong(evaluation, 2, "=~")),
-                ]
                 tests = [
                     p_value(baseline, evaluation),
                     "" if model == "untrained" else p_value(boost, evaluation),
                 ]
-                rows.append([SETS[data], name, seed[4:], str(n), *cells, *tests, f"{evaluation.tokens:.0f}"])
-    header = ["set", "model", "seed", "n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i"]
-    header += ["wrong repeated", "or edited ≤ 5 %", "p, untrained", "p, Boost", "tokens"]
+                rows.append(
+                    [SETS[data], name, seed[4:], *changes(evaluation), *tests, f"{evaluation.tokens:.0f}"]
+                )
+    header = ["set", "model", "seed", *CHANGES, "p, untrained", "p, Boost", "tokens"]
     return table_or_command(header, rows, TRACK)
+
+
+def protocol_table(evaluations: Evaluations) -> str:
+    """Return the untrained model under every protocol, a row per set and protocol."""
+    rows = []
+    for data, (suffix, name) in product(SETS, PROTOCOLS.items()):
+        if evaluation := find(evaluations, "seed0", data, f"untrained{suffix}"):
+            rows.append([SETS[data], name, *changes(evaluation), f"{evaluation.tokens:.0f}"])
+    return table_or_command(["set", "protocol", *CHANGES, "tokens"], rows, TRACK)
 
 
 def mean_best(evaluation: Evaluation, k: float) -> float:
@@ -180,6 +206,7 @@ def tables(rows: Rows) -> dict[str, str]:
     evaluations = {evaluation.folder: evaluation for evaluation in rows.evaluations}
     return {
         "qwen correction": correction_table(evaluations),
+        "qwen protocols": protocol_table(evaluations),
         "qwen choice": choice_table(evaluations),
         "qwen dev": dev_table(evaluations),
         "qwen updates": update_table(rows.updates),

@@ -130,10 +130,13 @@ train-states 10
 models/cocos 50
 $(for who in untrained boost cocos; do
     echo "dev/$who 2"
-    for set in mbpp humaneval mbppplus humanevalplus humanevalfix; do
+    for set in mbpp humaneval humanevalfix debugbench mbpp-r; do
         [ ! -e "$data/$set/test.jsonl" ] || echo "$set/$who 9"
     done
     echo "mbpp/$who-sampled 9"
+done
+for protocol in examples chat docstring; do
+    printf '%s\n' "mbpp/untrained-$protocol 9" "humaneval/untrained-$protocol 5"
 done)"
 
 say_time_left() { # of the track qwen
@@ -146,6 +149,31 @@ say_time_left() { # of the track qwen
 play() { # SET/NAME, model, options of test.py
     # shellcheck disable=SC2086
     evaluate "$@" --config $configs/eval.yaml $few
+}
+
+judge_again() { # SET, set of the samples, NAME: its programs with EvalPlus' tests, for the problems that both have
+    [ -e "$data/$1/test.jsonl" ] || return 0
+    samples=$out/$2/$3/samples.jsonl
+    common=$(python scripts/common_problems.py "$data/$1/test.jsonl" "$samples")
+    # shellcheck disable=SC2086
+    play "$1/$3" "$weights" --test_data "$data/$1/test.jsonl" $format --answers "$samples" --task_ids $common
+}
+
+play_protocols() { # the untrained model by other protocols, each with its own prompts
+    for protocol in examples chat docstring; do
+        case $protocol in
+        examples) set -- $shown --num_turns 2 ;;
+        chat) set -- --protocol chat --num_turns 2 --max_completion_length 300 ;;
+        docstring) set -- --prompt_file $configs/docstring.yaml --num_turns 1 --max_completion_length 300 ;;
+        esac
+        set -- --feedback none --early_stop false "$@"
+        tests=3
+        [ $protocol != docstring ] || tests=1
+        play mbpp/untrained-$protocol $base --test_data $data/mbpp/test.jsonl --prompt_tests $tests --visible_tests $tests "$@"
+        # HumanEval's standard prompt has no tests besides those of the docstring.
+        play humaneval/untrained-$protocol $base --test_data $data/humaneval/test.jsonl --prompt_tests 0 "$@"
+        judge_again humanevalplus humaneval untrained-$protocol
+    done
 }
 
 run_qwen() {
@@ -173,21 +201,24 @@ run_qwen() {
         untrained) weights=$base format=$shown ;;
         *) weights=$out/models/$who format="--protocol cocos" ;;
         esac
-        # EvalPlus' sets are played where they have been prepared.
-        for set in dev mbpp humaneval mbppplus humanevalplus humanevalfix; do
+        for set in dev mbpp humaneval humanevalfix debugbench mbpp-r; do
             case $set in
             dev) file=$data/mbpp/validation.jsonl ;;
             *) file=$data/$set/test.jsonl ;;
             esac
             [ -e "$file" ] || continue
-            # shellcheck disable=SC2086
-            play $set/$who "$weights" --test_data $file $format
+            set -- --test_data "$file" $format
+            case $set in debugbench | mbpp-r) set -- "$@" --answers buggy ;; esac
+            play $set/$who "$weights" "$@"
         done
+        judge_again humanevalplus humaneval $who
+        judge_again mbppplus mbpp $who
         # The control: three first programs, of which the visible test chooses one.
         # shellcheck disable=SC2086
         play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
             --temperature 0.8 --feedback none --early_stop false
     done
+    play_protocols
 }
 
 # The agents' own configurations, with the same limits for the turn loop and for best of n.

@@ -94,7 +94,10 @@ def test_the_tables_of_three_turns_by_hand():
     # 4 samples of a problem: right 4, 1, 0, 0; passing the visible test 4, 2, 1, 0
     sampled = Evaluation(folder("boost-sampled"), "docker", 4, "4100", "4210", "", float("nan"), 0, 20.0)
     second_seed = boost._replace(folder="qwen/seed1/mbpp/boost", right="1000 1000 1010")
-    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled, second_seed]))
+    docstring = Evaluation(
+        folder("untrained-docstring"), "docker", 1, "1100", "1100", "", float("nan"), 0, 50.0
+    )
+    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled, second_seed, docstring]))
     numbers = [[cell.split(" ")[0] for cell in cells(made["qwen correction"], row)] for row in (0, 1, 2)]
     assert numbers[0][2:10] == ["0", "4", "25.0", "25.0", "25.0", "0.0", "0.0", "0.0"]
     assert numbers[1][2:10] == ["0", "4", "25.0", "50.0", "75.0", "50.0", "50.0", "0.0"]
@@ -110,6 +113,13 @@ def test_the_tables_of_three_turns_by_hand():
     choice = cells(made["qwen choice"], 0)
     assert choice[:7] == ["MBPP test", "Boost", "0", "40", "20", "2.00", "75.0"]
     assert choice[7:] == ["35.4", "37.5", "31.2", "50.0"]  # best@3: 1 + 1/2
+    # The untrained model's protocols; one of a single turn has no later accuracy and no change.
+    protocols = [cells(made["qwen protocols"], row) for row in (0, 1)]
+    assert [row[1:3] for row in protocols] == [
+        ["muCODE's, three examples", "4"],
+        [qwen_tables.PROTOCOLS["-docstring"], "4"],
+    ]
+    assert [cell.split(" ")[0] for cell in protocols[1][3:]] == ["50.0", "", "", "", "", "", "", "", "50"]
 
 
 def test_rows_of_other_runs_stay_in_the_csv_files(outputs, tmp_path):
