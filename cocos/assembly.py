@@ -23,6 +23,7 @@ from cocos.executor.calibration import calibrate
 from cocos.executors import start_executor
 from cocos.files.run_record import checksums, sha256
 from cocos.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
+from cocos.own_reward import OwnReward, load_reward
 from cocos.problems import Problem
 from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, named_protocol, own_protocol
 from cocos.rewards import Objective
@@ -148,6 +149,11 @@ def make_objective(options: CoCoSOptions) -> Objective:
     )
 
 
+def own_reward(options: CoCoSOptions) -> OwnReward | None:
+    """Return the function of `--reward module:function`; None if verdicts alone are the reward."""
+    return load_reward(options.reward) if ":" in options.reward else None
+
+
 def conditions(options: EvalConfig) -> dict[str, Any]:
     """Return the options that every row and the metrics record. Only results with equal ones compare."""
     recorded = {name: getattr(options, name) for name in option_names(EvalConfig, "rule", "prompt", "given")}
@@ -251,7 +257,9 @@ def hide_tests(options: TurnOptions, problems: Iterable[Problem]) -> list[Proble
 
 
 def data_sha256(options: CoCoSOptions | EvalConfig, *names: str | None) -> dict[str, str]:
-    """Return the checksums of the named files, and of those of prompts and answers that the options name."""
+    """Return the checksums of the named files, and of those of prompts, answers and reward in the options."""
     answer_files = [source for source in options.answers if source not in PROBLEM_SOURCES]
     prompt_files = (options.few_shot_data, options.prompt_file, getattr(options, "system_prompt", None))
-    return checksums((*names, *prompt_files, *answer_files), problems_file)
+    found = checksums((*names, *prompt_files, *answer_files), problems_file)
+    own = own_reward(options) if isinstance(options, CoCoSOptions) else None
+    return found | ({own.name: sha256(own.path)} if own else {})

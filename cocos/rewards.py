@@ -23,7 +23,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from cocos.executor import ExecutionResult
-from cocos.literals import Credit, RewardKind
+from cocos.literals import Credit
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Score(NamedTuple):
 
 
 def turn_reward(
-    result: ExecutionResult, kind: RewardKind = "fraction", reward_in_child: bool = False, num_unpaid: int = 0
+    result: ExecutionResult, kind: str = "fraction", reward_in_child: bool = False, num_unpaid: int = 0
 ) -> float | None:
     """Return r_t of one executed program; None where the executor failed.
 

@@ -18,8 +18,6 @@ from cocos.trajectories import begin
 if __name__ == "__main__":
     model, path, output = sys.argv[1:]
     args = CoCoSConfig(
-        model_name_or_path=model,
-        train_data=path,
         output_dir=output,
         credit="turn",
         num_generations=4,

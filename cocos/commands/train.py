@@ -10,12 +10,13 @@ inputs, prints the plan of the run and its estimated memory and time, and exits.
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
-    from cocos.assembly import data_sha256, load_training_data, open_executor
+    from cocos.assembly import data_sha256, load_training_data, open_executor, own_reward
     from cocos.config.cocos_options import CoCoSOptions
     from cocos.config.ranks import is_main_process
     from cocos.training.preflight import checked_options
 
     options = checked_options(CoCoSOptions, __doc__)
+    own_reward(options)  # a mistake in it is found here
     data = load_training_data(options)
 
     # These imports take seconds; --help and errors in options and data do not wait for them.

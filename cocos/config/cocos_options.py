@@ -1,7 +1,7 @@
 """Options of train.py, without those of TRL. Imports neither torch nor TRL, so that --help is fast."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import RLOO_SOURCES, option, require_not_negative, require_positive, require_share
@@ -17,11 +17,11 @@ class RewardOptions:
 
     group: ClassVar[str] = "rewards and returns"
 
-    reward: RewardKind = option(
+    reward: str = option(
         role="objective",
         default="fraction",
         help="Reward: `fraction` or `count` of a program's tests that pass; `binary`, 1 if all do; `random`, "
-        "0 or 1 by chance, a control.",
+        "0 or 1 by chance, a control; or a function of your own as `module:function` (docs/python.md).",
     )
     reward_tests: RewardTests = option(
         role="objective", default="all", help="Tests that pay: `all`, or only the `hidden` ones."
@@ -142,6 +142,16 @@ class CoCoSOptions(
         self._check_rollouts()
 
     def _check_returns(self) -> None:
+        if ":" not in self.reward and self.reward not in get_args(RewardKind):
+            raise ValueError(
+                f"--reward is {self.reward!r}; choose {', '.join(get_args(RewardKind))}, or give a function "
+                "of your own as module:function"
+            )
+        if ":" in self.reward and self.reward_tests == "hidden":
+            raise ValueError(
+                "--reward_tests hidden has no effect on a --reward of your own, which sees all verdicts; "
+                "leave it out"
+            )
         require_share(self, "gamma")
         require_not_negative(self, "beta")
         if self.improvement_bonus and self.credit != "turn":

@@ -104,7 +104,7 @@ class TrainingOptions(RunOptions, UpdateOptions):
 
     def __post_init__(self) -> None:
         """Check the options that need no library."""
-        require_options(self, "model_name_or_path", "train_data", "output_dir")
+        require_options(self, "output_dir")
         if self.deepspeed and not is_launched():
             raise ValueError("--deepspeed needs its launcher; start with: deepspeed --num_gpus N SCRIPT ...")
         if self.num_train_epochs < 0 or (self.num_train_epochs == 0 and self.max_steps < 1):

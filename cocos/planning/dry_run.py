@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from cocos.assembly import TrainingData, make_rules, open_executor
+from cocos.assembly import TrainingData, make_rules, open_executor, own_reward
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
@@ -71,11 +71,11 @@ def run_warnings(
 
 
 def _batch_warnings(schedule: Schedule) -> list[str]:
-    if schedule.updates_per_pass:
+    if schedule.problems >= schedule.problems_per_rollout:
         return []
     return [
         f"{schedule.problems} problems are fewer than the {schedule.problems_per_rollout} that are sampled "
-        "together, so there would be no update; lower --global_batch_size or raise --num_generations"
+        "together, so each of them is sampled several times; lower --global_batch_size for shorter updates"
     ]
 
 
@@ -178,7 +178,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
             _data_text(data, lengths),
             _prompts_text(trajectory, generator),
             f"executor: self-test passed at isolation level {isolation}, {num_workers} workers; "
-            f"{_verdict_text(checked)}",
+            f"{_verdict_text(checked)}{_own_reward_text(args, trajectory)}",
             _updates_text(args, schedule),
             memory_text(shape, layout, workload, rows),
             _seconds_text(args, shape, layout, schedule, prompts_T),
@@ -225,10 +225,15 @@ def _verdict_text(trajectory: Trajectory) -> str:
     return f"{program} of task {problem.task_id} passes {result.num_passed} of {len(result.verdicts)} tests"
 
 
+def _own_reward_text(args: CoCoSConfig, trajectory: Trajectory) -> str:
+    if (reward := own_reward(args)) is None:
+        return ""
+    return f"\n--reward {reward.name}: {reward(trajectory)} for the turns above"
+
+
 def _updates_text(args: CoCoSConfig, schedule: Schedule) -> str:
-    per_pass = schedule.updates_per_pass
     updates = num_updates(args, schedule)
-    passes = f"{updates / per_pass:.1f} passes over the problems" if per_pass else "not one pass"
+    passes = f"{updates / schedule.updates_per_pass:.1f} passes over the problems"
     return (
         f"steps: {updates} updates of {schedule.trajectories} trajectories "
         f"({schedule.trajectories // schedule.group} problems x {schedule.group}), {schedule.rows} rows and "

@@ -120,9 +120,10 @@ class Schedule:
     def updates_per_pass(self) -> int:
         """Updates in one pass over the problems.
 
-        Remaining problems that do not fill a rollout are skipped. It is 0 if no rollout can be filled.
+        Remaining problems that do not fill a rollout are skipped. If there are too few for one, they are
+        repeated, and a pass is one rollout.
         """
-        return self.problems // self.problems_per_rollout * self.updates_per_rollout
+        return max(1, self.problems // self.problems_per_rollout) * self.updates_per_rollout
 
 
 def prompt_lengths(first: int, answer: int, instruction: int, turns: int) -> list[int]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cocos.config.command_line import OwnOptions, check_options
+from cocos.config.option import require_options
 from cocos.config.ranks import is_main_process
 from cocos.files.run_record import check_output_folder
 from cocos.training.library_messages import silence_library_messages
@@ -17,6 +18,7 @@ def checked_options(options_type: type[OwnOptions], description: str | None) -> 
 
     """
     options = check_options(options_type, description)
+    require_options(options, "model_name_or_path", "train_data")  # CoCoSTrainer takes them as objects
     if is_main_process():
         check_output_folder(
             Path(options.output_dir),

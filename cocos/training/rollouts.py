@@ -15,14 +15,15 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
-from cocos.assembly import make_objective, make_rules
+from cocos.assembly import make_objective, make_rules, own_reward
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
 from cocos.generation import GenerationStopped, Generator
+from cocos.literals import RewardKind
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rewards import RewardKind, random_reward, turn_reward
+from cocos.rewards import random_reward, turn_reward
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, begin, check_infra_failures
@@ -68,6 +69,7 @@ class RolloutPlayer:
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
         self.rules = make_rules(options, [options.temperature])
+        self.own_reward = own_reward(options)
         self.draw = ProblemDraw(len(prompts), seed)
 
     def sample_batch(self, indices: Sequence[int]) -> tuple[Batch, list[Trajectory]]:
@@ -144,6 +146,8 @@ class RolloutPlayer:
 
         """
         options = self.options
+        if kind is None and self.own_reward is not None:
+            return self.own_reward(trajectory)
         if (kind or options.reward) == "random":
             return [
                 random_reward(turn.result, f"{self.seed} {trajectory.key} {t} {turn.completion.token_ids}")

@@ -80,7 +80,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         **trainer_kwargs: Passed on to TRL (peft_config, quantization_config, callbacks, optimizers).
 
     Raises:
-        ValueError: There are fewer problems than one batch needs.
+        ValueError: There are no prompts.
 
     """
 
@@ -103,12 +103,15 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         **trainer_kwargs: Any,
     ):
         problems_per_batch = args.generation_batch_size // args.num_generations
+        if not prompts:
+            raise ValueError("there are no problems to train on; give one or more as prompts")
         if len(prompts) < problems_per_batch:
-            raise ValueError(
-                f"--train_data has {len(prompts)} problems, fewer than the {problems_per_batch} in a batch, "
-                f"so there would be no update; lower --global_batch_size or raise --num_generations"
+            logger.warning(
+                f"{len(prompts)} problems are fewer than the {problems_per_batch} of a batch, so each "
+                "occurs in it several times; lower --global_batch_size for shorter updates"
             )
-        self.prompts = list(prompts)
+        # TRL's sampler drops a batch that is not full.
+        self.prompts = list(prompts) * math.ceil(problems_per_batch / len(prompts))
         self.dev_problems = list(dev_problems)
         self.protocol = protocol
         self.objective = make_objective(args)

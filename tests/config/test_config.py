@@ -23,6 +23,7 @@ from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
 from cocos.files.run_record import run_record
 from cocos.generation.huggingface import resolve_dtype
+from cocos.training.preflight import checked_options
 from tests.support.paths import ROOT
 
 NEEDED = {
@@ -193,7 +194,11 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
         (CoCoSConfig, ["--num_turns", "2.5"], ["--num_turns", "invalid int value: '2.5'", "see --help"]),
         (CoCoSConfig, ["--credit", "first"], ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
-        (CoCoSConfig, ["--reward", "sum"], ["--reward", "choose from 'fraction', 'binary', 'count'"]),
+        (
+            CoCoSConfig,
+            ["--reward", "sum"],
+            ["--reward is 'sum'; choose fraction, binary, count, random", "module:function"],
+        ),
         (CoCoSConfig, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--weight", "-0.1"], ["--weight is -0.1; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--gamma", "nan"], ["--gamma is nan; it must lie in [0, 1]"]),
@@ -273,9 +278,11 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--turn_weights", "0", "1"], ["--turn_weights needs --credit turn"]),
         (CoCoSConfig, ["--turn_betas", "0.1"], ["--turn_betas is [0.1]", "--num_turns numbers"]),
         (CoCoSConfig, ["--limit", "0"], ["--limit is 0; give 1 or more"]),
-        (CoCoSConfig, ["--train_data", ""], ["--train_data is missing; see --help"]),
-        (CoCoSConfig, ["--model_name_or_path", ""], ["--model_name_or_path is missing; see --help"]),
-        (BoostConfig, ["--train_data", ""], ["--train_data is missing; see --help"]),
+        (
+            CoCoSConfig,
+            ["--reward", "a:b", "--reward_tests", "hidden"],
+            ["--reward_tests hidden has no effect on a --reward of your own"],
+        ),
         (EvalConfig, ["--test_data", ""], ["--test_data is missing; see --help"]),
         (EvalConfig, ["--batch_size", "0"], ["--batch_size is 0; give 1 or more"]),
         (EvalConfig, ["--num_samples", "4"], ["set --temperature above 0"]),
@@ -290,6 +297,19 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
 def test_a_wrong_command_line_raises_one_line_that_names_the_option(config_type, argv, words):
     message = error_of(config_type, *argv)
     assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("options_type", [CoCoSOptions, BoostOptions])
+@pytest.mark.parametrize("name", ["model_name_or_path", "train_data"])
+def test_a_command_needs_model_and_data_but_the_configuration_of_a_trainer_does_not(
+    options_type, name, tmp_path, monkeypatch
+):
+    given = {"model_name_or_path": "m", "train_data": "t.jsonl", "output_dir": str(tmp_path), name: ""}
+    monkeypatch.setattr(sys, "argv", ["train", *(f"--{key}={value}" for key, value in given.items())])
+    with pytest.raises(ValueError, match=f"^--{name} is missing; see --help$"):
+        checked_options(options_type, None)
+    full = {CoCoSOptions: CoCoSConfig, BoostOptions: BoostConfig}[options_type]
+    assert full(output_dir=str(tmp_path), report_to="none").output_dir == str(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_pat
     assert warnings_of(report(bare_base, problems_file, *fine)) == []
     # 96 trajectories are 24 problems x 4, but there are only 20 problems
     [batch] = warnings_of(report(bare_base, problems_file, "--global_batch_size", "96"))
-    assert "20 problems are fewer than the 24 that are sampled together" in batch
+    assert "20 problems are fewer than the 24 that are sampled together, so each of them is sampled" in batch
     [context] = warnings_of(report(bare_base, problems_file, *fine, "--num_turns", "40"))
     assert "turn 40 may reach" in context and "context of 1024" in context
     [cut] = warnings_of(report(bare_base, problems_file, *fine, "--max_completion_length", "4"))

@@ -1,6 +1,7 @@
 """Updates, tokens, seconds and processors, calculated by hand; and the page and recipes that quote them."""
 
 import importlib.util
+import math
 import sys
 from dataclasses import replace
 
@@ -98,7 +99,8 @@ def test_a_pass_has_as_many_updates_as_trls_sampler_yields(problems, rollout, up
         problems_per_rollout=rollout,
         updates_per_rollout=updates_per_rollout,
     )
-    sampler = RepeatSampler(range(problems), group, rollout, repeat_count=updates_per_rollout)
+    given = problems * math.ceil(rollout / problems)  # CoCoSTrainer repeats too few problems
+    sampler = RepeatSampler(range(given), group, rollout, repeat_count=updates_per_rollout)
     assert schedule.updates_per_pass == len(list(sampler)) / schedule.trajectories
 
 

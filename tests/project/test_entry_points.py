@@ -224,15 +224,6 @@ def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path
     assert "--output_dir is missing" in complaint(*words[:6])
 
 
-def test_fewer_problems_than_a_batch_needs_are_an_error(tiny_model, problems_file, tmp_path):
-    line = complaint(
-        *(sys.executable, "train.py", "--model_name_or_path", tiny_model, "--train_data", problems_file),
-        *("--output_dir", tmp_path / "out", "--global_batch_size", 16, "--report_to", "none"),
-    )
-    assert "6 problems, fewer than the 8 in a batch" in line
-    assert not (tmp_path / "out").exists()
-
-
 def test_credit_last_needs_whole_groups_on_every_device(tiny_model, problems_file, tmp_path):
     done = command(
         *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "train.py"),

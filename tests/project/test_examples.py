@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from cocos.files.run_record import sha256
 from tests.support import endpoint_server
-from tests.support.commands import succeed
+from tests.support.commands import command, succeed
 from tests.support.paths import ROOT, TOY
 
 EXAMPLES = ROOT / "examples"
@@ -49,3 +50,27 @@ def test_a_metric_of_ones_own_reads_the_samples(tmp_path):
 def test_a_model_is_trained_on_problems_of_ones_own(problems_file, tmp_path):
     done = succeed(sys.executable, EXAMPLES / "train.py", TOY / "base", problems_file, tmp_path / "out")
     assert "acc_t1" in done.stdout or "reward" in done.stdout
+
+
+@pytest.mark.processes
+def test_a_model_is_trained_with_a_reward_of_ones_own(problems_file, tmp_path):
+    done = command(
+        *(sys.executable, "-m", "cocos", "train", "--reward", "own_reward:passed_and_short"),
+        *(
+            "--model_name_or_path",
+            TOY / "base",
+            "--train_data",
+            problems_file,
+            "--limit",
+            2,
+            "--max_steps",
+            1,
+        ),
+        *("--global_batch_size", 8, "--max_completion_length", 40, "--beta", 0, "--report_to", "none"),
+        *("--logging_steps", 1, "--output_dir", tmp_path / "out"),
+        cwd=EXAMPLES,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 problems are fewer than the 4 of a batch" in done.stderr
+    record = json.loads((tmp_path / "out/run.json").read_text())
+    assert record["data_sha256"]["own_reward:passed_and_short"] == sha256(EXAMPLES / "own_reward.py")

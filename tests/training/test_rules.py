@@ -251,3 +251,23 @@ def test_given_programs_that_end_the_trajectory_and_repeated_ones_are_no_prompts
 def test_a_resampled_turn_is_not_of_the_policy_and_refused(tmp_path):
     with pytest.raises(ValueError, match="--on_repeat resample is for evaluation"):
         data(tmp_path, on_repeat="resample")
+
+
+def test_a_reward_of_ones_own_replaces_that_of_the_verdicts(make_trainer, tmp_path, monkeypatch):
+    (tmp_path / "length_reward.py").write_text(
+        "def length(t):\n    return [float(len(turn.code)) for turn in t.turns]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    trainer = make_trainer(num_turns=2, reward="length_reward:length")
+    _, trajectories = play(trainer, num_problems=1)
+    for trajectory in trajectories:
+        assert trainer.player.rewards(trajectory) == [len(turn.code) for turn in trajectory.turns]
+        assert set(trainer.player.rewards(trajectory, "binary")) <= {0.0, 1.0}
+
+
+def test_fewer_problems_than_a_batch_needs_are_repeated(make_trainer):
+    trainer = make_trainer(num_problems=3, max_steps=2)  # a batch has 16 / 4 = 4 problems
+    result = trainer.train()
+    assert result.global_step == 2 and len(trainer.prompts) == 6
+    with pytest.raises(ValueError, match="no problems to train on; give one or more"):
+        make_trainer(num_problems=0)
