@@ -9,7 +9,7 @@ TRACK ?= toy
 
 MODEL ?= qwen2.5-coder-0.5b
 model_folder = models/$(if $(filter smollm2-135m,$1),SmolLM2-135M-Instruct,Qwen2.5-Coder-0.5B-Instruct)
-TRACK_MODEL = $(if $(filter qwen,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
+TRACK_MODEL = $(if $(filter qwen controls,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
 # tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -53,7 +53,7 @@ real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub
 	$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL))
 
 # The laboratory's problems need no public set.
-real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl) $(if $(filter qwen,$(TRACK)),outputs/pool/train.jsonl)  ## train and evaluate the real model; TRACK=qwen, agents, base, toy or mbpp, SEED=0; hours; continues after an interruption
+real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl) $(if $(filter qwen controls,$(TRACK)),outputs/pool/train.jsonl)  ## train and evaluate the real model; TRACK=qwen, controls, agents, base, toy or mbpp, SEED=0; hours; continues after an interruption
 	$(BIN)/python scripts/fetch_model.py $(TRACK_MODEL) $(call model_folder,$(TRACK_MODEL))
 	$(if $(filter agents,$(TRACK)),$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL)))
 	PATH="$(abspath $(BIN)):$$PATH" TRACK=$(TRACK) SEED=$(SEED) scripts/real.sh

@@ -28,7 +28,12 @@ MODELS = {
     "untrained": "untrained, three examples",
     "boost": "Boost",
     "cocos": "CoCoS",
+    "relabelled": "relabelled Boost",
     "rloo6-14": "CoCoS from relabelled Boost",
+    "single-turn": "single-turn RLOO",
+    "random": "CoCoS, random rewards",
+    "boost-no-feedback": "Boost, no feedback",
+    "no-feedback": "CoCoS, no feedback",
 }
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Run one track of a real model. The same command continues an interrupted run.
 #   TRACK=qwen   Qwen2.5-Coder-0.5B-Instruct: untrained -> Boost -> CoCoS with feedback, on MBPP and HumanEval
+#   TRACK=controls   after it: single-turn RLOO, random rewards, and training without feedback, from the same Boost model
 #   TRACK=base   SmolLM2-135M-Instruct, untrained, on MBPP, HumanEval and HumanEvalFix, with three protocols
 #   TRACK=toy    SmolLM2: base -> Boost -> CoCoS on the first laboratory's problems, and single-turn RLOO beside CoCoS
 #   TRACK=mbpp   SmolLM2: base -> Boost -> CoCoS on MBPP, evaluated on MBPP and HumanEval
@@ -151,12 +152,18 @@ play() { # SET/NAME, model, options of test.py
     evaluate "$@" --config $configs/eval.yaml $few
 }
 
-judge_again() { # SET, set of the samples, NAME: its programs with EvalPlus' tests, for the problems that both have
-    [ -e "$data/$1/test.jsonl" ] || return 0
-    samples=$out/$2/$3/samples.jsonl
-    common=$(python scripts/common_problems.py "$data/$1/test.jsonl" "$samples")
+judge_again() { # humaneval or mbpp, NAME, its weights and options: its programs with EvalPlus' tests, where both have the problem
+    judged=$1plus/$2 problems_plus=$data/$1plus/test.jsonl samples=$out/$1/$2/samples.jsonl model_plus=$3
+    [ -e "$problems_plus" ] || return 0
+    if [ "$1" = mbpp ]; then # EvalPlus calls MBPP's problem 11 Mbpp/11
+        mkdir -p "$out/mbppplus"
+        sed 's|"task_id": *"\([0-9]\)|"task_id": "Mbpp/\1|' "$samples" >"$out/mbppplus/programs-$2.jsonl"
+        samples=$out/mbppplus/programs-$2.jsonl
+    fi
+    shift 3
+    common=$(python scripts/common_problems.py "$problems_plus" "$samples")
     # shellcheck disable=SC2086
-    play "$1/$3" "$weights" --test_data "$data/$1/test.jsonl" $format --answers "$samples" --task_ids $common
+    play "$judged" "$model_plus" "$@" --test_data "$problems_plus" --answers "$samples" --task_ids $common
 }
 
 play_protocols() { # the untrained model by other protocols, each with its own prompts
@@ -166,13 +173,17 @@ play_protocols() { # the untrained model by other protocols, each with its own p
         chat) set -- --protocol chat --num_turns 2 --max_completion_length 300 ;;
         docstring) set -- --prompt_file $configs/docstring.yaml --num_turns 1 --max_completion_length 300 ;;
         esac
-        set -- --feedback none --early_stop false "$@"
-        tests=3
-        [ $protocol != docstring ] || tests=1
-        play mbpp/untrained-$protocol $base --test_data $data/mbpp/test.jsonl --prompt_tests $tests --visible_tests $tests "$@"
-        # HumanEval's standard prompt has no tests besides those of the docstring.
-        play humaneval/untrained-$protocol $base --test_data $data/humaneval/test.jsonl --prompt_tests 0 "$@"
-        judge_again humanevalplus humaneval untrained-$protocol
+        set -- "$@" --feedback none --early_stop false
+        for set in mbpp humaneval; do
+            # HumanEval's standard prompt has no tests besides those of the docstring.
+            case $set-$protocol in
+            humaneval-*) set -- "$@" --visible_tests 1 --prompt_tests 0 ;;
+            *-docstring) set -- "$@" --visible_tests 1 --prompt_tests 1 ;;
+            *) set -- "$@" --visible_tests 3 --prompt_tests 3 ;;
+            esac
+            play $set/untrained-$protocol $base --test_data $data/$set/test.jsonl "$@"
+            judge_again $set untrained-$protocol $base "$@"
+        done
     done
 }
 
@@ -195,30 +206,58 @@ run_qwen() {
     # shellcheck disable=SC2086
     train cocos train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" \
         --answers "$out/train-states/samples.jsonl" $short
-    # Functions of a shell share their variables: these are of this loop alone.
-    for who in untrained boost cocos; do
-        case $who in
-        untrained) weights=$base format=$shown ;;
-        *) weights=$out/models/$who format="--protocol cocos" ;;
-        esac
-        for set in dev mbpp humaneval humanevalfix debugbench mbpp-r; do
-            case $set in
-            dev) file=$data/mbpp/validation.jsonl ;;
-            *) file=$data/$set/test.jsonl ;;
-            esac
-            [ -e "$file" ] || continue
-            set -- --test_data "$file" $format
-            case $set in debugbench | mbpp-r) set -- "$@" --answers buggy ;; esac
-            play $set/$who "$weights" "$@"
-        done
-        judge_again humanevalplus humaneval $who
-        judge_again mbppplus mbpp $who
-        # The control: three first programs, of which the visible test chooses one.
-        # shellcheck disable=SC2086
-        play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
-            --temperature 0.8 --feedback none --early_stop false
-    done
+    play_sets untrained $base "$shown"
+    play_sets boost "$boost" "--protocol cocos"
+    play_sets cocos "$out/models/cocos" "--protocol cocos"
     play_protocols
+}
+
+play_sets() { # NAME, its weights, its prompts: every set that has been prepared
+    who=$1 weights=$2 format=$3
+    for set in dev mbpp humaneval humanevalfix debugbench mbpp-r; do
+        case $set in
+        dev) file=$data/mbpp/validation.jsonl ;;
+        *) file=$data/$set/test.jsonl ;;
+        esac
+        [ -e "$file" ] || continue
+        # shellcheck disable=SC2086
+        set -- --test_data "$file" $format
+        case $set in debugbench | mbpp-r) set -- "$@" --answers buggy ;; esac
+        play $set/$who "$weights" "$@"
+    done
+    # shellcheck disable=SC2086
+    for set in humaneval mbpp; do judge_again $set $who "$weights" $format; done
+    # The control: three first programs, of which the visible test chooses one.
+    # shellcheck disable=SC2086
+    play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
+        --temperature 0.8 --feedback none --early_stop false
+}
+
+# What the gain of `cocos` is made of: the same Boost model, problems, updates and sampled programs, but one turn alone;
+# or rewards by chance; or, as in the paper, two turns without feedback.
+run_controls() {
+    configs=configs/qwen
+    problems=${PROBLEMS:-outputs/pool/train.jsonl}
+    boost=$out/models/boost
+    if [ ! -e "$boost/adapter_config.json" ]; then
+        echo "error: there is no $boost; run TRACK=qwen make real first" >&2
+        exit 2
+    fi
+    untold="--feedback none --early_stop false"
+    for control in single-turn random no-feedback; do
+        case $control in
+        single-turn) set -- $untold --num_turns 1 ;;
+        random) set -- --reward random --answers "$out/train-states/samples.jsonl" ;;
+        no-feedback) set -- $untold --global_batch_size 32 ;;
+        esac
+        # shellcheck disable=SC2086
+        train $control train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" "$@" $short
+        set -- --protocol cocos
+        [ $control != no-feedback ] || set -- "$@" $untold --num_turns 2
+        play dev/$control "$out/models/$control" --test_data $data/mbpp/validation.jsonl "$@"
+        play mbpp/$control "$out/models/$control" --test_data $data/mbpp/test.jsonl "$@"
+    done
+    play mbpp/boost-no-feedback "$boost" --test_data $data/mbpp/test.jsonl --protocol cocos $untold --num_turns 2
 }
 
 # The agents' own configurations, with the same limits for the turn loop and for best of n.
@@ -251,9 +290,10 @@ run_agents() {
 
 case $track in
 base | agents) out=outputs/real/$track ;;
+controls) out=outputs/real/qwen/seed$seed ;;
 qwen | toy | mbpp) out=outputs/real/$track/seed$seed ;;
 *)
-    echo "error: TRACK is $track; choose qwen, base, toy, mbpp or agents" >&2
+    echo "error: TRACK is $track; choose qwen, controls, base, toy, mbpp or agents" >&2
     exit 2
     ;;
 esac
