@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any
 
 from cocos.executor import ExecutionResult, Status, Verdict, comparison_text
+from cocos.files.json_lines import DataError
 from cocos.literals import Feedback
 from cocos.problems import Problem
 
@@ -77,7 +78,10 @@ TOOLS = (
 )
 REPAIR_EXAMPLE = "Example {number}. A program with a bug:\n\n{buggy}\n\nThe repaired program:\n\n{fixed}"
 FEEDBACK_CHARS = 300  # of a quoted test, and of a quoted error: a screen's line or two of a small context
-TEMPLATE_PLACEHOLDERS = {"first_turn": ("text", "tests"), "later_turn": ("feedback",)}  # of own wording
+TEMPLATE_PLACEHOLDERS = {  # of own wording
+    "first_turn": ("text", "entry_point", "tests"),
+    "later_turn": ("feedback",),
+}
 
 
 @dataclass(frozen=True)
@@ -140,11 +144,18 @@ class PromptProtocol:
 class OwnWording(PromptProtocol):
     """The user's own messages (`--prompt_file`)."""
 
-    first_template: str = ""  # message of turn 1, with `{text}` and `{tests}`
+    first_template: str = ""  # message of turn 1, with `{text}` or `{entry_point}`, and `{tests}`
     later_template: str = ""  # message of turns 2..T, in which `{feedback}` is optional
 
     def first_turn(self, problem: Problem) -> str:
-        return self.first_template.format(text=problem.text, tests=self._shown_tests(problem))
+        if "{entry_point}" in self.first_template and not problem.entry_point:
+            raise DataError(
+                f"problem {problem.task_id!r} has no entry_point, which {self.name} shows; add the "
+                "name of its function, or write {text}"
+            )
+        return self.first_template.format(
+            text=problem.text, entry_point=problem.entry_point, tests=self._shown_tests(problem)
+        )
 
     def _request(self, feedback: str) -> str:
         before = "" if "{feedback}" in self.later_template else feedback
@@ -236,12 +247,13 @@ def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> 
 
     Args:
         name: Name that is stored with every result.
-        first_turn: Message of turn 1: `{text}` is the task, `{tests}` its visible tests, one per line.
+        first_turn: Message of turn 1: `{text}` is the task, `{entry_point}` the name of its function (of sets
+            that have it), `{tests}` its visible tests, one per line.
         later_turn: Message of turns 2..T: `{feedback}` is the feedback and a blank line, or "". Without this
             placeholder, feedback precedes the message. Other braces are doubled, as in `{{`.
 
     Raises:
-        ValueError: A placeholder is unknown, or `{text}` is missing.
+        ValueError: A placeholder is unknown, or both `{text}` and `{entry_point}` are missing.
 
     """
     for key, template in (("first_turn", first_turn), ("later_turn", later_turn)):
@@ -256,7 +268,7 @@ def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> 
                     f"{key}: unknown placeholder {{{field}}}; the known ones are "
                     f"{', '.join(f'{{{name}}}' for name in known)}. Write other braces twice, as in {{{{"
                 )
-    if "{text}" not in first_turn:
+    if "{text}" not in first_turn and "{entry_point}" not in first_turn:
         raise ValueError("first_turn: {text} is missing, so the model would not see the task; add it")
     return OwnWording(name, is_chat=is_chat, first_template=first_turn, later_template=later_turn)
 

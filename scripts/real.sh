@@ -138,7 +138,8 @@ $(for who in untrained boost cocos; do
 done
 for protocol in examples chat docstring; do
     printf '%s\n' "mbpp/untrained-$protocol 9" "humaneval/untrained-$protocol 5"
-done)"
+done
+echo "humaneval/untrained-asserts 5")"
 
 say_time_left() { # of the track qwen
     echo "$qwen_minutes" | while read -r part minutes; do
@@ -167,16 +168,18 @@ judge_again() { # humaneval or mbpp, NAME, its weights and options: its programs
 }
 
 play_protocols() { # the untrained model by other protocols, each with its own prompts
-    for protocol in examples chat docstring; do
+    for protocol in examples chat docstring asserts; do
         case $protocol in
         examples) set -- $shown --num_turns 2 ;;
         chat) set -- --protocol chat --num_turns 2 --max_completion_length 300 ;;
-        docstring) set -- --prompt_file $configs/docstring.yaml --num_turns 1 --max_completion_length 300 ;;
+        *) set -- --prompt_file $configs/$protocol.yaml --num_turns 1 --max_completion_length 300 ;;
         esac
         set -- "$@" --feedback none --early_stop false
         for set in mbpp humaneval; do
-            # HumanEval's standard prompt has no tests besides those of the docstring.
+            # HumanEval's standard prompt has no tests besides those of the docstring; CoCoS' own shows all of them.
             case $set-$protocol in
+            mbpp-asserts) continue ;;
+            humaneval-asserts) set -- "$@" --visible_tests 999 --prompt_tests 999 ;;
             humaneval-*) set -- "$@" --visible_tests 1 --prompt_tests 0 ;;
             *-docstring) set -- "$@" --visible_tests 1 --prompt_tests 1 ;;
             *) set -- "$@" --visible_tests 3 --prompt_tests 3 ;;

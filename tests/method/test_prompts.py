@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cocos.extraction import extract_code
+from cocos.files.json_lines import DataError
 from cocos.problems import Problem, load_problems
 from cocos.prompts import agent_protocol, answer, named_protocol, own_protocol
 from tests.support.paths import dataset
@@ -69,6 +70,10 @@ def test_own_wording_is_used_character_by_character(problem):
     tests = "\n".join(problem.test_list)
     assert own.first_turn(problem) == f"A {problem.text} {{x}}\n{tests}"
     assert own.later_turn() == "Again." and own.later_turn(feedback="No.") == "No.\n\nAgain."
+    named = own_protocol("mine", "Write {entry_point}.\n{tests}", "Again.", is_chat=False)
+    assert named.first_turn(replace(problem, entry_point="f")) == f"Write f.\n{tests}"
+    with pytest.raises(DataError, match="has no entry_point, which mine shows"):
+        named.first_turn(replace(problem, entry_point=""))
     plain = own_protocol("mine", "{text}", "Again.", is_chat=False)  # feedback without a place comes first
     assert plain.later_turn(is_closed=False, feedback="No.") == "\n[DONE]\n\nNo.\n\nAgain."
 
@@ -76,7 +81,11 @@ def test_own_wording_is_used_character_by_character(problem):
 @pytest.mark.parametrize(
     ("first", "later", "message"),
     [
-        ("{task}", "x", r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{tests\}"),
+        (
+            "{task}",
+            "x",
+            r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{entry_point\}, \{tests\}",
+        ),
         ("{text}", "{text}", r"later_turn: unknown placeholder \{text\}; the known ones are \{feedback\}"),
         ("{text:>9}", "x", "unknown placeholder"),
         ("{text} {", "x", "write a brace of the text twice"),
