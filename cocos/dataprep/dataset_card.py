@@ -67,7 +67,7 @@ def dataset_card(
         rows_out=report.counts.total(),
         dropped=dropped,
         dropped_where=" (listed in dropped.jsonl)" if dropped else "",
-        checks=_describe_checks(report, options),
+        checks=_describe_checks(report, options, has_references=statistics.num_references > 0),
         findings=_describe_findings(report),
     )
 
@@ -105,13 +105,16 @@ def _hub_id(licence: str) -> str:
     return licence.lower().replace(" ", "-")
 
 
-def _describe_checks(report: PreparationReport, options: PreparationOptions) -> str:
+def _describe_checks(report: PreparationReport, options: PreparationOptions, has_references: bool) -> str:
     if not options.checks:
         return "No checks were run."
     isolation = ", ".join([str(report.isolation), *report.packages])
     against = ", ".join(Path(name).name for name in options.against)
+    executed = f"executed (isolation: {isolation})"
     descriptions = {
-        "references": f"references executed (isolation: {isolation}), under {NUM_SEEDS} seeds of `random`",
+        "references": f"references {executed}, under {NUM_SEEDS} seeds of `random`"
+        if has_references
+        else f"constant functions {executed}, because no row has a reference",
         "overlap": f"overlap inside and across splits{against and ' and with ' + against}",
     }
     return "Checked: " + "; ".join(descriptions[c] for c in descriptions if c in options.checks) + "."

@@ -23,7 +23,9 @@ from cocos.files.json_lines import (
     read_rows_leniently,
 )
 
-SUFFIXES = ("jsonl", "json", "csv", "parquet")
+SUFFIXES = ("jsonl", "json", "csv", "tsv", "parquet")
+SEPARATORS = ",;\t|"  # of the columns of a CSV file; the first one if the header does not decide
+HEADER_BYTES = 1 << 16
 
 
 class RawRow(NamedTuple):
@@ -59,18 +61,19 @@ def input_files(path: Path) -> list[tuple[Path, str | None]]:
     return files
 
 
-def read_file(path: Path, split: str | None = None) -> Iterator[RawRow]:
+def read_file(path: Path, split: str | None = None, is_csv: bool = False) -> Iterator[RawRow]:
     """Yield every row of a local file.
 
     Args:
-        path: A file, optionally gzipped. A suffix other than .csv and .parquet means JSON or JSON lines.
+        path: A file, optionally gzipped. Suffixes other than .csv, .tsv and .parquet mean JSON.
+        is_csv: Whether a file of another name is CSV, too, unless it begins like JSON.
 
     Raises:
         DataError: The file as a whole cannot be read.
 
     """
     name = path.name.lower().removesuffix(".gz")
-    if name.endswith(".csv"):
+    if name.endswith((".csv", ".tsv")) or (is_csv and not _begins_like_json(path)):
         yield from (RawRow(place, split, row) for place, row in _read_csv(path))
     elif name.endswith(".parquet") or (path.is_file() and first_bytes(path).startswith(b"PAR1")):
         yield from (RawRow(place, split, row) for place, row in _read_parquet(path))
@@ -131,20 +134,39 @@ def read_debugbench(folder: Path) -> Iterator[RawRow]:
                 yield RawRow(place, split, row | {"leetcode": found} if found else absent)
 
 
+def _begins_like_json(path: Path) -> bool:
+    with open_bytes(path) as file:
+        return (
+            file.read(HEADER_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[", b"PAR1"))
+        )
+
+
+def _separator(path: Path) -> str:
+    """Return the separator that gives the header of a CSV file most columns."""
+    with open_bytes(path) as file:
+        start = file.read(HEADER_BYTES).decode("utf-8-sig", "replace")
+
+    def num_columns(separator: str) -> int:
+        return len(next(csv.reader(io.StringIO(start, newline=""), delimiter=separator), ()))
+
+    return max(SEPARATORS, key=num_columns)
+
+
 def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
     csv.field_size_limit(MAX_LINE_BYTES)  # the default of 128 KiB is too small for some test files
     number = 0  # of the last line that was read
     try:
         # utf-8-sig removes the byte order mark that spreadsheet programs write.
         with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
+            separator = _separator(path)
+            reader = csv.DictReader(file, strict=True, delimiter=separator)
             if not reader.fieldnames:
                 raise DataError(f"{path}: empty; the first line of a CSV file names its columns")
             _check_header(reader.fieldnames, path)
             number = reader.line_num
             for row in reader:
                 place, number = Place(path, number + 1), reader.line_num  # a cell may contain line breaks
-                yield place, _length_error(row, place, len(reader.fieldnames)) or row
+                yield place, _length_error(row, place, len(reader.fieldnames), separator) or row
     except csv.Error as error:
         raise DataError(
             f"{path}:{number + 1}: not valid CSV ({error}); check the quotes from this line on"
@@ -156,21 +178,17 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
 
 
 def _check_header(names: Sequence[str], path: Path) -> None:
-    if len(names) == 1 and (separators := [separator for separator in ";\t|" if separator in names[0]]):
-        raise DataError(
-            f"{path}:1: the columns are separated by {separators[0]!r}; save the file with commas instead"
-        )
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"{path}:1: the column {repeated[0]!r} occurs twice; rename one of them")
 
 
-def _length_error(row: dict, place: Place, num_columns: int) -> DataError | None:
+def _length_error(row: dict, place: Place, num_columns: int, separator: str) -> DataError | None:
     # DictReader collects surplus fields under the key None and fills missing fields with None.
     if None not in row and None not in row.values():
         return None
     return DataError(
         f"{place}: the number of fields differs from the header's ({num_columns}); "
-        "quote fields that contain commas or line breaks"
+        f"quote fields that contain {separator!r} or line breaks"
     )
 
 

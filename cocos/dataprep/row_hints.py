@@ -68,7 +68,7 @@ def describe_other_file(path: Path) -> str | None:
             names = {name for _, columns in PUBLIC_SETS for name in columns if name.encode() in footer}
             command = conversion_command(public_set(names) or "parquet", path)
             return f"is a Parquet file, not JSON; convert it: {command}"
-    if path.name.lower().removesuffix(".gz").endswith(".csv"):
+    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
         return f"is a CSV file, not JSON; convert it: {conversion_command('csv', path)}"
     return None
 

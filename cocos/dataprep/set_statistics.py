@@ -31,6 +31,7 @@ class SetStatistics:
     # Name of a histogram -> index of the bar -> number of problems.
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in BINS})
     num_tests: int = 0  # visible and hidden tests of all problems
+    num_references: int = 0  # problems with a reference
     solve_rates: Counter[int] = field(default_factory=Counter)  # index of the bar -> number of problems
 
     def add(self, problem: Problem) -> None:
@@ -38,6 +39,7 @@ class SetStatistics:
         self.fields |= problem_to_row(problem).keys()
         self.licences[problem.licence or NOT_STATED] += 1
         self.num_tests += len(problem.scored_tests)
+        self.num_references += bool(problem.code.strip())
         if problem.solve_rate is not None:
             self.solve_rates[sum(100 * problem.solve_rate > bound for bound in RATE_BOUNDS)] += 1
         values = (len(problem.text), len(problem.code.splitlines()), len(problem.scored_tests))

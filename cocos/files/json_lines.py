@@ -138,10 +138,12 @@ def _parse_line(line: bytes, place: Place) -> object:
         return DataError(f"{place}: {encoding_message(error)}")
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", error)
-        is_cut_off = not line.endswith(b"\n")
-        remedy = (
-            "the file ends within this line: download it again" if is_cut_off else "write one row per line"
-        )
+        if b"\r" in line.rstrip(b"\r\n"):
+            remedy = "its lines end with CR alone: convert it with tr '\\r' '\\n'"
+        elif line.endswith(b"\n"):
+            remedy = "write one row per line"
+        else:
+            remedy = "the file ends within this line: download it again"
         return DataError(f"{place}: not valid JSON ({reason}); {remedy}")
 
 

@@ -7,6 +7,7 @@ ask the hub for a mistyped folder, retry for a minute without a network, and fai
 import difflib
 import json
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 from huggingface_hub import get_hf_file_metadata, hf_hub_url, is_offline_mode, try_to_load_from_cache
@@ -33,6 +34,7 @@ GGUF_REMEDY = (
 WHOLE_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 SHARD_INDICES = tuple(f"{name}.index.json" for name in WHOLE_WEIGHTS)
 LFS_POINTER = b"version https://git-lfs"
+DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 REMEDY = "download or copy it again"
 
 
@@ -123,7 +125,7 @@ def _check_folder(folder: Path, needs_weights: bool) -> None:
     elif not (folder / CONFIG).is_file():
         raise ValueError(f"{folder}: the folder has no {CONFIG}; {_hint(folder)}")
     else:
-        _read_json(folder / CONFIG)
+        _check_config(folder / CONFIG)
         if needs_weights:
             check_weights(folder)
     if not any(found for pattern in TOKENIZER_FILES for found in folder.glob(pattern)):
@@ -131,6 +133,22 @@ def _check_folder(folder: Path, needs_weights: bool) -> None:
             f"{folder}: the folder has no tokenizer (tokenizer.json); copy the tokenizer files of the model "
             "that it was made from into it"
         )
+
+
+def _check_config(path: Path) -> None:
+    """Raise ValueError if transformers does not know the architecture or the data type of a config.json."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # takes a second
+
+    config = _read_json(path)
+    kind = config.get("model_type")
+    if kind not in CONFIG_MAPPING_NAMES and "auto_map" not in config:
+        raise ValueError(
+            f"{path}: model_type {kind!r} is unknown to transformers {version('transformers')}; update "
+            "transformers, or choose another model"
+        )
+    dtype = config.get("dtype") or config.get("torch_dtype")
+    if dtype not in (None, *DTYPES):
+        raise ValueError(f"{path}: the data type {dtype!r} is none of {', '.join(DTYPES)}; correct it")
 
 
 def _check_adapter(folder: Path) -> None:

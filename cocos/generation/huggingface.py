@@ -40,7 +40,7 @@ class HuggingFaceGenerator(TokenTranscripts):
 
     Raises:
         ValueError: The model does not accept a cache as an argument, or `generate` gets a prompt that leaves
-            no room for a completion in the model's learned positions.
+            no room for a completion in the model's learned positions, or has an id that the model does not.
 
     """
 
@@ -75,6 +75,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
     ) -> list[Completion]:
         self._check_positions(max(map(len, prompts), default=0))
+        self._check_ids(max((max(prompt, default=0) for prompt in prompts), default=0))
         if seeds is None:
             seeds = torch.randint(2**63 - 1, (len(prompts),)).tolist()
         size = self.batch_size or max(1, len(prompts))
@@ -98,6 +99,17 @@ class HuggingFaceGenerator(TokenTranscripts):
             raise ValueError(
                 f"a prompt of {longest} tokens and {self.max_completion_length} new ones exceed the {limit} "
                 "positions of the model; lower --max_completion_length or --num_turns"
+            )
+
+    def _check_ids(self, largest: int) -> None:
+        """Raise ValueError if a prompt has an id without an embedding, which would end a process on a GPU."""
+        num_ids = self.model.get_input_embeddings().num_embeddings
+        if largest >= num_ids:
+            token = self.tokenizer.convert_ids_to_tokens(largest)
+            raise ValueError(
+                f"the tokenizer makes the id {largest} ({token!r}), but the model has {num_ids} ids: tokens "
+                "were added without a resize; use the tokenizer that the model was trained with, or resize "
+                "the model's embeddings"
             )
 
     def _generate_batch(

@@ -191,6 +191,27 @@ def full_disk_named(folder: str | Path) -> Iterator[None]:
         ) from error
 
 
+MISFITS = (
+    "size mismatch",
+    "doesn't match the size of optimizer's group",
+    "different number of parameter groups",
+)
+
+
+@contextmanager
+def misfit_named(checkpoint: str | None) -> Iterator[None]:
+    """Raise ValueError with the checkpoint if its weights or its optimizer are those of another model."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if checkpoint is None or not any(words in str(error) for words in MISFITS):
+            raise
+        raise ValueError(
+            f"--resume_from_checkpoint {checkpoint}: its tensors are not those of this model; give the model "
+            "and the LoRA options with which the run began"
+        ) from None
+
+
 @contextmanager
 def full_memory_named(args: TrainingArguments) -> Iterator[None]:
     """Raise ValueError with the options to lower if the memory of the GPU or the machine is full inside.

@@ -24,6 +24,7 @@ from cocos.training.checkpoints import (
     follow_umask,
     full_disk_named,
     full_memory_named,
+    misfit_named,
     save_generation_config,
 )
 from cocos.training.console import StartLines, end_lines, show_lines
@@ -187,7 +188,7 @@ def run_training(trainer: ResumableTrainer, card: ModelCard, checkpoint: str | N
         with full_disk_named(out):
             if trainer.is_world_process_zero():
                 save_json(record, out / "run.json")
-            with full_memory_named(args):
+            with full_memory_named(args), misfit_named(checkpoint):
                 trainer.train(resume_from_checkpoint=checkpoint)
             trainer.save_model()
         if trainer.is_world_process_zero():

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from torch.distributed import DistNetworkError
 from transformers.integrations import INTEGRATION_TO_CALLBACK
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
@@ -38,7 +39,14 @@ def full_options(config_type: type[Config], description: str | None) -> tuple[Co
         ValueError: An option has a wrong value, a logger cannot be used, or there is no such checkpoint.
 
     """
-    args = parse_options(config_type, description)
+    try:
+        args = parse_options(config_type, description)
+    except DistNetworkError as error:  # transformers connects the processes while it checks its options
+        reason = str(error).partition(". ")[0]
+        raise ValueError(
+            f"the processes of this run cannot connect ({reason}); another run may use the port: choose "
+            "another --master_port of the launcher"
+        ) from None
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_lora_options(args)

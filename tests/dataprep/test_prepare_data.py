@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -330,6 +331,33 @@ def test_bom_crlf_gzip_csv_and_parquet_give_the_same_rows_as_plain_lines(prepare
         assert (tmp_path / f"out {name}/train.jsonl").read_bytes() == (
             tmp_path / "out plain.jsonl/train.jsonl"
         ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "separator"),
+    [("a.csv", ";"), ("a.txt", ","), ("a.tsv", "\t"), ("a", "|"), ("a.data", ";"), ("a.csv.gz", "\t")],
+)
+def test_a_csv_file_has_any_name_and_any_separator(prepare, tmp_path, name, separator):
+    rows = [("q", "t", "code"), ("Double, and no more.", "assert f(1) == 2", "def f(x):\n    return 2 * x")]
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator).writerows(rows)
+    data = text.getvalue().encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    words = ("--tests", "lines", "--columns", "text=q", "test_list=t", "--splits", 0, 0, 1, "--checks")
+    assert prepare("csv", "--input", tmp_path / name, *words, "--output_dir", tmp_path / "out") == 0
+    [problem] = load_problems(tmp_path / "out/test.jsonl")
+    assert (problem.text, problem.test_list) == ("Double, and no more.", ("assert f(1) == 2",))
+    assert problem.code == "def f(x):\n    return 2 * x"
+
+
+def test_a_set_without_references_says_that_none_was_executed(prepare, tmp_path):
+    row = {"task_id": 1, "text": "Double.", "test_list": ["assert f(1) == 2"]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    words = ("--splits", 0, 0, 1, "--checks", "references", "--executor_workers", 1)
+    assert prepare("jsonl", "--input", tmp_path / "a.jsonl", *words, "--output_dir", tmp_path / "out") == 0
+    card = (tmp_path / "out/README.md").read_text()
+    assert "because no row has a reference" in card and "references executed" not in card
+    assert "References were executed" not in (tmp_path / "out/report.html").read_text()
 
 
 def test_a_set_on_the_hub_is_streamed_with_its_own_splits(prepare, tmp_path, monkeypatch):

@@ -126,3 +126,18 @@ def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
     check_checkpoint(str(adapter))
     (folder / "model.safetensors").unlink()
     assert "the adapter's base model cannot be used" in fault(adapter)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"model_type": "nosuch"}, "model_type 'nosuch' is unknown to transformers "),
+        ({"dtype": "float8"}, "the data type 'float8' is none of float32, bfloat16"),
+    ],
+)
+def test_a_config_that_transformers_does_not_know_is_named(folder, entry, words):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | entry))
+    assert fault(folder).startswith(f"{folder}/config.json: {words}")
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "own", "auto_map": {}}))
+    check_checkpoint(str(folder))

@@ -5,10 +5,14 @@ import sys
 
 import pytest
 
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
 from cocos.page.page_options import PageOptions
+from cocos.training.checkpoints import misfit_named
+from cocos.training.preflight import checked_options
 from cocos.training.start import check_loggers
-from tests.support.commands import complaint
+from tests.support.commands import command, complaint
 from tests.support.paths import TOY
 
 
@@ -48,3 +52,72 @@ def test_a_port_in_use_is_named_with_its_option():
         port = taken.getsockname()[1]
         line = complaint(sys.executable, "-m", "cocos", "page", "--port", port, "--roots", TOY)
     assert f"--address 127.0.0.1 --port {port}: Address already in use; choose another --port" in line
+
+
+@pytest.mark.processes
+def test_a_port_of_the_launcher_that_is_in_use_is_named_with_its_option(tmp_path, problems_file):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ranks = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+        done = command(
+            *(
+                sys.executable,
+                "train.py",
+                "--model_name_or_path",
+                TOY / "base",
+                "--train_data",
+                problems_file,
+            ),
+            *("--output_dir", tmp_path / "out", "--ddp_timeout", 20),
+            **ranks | {"MASTER_PORT": str(taken.getsockname()[1])},
+        )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "the processes of this run cannot connect (" in done.stderr
+    assert "choose another --master_port of the launcher" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not valid JSON"),
+        ("[1]", "a JSON list; give an object"),
+        (None, "cannot be read (No such file or directory); give a JSON file"),
+    ],
+)
+def test_a_damaged_file_of_deepspeed_is_named_with_its_option(content, words, tmp_path, monkeypatch):
+    path = tmp_path / "zero.json"
+    if content is not None:
+        path.write_text(content)
+    given = (
+        "--model_name_or_path=m",
+        "--train_data=t",
+        f"--output_dir={tmp_path}/out",
+        f"--deepspeed={path}",
+    )
+    monkeypatch.setattr(sys, "argv", ["train", *given])
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(ValueError) as caught:
+        checked_options(CoCoSOptions, None)
+    assert str(caught.value).startswith(f"--deepspeed {path}: ") and words in str(caught.value)
+
+
+def test_a_checkpoint_of_another_model_is_named():
+    for reason in (
+        "Error(s) in loading state_dict for LlamaForCausalLM:\n\tsize mismatch for model.embed_tokens.weight",
+        "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+    ):
+        expected = pytest.raises(
+            ValueError, match=r"^--resume_from_checkpoint c-4: its tensors are not those"
+        )
+        with expected, misfit_named("c-4"):
+            raise RuntimeError(reason)
+        with pytest.raises(RuntimeError, match="size"), misfit_named(None):
+            raise RuntimeError(reason)
+
+
+def test_a_token_without_an_embedding_is_named(tiny_model):
+    tokenizer = load_tokenizer(tiny_model)
+    tokenizer.add_tokens(["Double"])
+    generator = HuggingFaceGenerator(load_model(tiny_model), tokenizer, max_completion_length=4)
+    prompt = generator.start("Double a number.", is_chat=False)
+    with pytest.raises(ValueError, match=r"makes the id \d+ \('Double'\), but the model has \d+ ids"):
+        generator.generate([prompt], 0.0)
