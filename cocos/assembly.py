@@ -4,8 +4,9 @@ Whatever opens a file, downloads, takes a lock or starts workers because of an o
 `cocos.config` only declares and checks options. Imports neither torch nor TRL.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +22,14 @@ from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.executor import Executor
 from cocos.executor.calibration import calibrate
 from cocos.executors import start_executor
+from cocos.extras import install_command
 from cocos.files.run_record import checksums, sha256
 from cocos.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
 from cocos.own_reward import OwnReward, load_reward
 from cocos.problems import Problem
-from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, named_protocol, own_protocol
+from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, agent_protocol, named_protocol, own_protocol
 from cocos.rewards import Objective
+from cocos.rollout import rollout
 from cocos.trajectories import Rules, Trajectory, as_program, begin
 
 # -- programs --
@@ -124,9 +127,9 @@ def system_text(options: AgentOptions) -> str | None:
 # -- rules and objective --
 
 
-def make_rules(options: TurnOptions, temperatures: Sequence[float], seed: int | None = None) -> Rules:
+def make_rules(options: AgentOptions, temperatures: Sequence[float], seed: int | None = None) -> Rules:
     """Return the rules between the turns of a trajectory; see `Rules` for the arguments."""
-    return Rules(
+    rules = Rules(
         feedback=options.feedback,
         feedback_failures=options.feedback_failures,
         early_stop=options.early_stop,
@@ -134,6 +137,23 @@ def make_rules(options: TurnOptions, temperatures: Sequence[float], seed: int | 
         temperatures=tuple(temperatures),
         seed=seed,
     )
+    return rules.of_agent(options.agent)
+
+
+def turn_player(options: AgentOptions) -> Callable[..., list[Trajectory]]:
+    """Return the function that plays trajectories: `rollout`, or an agent's with the same arguments.
+
+    Raises:
+        ValueError: The agent's package is missing.
+
+    """
+    if options.agent == "none":
+        return rollout
+    try:  # the package of an optional extra
+        from cocos.agents.graphs import play_with_agent
+    except ImportError as error:
+        raise ValueError(f"--agent needs {error.name}: {install_command('agents')}") from None
+    return partial(play_with_agent, agent=options.agent, max_repeats=options.max_repeats)
 
 
 def make_objective(options: CoCoSOptions) -> Objective:
@@ -186,13 +206,16 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
 
     Raises:
         ValueError: A data file or the prompt protocol cannot be loaded, or the rules of the run leave a
-            problem without a test that pays, or a prompt without a turn to train.
+            problem without a test that pays, or a prompt without a turn to train; or the agent's package is
+            missing.
 
     """
     problems = hide_tests(options, load_problem_set(options.train_data)[: options.limit])
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
-    protocol = prompt_protocol(options)
-    prompts = given_prompts(options.answers, problems, protocol, options.early_stop)
+    turn_player(options)  # says what is missing before a model is loaded
+    protocol = agent_protocol(prompt_protocol(options), options.agent, system_text(options))
+    ends_early = make_rules(options, [options.temperature]).early_stop
+    prompts = given_prompts(options.answers, problems, protocol, ends_early)
     for prompt in prompts:
         if options.reward_tests == "hidden" and not prompt.problem.hidden_test_list:
             raise ValueError(

@@ -5,11 +5,11 @@ a trajectory is played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`)
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cocos.executor import ExecutionResult, ExecutorError, Program
 from cocos.generation import Completion
-from cocos.literals import Feedback, OnRepeat
+from cocos.literals import Agent, Feedback, OnRepeat
 from cocos.problems import Problem
 
 Key = tuple[str, int]  # task_id, sample
@@ -80,6 +80,15 @@ class Rules:
     # Seed of every sampled completion, together with problem, sample and turn. None: use the random state of
     # the process.
     seed: int | None = None
+
+    def of_agent(self, agent: Agent) -> "Rules":
+        """Return the rules of an agent: it always has feedback on errors, and ends with a right program.
+
+        The model of `tools` ends by itself, with a program that it submits. `none` keeps the rules.
+        """
+        if agent == "none":
+            return self
+        return replace(self, feedback="error", early_stop=agent != "tools")
 
     def temperature(self, turn: int) -> float:
         """Return the sampling temperature of a turn, counted from 1."""

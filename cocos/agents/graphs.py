@@ -14,7 +14,6 @@ the test, to be diagnosed by the model before it writes the next one.
 import ast
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from langgraph.graph import END, START, StateGraph
 
@@ -24,6 +23,7 @@ from cocos.executor import Executor
 from cocos.extraction import extract_code
 from cocos.generation import Generator, Role
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
+from cocos.literals import Agent
 from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE, UNCHANGED, PromptProtocol
 from cocos.python_parser import form_fault, syntax_tree
 from cocos.trajectories import Rules, Trajectory
@@ -170,7 +170,7 @@ def play_with_agent(
     protocol: PromptProtocol,
     num_turns: int,
     rules: Rules,
-    agent: str,
+    agent: Agent,
     max_repeats: int,
     on_turn: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
@@ -181,28 +181,27 @@ def play_with_agent(
         on_turn: Called with a trajectory after each node of its graph, when its programs have run.
 
     """
-    # The model of `tools` submits a program that passes; the other agents end with it.
-    rules = replace(rules, feedback="error", early_stop=agent != "tools")
+    rules = rules.of_agent(agent)
     size = generator.batch_size or len(trajectories)
     played: list[Trajectory] = []
     for start in range(0, len(trajectories), size):
         batch = trajectories[start : start + size]
+        model = SharedModel(generator, len(batch))
         context = AgentContext(
-            generator=generator,
-            executor=executor,
-            protocol=protocol,
-            rules=rules,
-            model=SharedModel(generator, len(batch)),
-            num_turns=num_turns,
-            max_repeats=max_repeats,
+            generator, executor, protocol, rules, model=model, num_turns=num_turns, max_repeats=max_repeats
         )
         plays = [AgentPlay(trajectory, context) for trajectory in batch]
         asyncio.run(_play(agent, plays, on_turn))
+        # With sharded weights, every rank makes as many calls: one per turn, with one temperature.
+        for _ in range(num_turns - model.num_calls if generator.is_collective else 0):
+            generator.generate([], 0.0)
         played += [play.finish(num_turns) for play in plays]
     return played
 
 
-async def _play(agent: str, plays: Sequence[AgentPlay], on_turn: Callable[[Trajectory], None] | None) -> None:
+async def _play(
+    agent: Agent, plays: Sequence[AgentPlay], on_turn: Callable[[Trajectory], None] | None
+) -> None:
     graph = GRAPHS[agent].compile()
 
     async def play_one(play: AgentPlay) -> None:

@@ -63,5 +63,6 @@ def main() -> None:
             first_message=data.protocol.first_turn(data.problems[0]),
             later_message=data.protocol.later_turn(),
             is_chat=data.protocol.is_chat,
+            system_message=data.protocol.system,
         )
         run_training(trainer, card, checkpoint)

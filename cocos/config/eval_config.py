@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import option, require_options, require_positive
 from cocos.config.prompt_options import PromptOptions
-from cocos.config.turn_options import AGENT_TEMPERATURES, AgentOptions, TurnOptions
+from cocos.config.turn_options import AGENT_TEMPERATURES, AgentOptions
 
 
 @dataclass
@@ -140,16 +140,14 @@ class EndpointOptions:
 
 @dataclass
 class EvalConfig(
-    EvalRunOptions, SamplingOptions, EndpointOptions, AgentOptions, PromptOptions, TurnOptions, ScoringOptions
+    EvalRunOptions, SamplingOptions, EndpointOptions, AgentOptions, PromptOptions, ScoringOptions
 ):
     """Options of test.py."""
 
     def __post_init__(self) -> None:
         PromptOptions.__post_init__(self)
         ScoringOptions.__post_init__(self)
-        TurnOptions.__post_init__(self)
         AgentOptions.__post_init__(self)
-        self._check_agent()
         self._check_endpoint()
         require_options(self, "test_data", "output_dir")
         if not self.answers:
@@ -165,22 +163,6 @@ class EvalConfig(
         if self.temperature is None:
             return AGENT_TEMPERATURES[self.agent][: self.num_turns]
         return self.temperature
-
-    @property
-    def tells_errors(self) -> bool:
-        """Return True if prompts quote failing tests, as those of every agent but `best` do."""
-        return super().tells_errors or self.agent not in ("none", "best")
-
-    def _check_agent(self) -> None:
-        if self.agent == "none":
-            return
-        if self.feedback != "none" or self.early_stop or self.on_repeat != "keep":
-            raise ValueError(
-                f"--agent {self.agent} has its own feedback, end and treatment of repeated programs; leave "
-                "out --feedback, --early_stop and --on_repeat"
-            )
-        if self.visible_tests == 0:
-            raise ValueError(f"--agent {self.agent} needs visible tests; give --visible_tests 1 or more")
 
     def _check_endpoint(self) -> None:
         if self.base_url is not None and self.generator != "api":

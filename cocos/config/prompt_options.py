@@ -22,15 +22,13 @@ class PromptOptions:
     few_shot_data: str | None = option(
         role="wording",
         default=None,
-        help="Solved problems for `cocos-fewshot`: a file, or a set as hub:mbpp/prompt; for a chat, problems "
-        "with buggy_code, shown with their repair.",
+        help="Solved problems for `cocos-fewshot`; for a chat, problems with buggy_code.",
     )
 
     prompt_file: str | None = option(
         role="wording",
         default=None,
-        help="YAML file with your own messages of turn 1 (`first_turn`) and of later turns (`later_turn`), "
-        "instead of --protocol; see docs/generation.md.",
+        help="YAML file with your own messages instead of --protocol; docs/generation.md.",
     )
 
     prompt_tests: int | None = option(

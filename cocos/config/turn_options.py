@@ -45,8 +45,7 @@ class TurnOptions:
     answers: list[str] = option(
         role="given",
         default_factory=list,
-        help="Given answers of the first turns: `references`, `buggy` (a turn each), or a "
-        "file of answers or samples.jsonl; training prompts with its rows.",
+        help="Given first turns: `references`, `buggy` (a turn each), or a file.",
     )
 
     def __post_init__(self) -> None:
@@ -78,16 +77,11 @@ AGENT_TEMPERATURES: dict[Agent, list[float]] = {
 
 
 @dataclass
-class AgentOptions:
-    """Options of repair agents."""
-
-    group: ClassVar[str] = "agents"
+class AgentOptions(TurnOptions):
+    """Options of what happens between the turns, and of repair agents, which decide it themselves."""
 
     agent: Agent = option(
-        role="prompt",
-        default="none",
-        help="What plays a trajectory: the turn loop, or a repair agent that sees test results "
-        "(docs/agents.md) in at most --num_turns programs.",
+        role="prompt", default="none", help="Repair agent that plays instead (docs/agents.md); an oracle."
     )
     max_repeats: int = option(
         role="rule", default=3, help="Repeated programs, failures or calls that end an agent."
@@ -95,8 +89,23 @@ class AgentOptions:
     system_prompt: str | None = option(
         role="wording",
         default=None,
-        help="File with the system message of a chat. By default that of the agent, if any.",
+        help="File with the system message of a chat; by default the agent's, if any.",
     )
 
     def __post_init__(self) -> None:
+        TurnOptions.__post_init__(self)
         require_positive(self, "max_repeats")
+        if self.agent == "none":
+            return
+        if self.feedback != "none" or self.early_stop or self.on_repeat != "keep":
+            raise ValueError(
+                f"--agent {self.agent} has its own feedback, end and treatment of repeated programs; leave "
+                "out --feedback, --early_stop and --on_repeat"
+            )
+        if self.visible_tests == 0:
+            raise ValueError(f"--agent {self.agent} needs visible tests; give --visible_tests 1 or more")
+
+    @property
+    def tells_errors(self) -> bool:
+        """Return True if prompts quote failing tests, as those of every agent but `best` do."""
+        return super().tells_errors or self.agent not in ("none", "best")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cocos.assembly import make_rules
+from cocos.assembly import make_rules, turn_player
 from cocos.config.eval_config import EvalConfig
 from cocos.executor import Executor
 from cocos.extras import install_command
@@ -124,13 +124,9 @@ def open_player(
         "num_turns": args.num_turns,
         "rules": make_rules(args, args.temperatures, args.seed),
     }
-    if args.agent == "none":
-        return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)
-    try:  # the package of an optional extra
-        from cocos.agents.graphs import play_with_agent
-    except ImportError as error:
-        raise ValueError(f"--agent needs {error.name}: {install_command('agents')}") from None
-    return partial(play_with_agent, **setup, agent=args.agent, max_repeats=args.max_repeats, on_turn=on_turn)
+    if args.agent != "none":
+        return partial(turn_player(args), **setup, on_turn=on_turn)
+    return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)
 
 
 def _play_by_turns(

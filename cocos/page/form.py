@@ -124,7 +124,7 @@ def models_of(page: Shared) -> list[str]:
 
 
 def suited_options(model: str) -> dict[str, Any]:
-    """Return the protocol, the feedback and the attempts that suit a model.
+    """Return the protocol, the feedback, the agent and the attempts that suit a model.
 
     A model that was trained here gets those of its training. A chat model gets a chat with feedback, and any
     other model the plain transcript that it can continue.
@@ -138,6 +138,7 @@ def suited_options(model: str) -> dict[str, Any]:
     return {
         "protocol": protocol if protocol in protocols_of(model) else "cocos",
         "feedback": feedback,
+        "agent": record.get("agent", "none"),
         "num_turns": max(2, min(record.get("num_turns", 3 if chats else 2), MAX_ATTEMPTS)),
     }
 
@@ -158,7 +159,7 @@ def protocols_of(model: str) -> list[str]:
 
 def _follow_model() -> None:
     suited = suited_options(st.session_state["model"])
-    st.session_state.update({name: suited[name] for name in ("protocol", "feedback")})
+    st.session_state.update({name: suited[name] for name in ("protocol", "feedback", "agent")})
 
 
 def choose_model(page: Shared, models: list[str]) -> tuple[dict[str, Any], str]:

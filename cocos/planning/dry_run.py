@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from cocos.assembly import TrainingData, make_rules, open_executor, own_reward
+from cocos.assembly import TrainingData, make_rules, open_executor, own_reward, turn_player
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
@@ -162,7 +162,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     generator = wrong if rules.feedback != "none" or rules.early_stop else reference
     with open_executor(args) as executor:  # one problem needs no limit of its own
         [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
-        [trajectory] = rollout([first], generator, executor, protocol, args.num_turns, rules)
+        [trajectory] = turn_player(args)([first], generator, executor, protocol, args.num_turns, rules)
         num_workers, isolation = executor.num_workers, executor.isolation
     lengths = measure_lengths(problems + dev_problems, generator, protocol, rules)
     prompts_T = prompt_lengths(

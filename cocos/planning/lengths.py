@@ -40,7 +40,7 @@ def measure_lengths(
     rules: Rules = PAPER_RULES,
 ) -> TokenLengths:
     """Tokenize the first prompt and the reference of every problem and return their lengths."""
-    prompts = [transcripts.start(protocol.first_turn(p), protocol.is_chat) for p in problems]
+    prompts = [transcripts.start(protocol.first_turn(p), protocol.is_chat, protocol.system) for p in problems]
     ranked = sorted(zip(map(len, prompts), (p.task_id for p in problems), strict=True))
     message = protocol.later_turn(feedback=longest_feedback(problems, rules))
     instruction = transcripts.extend([], Completion((), ""), message, protocol.is_chat)

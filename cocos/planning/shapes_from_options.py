@@ -129,7 +129,7 @@ def run_schedule(args: CoCoSConfig, problems: Sequence[Problem]) -> Schedule:
         // args.gradient_accumulation_steps,
         shares_prefixes=args.share_prefixes,
         timeout_s=min(CALIBRATED_S, args.program_timeout_s) if is_calibrated else args.program_timeout_s,
-        waits_for_programs=args.feedback != "none" or args.early_stop,
+        waits_for_programs=args.feedback != "none" or args.early_stop or args.agent != "none",
     )
 
 

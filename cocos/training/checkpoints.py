@@ -60,13 +60,16 @@ def find_checkpoint(requested: str | None, output_dir: str) -> str | None:
     )
 
 
-def changes_since(folder: Path, record: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+def changes_since(
+    folder: Path, record: Mapping[str, Any], names: Iterable[str], defaults: Mapping[str, Any]
+) -> list[str]:
     """Return what differs between the run in a folder and its continuation, in words.
 
     Args:
         folder: Output folder of the run, with its run.json.
         record: Record of the continuation.
         names: Options that are compared; the checksums of the data are, too.
+        defaults: Values of options that an older version did not have.
 
     Raises:
         ValueError: run.json cannot be read.
@@ -74,7 +77,7 @@ def changes_since(folder: Path, record: Mapping[str, Any], names: Iterable[str])
     """
     try:
         old = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        before = {name: old["options"].get(name) for name in names} | old["data_sha256"]
+        before = {name: old["options"].get(name, defaults.get(name)) for name in names} | old["data_sha256"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder}/run.json is not a readable record of the run ({error!r})") from None
     new = json.loads(json.dumps(record, default=str))  # with JSON's types

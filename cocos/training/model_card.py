@@ -43,6 +43,7 @@ class ModelCard:
         first_message: Example of the message of turn 1.
         later_message: Message of turns 2..T.
         is_chat: The messages go through the chat template.
+        system_message: System message of the chat; "" for none.
 
     """
 
@@ -52,6 +53,7 @@ class ModelCard:
     first_message: str
     later_message: str
     is_chat: bool = False
+    system_message: str = ""
 
     @property
     def options(self) -> Mapping[str, Any]:

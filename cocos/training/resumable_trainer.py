@@ -13,7 +13,7 @@ from typing import Any
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
-from cocos.config.option import ROLES, option_names
+from cocos.config.option import ROLES, default_values, option_names
 from cocos.config.trl_configs import HALF_WEIGHTS, INHERITED, BoostConfig, CoCoSConfig
 from cocos.files.durable import FolderLock, save_json
 from cocos.generation import GenerationStopped
@@ -205,7 +205,8 @@ def accepted_changes(args: BoostConfig | CoCoSConfig, record: Mapping[str, Any],
     """
     declared = option_names(type(args), *(role for role in ROLES if role not in ("run", "executor")))
     names = [*declared, *INHERITED]
-    changes = changes_since(folder, record, names) if (folder / "run.json").exists() else []
+    known = (folder / "run.json").exists()
+    changes = changes_since(folder, record, names, default_values(type(args))) if known else []
     if changes and not args.accept_changes:
         raise ValueError(
             f"{folder} was made with other data or options: {'; '.join(changes)}; restore them, or "

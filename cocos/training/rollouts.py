@@ -1,7 +1,7 @@
 """Rollouts of a training batch: which trajectories the current policy plays, and what they earn.
 
-`rollout.py` has the turn loop, `dynamic_sampling.py` the choice of problems; this module connects them with
-the policy that is being trained, on all ranks. It does not know the loss.
+`rollout.py` has the turn loop, `agents` the graphs, `dynamic_sampling.py` the choice of problems. This module
+connects them with the policy that is being trained, on all ranks. It does not know the loss.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
-from cocos.assembly import make_objective, make_rules, own_reward
+from cocos.assembly import make_objective, make_rules, own_reward, turn_player
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
@@ -24,7 +24,6 @@ from cocos.literals import RewardKind
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
-from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, begin, check_infra_failures
 
@@ -68,6 +67,7 @@ class RolloutPlayer:
         self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
+        self.play = turn_player(options)
         self.rules = make_rules(options, [options.temperature])
         self.own_reward = own_reward(options)
         self.draw = ProblemDraw(len(prompts), seed)
@@ -163,7 +163,7 @@ class RolloutPlayer:
         self, trajectories: list[Trajectory], generator: Generator, num_turns: int, is_greedy: bool = False
     ) -> list[Trajectory]:
         rules = replace(self.rules, temperatures=(0.0,)) if is_greedy else self.rules
-        return rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
+        return self.play(trajectories, generator, self.executor, self.protocol, num_turns, rules)
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]

@@ -163,9 +163,12 @@ def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
     trained = model(
         "trained", **{"run.json": {"options": {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}}}
     )
-    assert suited_options(plain) == {"protocol": "cocos", "feedback": "none", "num_turns": 2}
-    assert suited_options(chat) == {"protocol": "chat", "feedback": "error", "num_turns": 3}
-    assert suited_options(trained) == {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}
+    alone = {"agent": "none"}
+    assert suited_options(plain) == alone | {"protocol": "cocos", "feedback": "none", "num_turns": 2}
+    assert suited_options(chat) == alone | {"protocol": "chat", "feedback": "error", "num_turns": 3}
+    assert suited_options(trained) == alone | {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}
+    of_agent = model("agent", **{"run.json": {"options": {"protocol": "cocos", "agent": "react"}}})
+    assert suited_options(of_agent)["agent"] == "react"
     page = opened(monkeypatch, tmp_path, "five")
     page.selectbox(key="model").select(chat).run()
     assert page.selectbox(key="protocol").options == ["cocos", "chat", "repair", "fix"]

@@ -4,6 +4,7 @@ import json
 import re
 import stat
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -195,6 +196,14 @@ def test_a_card_of_an_adapter_loads_it_with_peft_and_stops_at_done():
     text = card(use_peft=True, lora_r=16).text("models/lora", TrainerState(max_steps=4), step=4)
     assert "library_name: peft" in text and "AutoPeftModelForCausalLM" in text
     assert "stop_strings=['[DONE]']" in text and "| lora_r | 16 |" in text
+
+
+def test_a_card_of_a_chat_has_its_system_message():
+    of_chat = replace(card(), is_chat=True, system_message="You repair.\nBe brief.")
+    text = of_chat.text("models/chat", TrainerState(max_steps=4), step=4)
+    assert '{"role": "system", "content": system}' in text and '    "You repair.\\n"\n    "Be brief."' in text
+    alone = replace(card(), is_chat=True).text("models/chat", TrainerState(max_steps=4), step=4)
+    assert "system" not in alone.partition("## Data")[0]
 
 
 def test_the_dev_metrics_are_those_of_the_saved_step():

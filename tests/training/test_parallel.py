@@ -47,6 +47,7 @@ COCOS = COMMON | {
 LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
 LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequally many second turns
 # Whole groups stay on a rank, where the samples of a prompt are seeded in their order.
+AGENT = {"agent": "reflect", "num_turns": 3}  # ranks sample unequally many turns
 DYNAMIC = {"dynamic_sampling": 1, "credit": "last", "num_generations": 2}
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
@@ -69,7 +70,8 @@ DESCENT = {
 PLAIN = DESCENT | {"share_prefixes": False}
 
 # Runs of every change: each launcher, LoRA, a resumed run, and a pair of shared prefixes and plain rows.
-DAILY = {"alone": {"full", "lora"}, "ddp": {"full", "shared", "plain"}, "fsdp2": {"full"}}
+DAILY = {"alone": {"full", "lora", "agent"}, "fsdp2": {"full"}}
+DAILY["ddp"] = {"full", "agent", "shared", "plain"}
 DAILY["zero"] = {"full3", "resumed3", "lora2"}
 
 needs_compiler = pytest.mark.skipif(
@@ -141,6 +143,7 @@ def alone(launch):
         [sys.executable],
         full=WHOLE,
         lora=WHOLE | LORA,
+        agent=WHOLE | AGENT,
         dynamic=WHOLE | DYNAMIC,
         boost={"per_device_train_batch_size": 8},
     )
@@ -154,6 +157,7 @@ def ddp(launch):
         "ddp",
         [*launcher, "--main_process_port", free_port()],
         full=ACCUMULATED,
+        agent=ACCUMULATED | AGENT,
         dynamic=ACCUMULATED | DYNAMIC,
         shared=DESCENT,
         plain=PLAIN,
@@ -201,6 +205,7 @@ def zero(launch):
         # Weights that stay divided: every sampled token is a forward pass that the ranks make together. Ranks that
         # called the generator unequally often would wait for each other for ever.
         dynamic3=ACCUMULATED | DYNAMIC | stages[3] | {"ds3_gather_for_generation": False},
+        agent3=ACCUMULATED | AGENT | stages[3] | {"ds3_gather_for_generation": False},
         boost3={"per_device_train_batch_size": 2} | stages[3],
         shared3=DESCENT | stages[3],
         plain3=PLAIN | stages[3],
@@ -220,8 +225,8 @@ def of(layout, *names):
 
 
 LAYOUTS = [
-    *of("ddp", "full"),
-    *of("zero", "full1", "full2", "full3", "lora2", "lora3"),
+    *of("ddp", "full", "agent"),
+    *of("zero", "full1", "full2", "full3", "lora2", "lora3", "agent3"),
     *of("fsdp2", "full", "lora"),
 ]
 DRAWN = [*of("ddp", "dynamic"), *of("zero", "dynamic3")]

@@ -130,12 +130,17 @@ def test_another_rank_of_the_adapter_and_another_base_model_are_refused_in_one_l
 def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
     record = {"options": {"gamma": 0.5, "seed": 1, "answers": []}, "data_sha256": {"a": "1"}}
     (tmp_path / "run.json").write_text(json.dumps(record))
-    assert changes_since(tmp_path, record, ["gamma", "answers"]) == []
+    assert changes_since(tmp_path, record, ["gamma", "answers"], {}) == []
     other = {"options": {"gamma": 0.9, "seed": 2, "answers": ()}, "data_sha256": {"a": "2"}}
-    assert changes_since(tmp_path, other, ["gamma", "answers"]) == [
+    assert changes_since(tmp_path, other, ["gamma", "answers"], {}) == [
         "a was '1', is '2'",
         "gamma was 0.5, is 0.9",
     ]
+    newer = {"options": record["options"] | {"agent": "none", "max_repeats": 2}, "data_sha256": {"a": "1"}}
+    defaults = {"agent": "none", "max_repeats": 3, "gamma": 0.7}
+    assert changes_since(tmp_path, newer, ["gamma", "agent", "max_repeats"], defaults) == [
+        "max_repeats was 3, is 2"  # an option that the run's version did not have
+    ]
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(ValueError, match="not a readable record"):
-        changes_since(tmp_path, record, ["gamma"])
+        changes_since(tmp_path, record, ["gamma"], {})
