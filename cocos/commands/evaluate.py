@@ -4,6 +4,7 @@
     cocos eval ... --num_samples 16 --temperature 0.8 0.2     pass@k; a temperature per turn
     cocos eval ... --feedback error --early_stop              prompts quote the failed test
     cocos eval ... --test_data hub:mbpp/test hub:humaneval    several sets with one loaded model
+    cocos eval ... --model_name_or_path A B C                 several models, and a report that compares them
     cocos eval ... --resume                                   resume an interrupted run
     cocos eval ... --answers buggy                            the model repairs given buggy programs
     accelerate launch --num_processes 4 test.py ...               problems distributed over processes
@@ -12,7 +13,13 @@ Writes samples.jsonl (a row per trajectory, on the disk as soon as its batch is 
 run.json and the report, and prints the table. docs/evaluation.md explains the details.
 """
 
+from typing import TYPE_CHECKING
+
 from cocos.entry_point import exit_on_ctrl_c
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 def main() -> None:
@@ -40,12 +47,18 @@ def main() -> None:
     from cocos.evaluation.run import evaluate, merge_and_summarize, start_line, start_or_resume
     from cocos.files.durable import save_json
     from cocos.report.finished_runs import load_runs
-    from cocos.report.report_files import print_tables, save_report
+    from cocos.report.report_files import save_report
 
+    models = dict.fromkeys(args.model_name_or_path for args in configs)
+    if len(models) > 1 and suite.generator != "api":
+        from cocos.generation.checkpoint_files import check_checkpoint
+
+        for model in models:
+            check_checkpoint(model)
     protocol = prompt_protocol(suite)
     # All of them first, so that a mistake in the last set is found before the first is played.
     plans = [(args, Path(args.output_dir), plan_trajectories(args, protocol)) for args in configs]
-    generator = None  # loaded once, for all sets
+    generator, loaded = None, ""  # each model is loaded once, for all sets
     for args, folder, trajectories in plans:
         exit_on_ctrl_c(partial(finished_work, folder))
         with (
@@ -54,7 +67,9 @@ def main() -> None:
         ):
             evaluation.state.print(start_line(evaluation, protocol))
             if evaluation.missing:
-                generator = generator or open_generator(args, evaluation.state.print)
+                if generator is None or loaded != args.model_name_or_path:
+                    generator = None  # makes room for the next model
+                    generator, loaded = open_generator(args, evaluation.state.print), args.model_name_or_path
                 evaluate(evaluation, generator, protocol)
             metrics = merge_and_summarize(evaluation)
         if metrics is not None:  # only rank 0 reports
@@ -63,12 +78,27 @@ def main() -> None:
                 save_report(load_runs([folder]), folder)
     if metrics is None:
         return
-    runs = load_runs([folder for _, folder, _ in plans])
-    written = save_report(runs, output_dir)  # before the tables, whose reader may close the pipe
-    print_tables(runs)
-    sets = "" if len(plans) == 1 else " of all sets, and a folder for each with"
-    print(f"written to {output_dir}: {written}{sets} {SAMPLES}")
-    print(f"open {output_dir / 'report.html'} in a browser")
+    report([folder for _, folder, _ in plans], output_dir, len(models))
+
+
+def report(folders: "Sequence[Path]", output_dir: "Path", num_models: int) -> None:
+    """Write and print the report of several models per set, or of one model over all sets."""
+    from cocos.report.finished_runs import compare_runs, load_runs
+    from cocos.report.report_files import print_tables, save_report
+
+    places = {output_dir: list(folders)}
+    if num_models > 1:
+        places = {folder.parent: [] for folder in folders}
+        for folder in folders:
+            places[folder.parent].append(folder)
+    each = f" over all {'models' if num_models > 1 else 'sets'}, and a folder for each with"
+    for place, compared in places.items():
+        runs = load_runs(compared)
+        comparisons = compare_runs(runs) if num_models > 1 else []
+        written = save_report(runs, place, comparisons)  # before the tables, whose reader may close the pipe
+        print_tables(runs, comparisons)
+        print(f"written to {place}: {written}{each if len(compared) > 1 else ''} {SAMPLES}")
+        print(f"open {place / 'report.html'} in a browser")
 
 
 SAMPLES = "samples.jsonl metrics.json run.json"

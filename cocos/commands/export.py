@@ -29,11 +29,13 @@ def main() -> None:
     options = export_parser().parse_args()
     converter = _converter(options.llama_cpp) if options.gguf else None
 
+    from cocos.config.model_names import full_name
     from cocos.files.run_record import check_output_folder
     from cocos.generation.adapters import export_model, is_adapter
     from cocos.generation.checkpoint_files import check_checkpoint
     from cocos.training.checkpoints import follow_umask
 
+    options.model = full_name(options.model)
     check_checkpoint(options.model)
     output = Path(options.output)
     check_output_folder(output, remedy="choose another folder", is_resumed=False)
@@ -55,7 +57,7 @@ def export_parser() -> argparse.ArgumentParser:
     from cocos.config.command_line import PlainParser
 
     parser = PlainParser(usage="%(prog)s MODEL FOLDER [options]", description=__doc__)
-    parser.add_argument("model", metavar="MODEL", help="folder of a trained model or adapter")
+    parser.add_argument("model", metavar="MODEL", help="folder or short name of a model or adapter")
     parser.add_argument("output", metavar="FOLDER", help="new folder for the plain checkpoint")
     parser.add_argument(
         "--dtype",

@@ -19,6 +19,7 @@ import yaml
 from cocos.bundled import locate
 from cocos.config.arguments import add_option
 from cocos.config.config_file import DERIVED, ConfigFile, read_config
+from cocos.config.model_names import with_full_names
 from cocos.config.option import library_option_names
 from cocos.config.training_options import TrainingOptions
 
@@ -170,6 +171,7 @@ class OptionParser(argparse.ArgumentParser, Generic[Options]):
             if path := self._config_path(argv):
                 self._set_defaults(read_config(locate(path)))
             values = vars(self.parse_args(argv))
+            values |= with_full_names(values)
             if values["print_config"]:
                 print(self._as_yaml(values), end="")
                 self.exit()

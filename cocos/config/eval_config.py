@@ -1,6 +1,7 @@
 """Options of test.py."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -187,8 +188,14 @@ class EvalConfig(
 
 @dataclass
 class EvalSuiteConfig(EvalConfig):
-    """Options of test.py, which evaluates a model on one set of problems or on several."""
+    """Options of test.py, which evaluates one model or several on one set of problems or on several."""
 
+    model_name_or_path: list[str] = option(  # type: ignore[assignment]
+        role="model",
+        default_factory=list,
+        help="Models to evaluate: folders, names on the hub or of the endpoint, or short names in "
+        "configs/models.yaml. Of several, each has a folder in --output_dir.",
+    )
     test_data: list[str] = option(  # type: ignore[assignment]
         role="data",
         default_factory=list,
@@ -197,27 +204,46 @@ class EvalSuiteConfig(EvalConfig):
     )
 
     def runs(self) -> list[EvalConfig]:
-        """Return the options of the evaluation on each set; of several, each has a folder of its own.
+        """Return the options of every model's evaluation on every set, one model after another.
+
+        Of several sets, each has a folder; of several models, each has a folder in that.
 
         Raises:
-            ValueError: Two sets have the same name.
+            ValueError: Two sets or two models have the same name, or vLLM would have to load several models.
 
         """
+        if self.generator == "vllm" and len(self.model_name_or_path) > 1:
+            raise ValueError("--generator vllm keeps the GPU's memory until its process ends; give one model")
         options = {field.name: getattr(self, field.name) for field in fields(EvalConfig)}
-        if len(self.test_data) == 1:
-            return [EvalConfig(**options | {"test_data": self.test_data[0]})]
-        folders = {data: str(Path(self.output_dir) / _folder_name(data)) for data in self.test_data}
-        if len(set(folders.values())) < len(self.test_data):
-            raise ValueError(
-                f"--test_data {' '.join(self.test_data)}: two sets have one name; give each once"
-            )
+        models = _folders("model_name_or_path", self.model_name_or_path or [""], _model_folder)
+        sets = _folders("test_data", self.test_data, _set_folder)
         return [
-            EvalConfig(**options | {"test_data": data, "output_dir": folder})
-            for data, folder in folders.items()
+            EvalConfig(
+                **options
+                | {"model_name_or_path": model, "test_data": data}
+                | {"output_dir": str(Path(self.output_dir, set_folder, model_folder))}
+            )
+            for model, model_folder in models.items()
+            for data, set_folder in sets.items()
         ]
 
 
-def _folder_name(data: str) -> str:
+def _folders(option_name: str, values: list[str], folder: Callable[[str], str]) -> dict[str, str]:
+    """Return the folder of each value of an option; "" if there is only one."""
+    if len(values) == 1:
+        return {values[0]: ""}
+    folders = {value: folder(value) for value in values}
+    if len(set(folders.values())) < len(values):
+        raise ValueError(f"--{option_name} {' '.join(values)}: two have one name; give each once")
+    return folders
+
+
+def _model_folder(model: str) -> str:
+    """Return a model's folder: `Qwen-Qwen2.5-1.5B` for a hub id, `cocos-checkpoint-14` for a path."""
+    return re.sub(r"[^\w.]+", "-", "/".join(Path(model).parts[-2:])).strip("-")
+
+
+def _set_folder(data: str) -> str:
     """Return a set's folder: `mbpp-test` for hub:mbpp/test, `mine-test` for data/mine/test.jsonl."""
     name = data.removeprefix("hub:") if not Path(data).exists() else "/".join(Path(data).parts[-2:])
     return re.sub(r"\W+", "-", re.sub(r"\.jsonl?(\.gz)?$", "", name.partition("=")[0])).strip("-")

@@ -23,6 +23,8 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import validate_repo_id
 from safetensors import SafetensorError, safe_open
 
+from cocos.config.model_names import MODELS, similar_names
+
 HUB_TIMEOUT_S = 5.0
 CONFIG, ADAPTER_CONFIG, ADAPTER_WEIGHTS = "config.json", "adapter_config.json", "adapter_model.safetensors"
 # One of these holds a tokenizer's vocabulary. Without any, transformers fails with a page about conversion.
@@ -200,6 +202,11 @@ def _check_hub_id(name: str, revision: str | None) -> None:
         for file in (CONFIG, ADAPTER_CONFIG)
     ):
         return
+    if near := similar_names(name):
+        raise ValueError(
+            f"{option}: no such folder, and no name in {MODELS}; did you mean {near}? A model of the hub is "
+            "named org/name"
+        )
     # `outputs/cocos` beside a folder `outputs` is a mistyped path. The hub is not asked: anyone may have
     # published a model of that name.
     if "/" in name and Path(name).parent.is_dir():

@@ -1,4 +1,4 @@
-"""test.py on several sets of problems: one command, a folder for each, one report over all."""
+"""test.py on several sets of problems or several models: one command, a folder for each, one report over all."""
 
 import json
 import sys
@@ -10,6 +10,7 @@ from cocos.config.eval_config import EvalSuiteConfig
 from cocos.problems import Problem, save_problems
 from tests.support.commands import command, succeed
 from tests.support.evaluation import rows
+from tests.support.paths import TOY
 
 
 @pytest.mark.processes
@@ -46,12 +47,12 @@ def test_each_set_has_a_folder_and_one_report_has_a_row_for_each_and_a_resumed_c
 
 def test_sets_have_folders_of_different_names():
     def folders(*sets):
-        suite = EvalSuiteConfig(model_name_or_path="m", test_data=[*sets], output_dir="out")
+        suite = EvalSuiteConfig(model_name_or_path=["m"], test_data=[*sets], output_dir="out")
         return [run.output_dir for run in suite.runs()]
 
     assert folders("hub:mbpp/test", "humaneval=raw/HumanEval.jsonl.gz") == ["out/mbpp-test", "out/humaneval"]
     assert folders("hub:mbpp/test") == ["out"]
-    with pytest.raises(ValueError, match="two sets have one name; give each once"):
+    with pytest.raises(ValueError, match="two have one name; give each once"):
         folders("hub:mbpp/test", "mbpp/test=mbpp.jsonl")
 
 
@@ -60,3 +61,43 @@ def test_a_config_file_may_name_one_set_as_it_is(tmp_path):
     path.write_text("model_name_or_path: m\ntest_data: data/t.jsonl\noutput_dir: out\n")
     [run] = parse_options(EvalSuiteConfig, "description", ["--config", str(path)]).runs()
     assert (run.test_data, run.output_dir) == ("data/t.jsonl", "out")
+
+
+def test_models_have_folders_of_different_names_in_that_of_each_set():
+    def folders(models, *sets):
+        return [run.output_dir for run in suite(models, *sets).runs()]
+
+    def suite(models, *sets, **options):
+        return EvalSuiteConfig(model_name_or_path=models, test_data=[*sets], output_dir="out", **options)
+
+    models = ["Qwen/Qwen2.5-1.5B", "runs/rloo6/checkpoint-14"]
+    assert folders(models, "hub:mbpp/test") == ["out/Qwen-Qwen2.5-1.5B", "out/rloo6-checkpoint-14"]
+    assert folders(models, "hub:mbpp/test", "mine.jsonl") == [
+        *("out/mbpp-test/Qwen-Qwen2.5-1.5B", "out/mine/Qwen-Qwen2.5-1.5B"),  # a model is loaded once
+        *("out/mbpp-test/rloo6-checkpoint-14", "out/mine/rloo6-checkpoint-14"),
+    ]
+    with pytest.raises(ValueError, match="two have one name; give each once"):
+        folders(["a/b/c", "b/c"], "mine.jsonl")
+    with pytest.raises(ValueError, match="--generator vllm keeps the GPU's memory"):
+        suite(models, "mine.jsonl", generator="vllm").runs()
+
+
+@pytest.mark.processes
+def test_several_models_are_compared_in_one_report_and_a_resumed_command_plays_what_is_missing(tmp_path):
+    out = tmp_path / "out"
+    words = ("--test_data", TOY / "test.jsonl", "--limit", 4, "--num_turns", 1, "--max_completion_length", 24)
+    words = ("test.py", *words, "--output_dir", out, "--executor_workers", 1, "--model_name_or_path", "toy")
+    absent = command(sys.executable, *words, "smolm2-135m")
+    assert absent.returncode == 2 and "did you mean smollm2-135m?" in absent.stderr
+    assert not out.exists()  # nothing was played
+    done = succeed(sys.executable, *words, "toy-feedback")
+    folders = [out / "toy-base", out / "feedback-base"]
+    assert all(len(rows(folder)) == 4 and (folder / "report.html").exists() for folder in folders)
+    comparison = (out / "report.md").read_text()
+    assert "| feedback-base | toy-base | 4        | 1 " in comparison.partition("## Against the baseline")[2]
+    assert f"open {out}/report.html" in done.stdout
+    (folders[1] / "samples.jsonl").unlink()
+    before = (folders[0] / "samples.jsonl").read_bytes()
+    resumed = succeed(sys.executable, *words, "toy-feedback", "--resume")
+    assert "resumed: 4 of 4 trajectories are saved" in resumed.stdout
+    assert (folders[0] / "samples.jsonl").read_bytes() == before and len(rows(folders[1])) == 4
