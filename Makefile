@@ -13,7 +13,7 @@ TRACK_MODEL = $(if $(filter qwen controls,$(TRACK)),qwen2.5-coder-0.5b,smollm2-1
 # tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help hooks fix check fast test test-all data real-model real demo page study bench attack gpu clean
+.PHONY: help hooks fix check fast test test-all data real-model real demo page study bench attack gpu docs audit clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -90,6 +90,20 @@ attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINU
 
 gpu: $(VENV)/.installed  ## measure one GPU in nine minutes: docs/gpu.json and docs/gpu.md; continues after an interruption
 	$(BIN)/python scripts/bench/bench.py gpu
+
+# Neither target needs the packages of .venv: the site and the audit have an environment of their own.
+$(VENV)/tools/.installed: docs/requirements.txt
+	$(PYTHON) -m venv $(VENV)/tools
+	$(VENV)/tools/bin/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
+	touch $@
+
+docs: $(VENV)/tools/.installed  ## write the documentation as a site to build/site; a link that leads nowhere is an error
+	$(PYTHON) scripts/docs_site.py
+	$(VENV)/tools/bin/mkdocs build --quiet --strict
+
+audit: $(VENV)/.installed $(VENV)/tools/.installed  ## look for known vulnerabilities of the pinned packages (needs a network), and write docs/licences.csv
+	$(VENV)/tools/bin/pip-licenses --python=$(BIN)/python --ignore-packages cocos-lab --format=csv --order=name --output-file=docs/licences.csv
+	$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 clean:  ## remove everything that the targets made, except data/public and models
 	rm -rf $(VENV) outputs build *.egg-info .*_cache

@@ -48,4 +48,4 @@ What all of them share:
 import-linter checks which of these may import which; the contracts are in `pyproject.toml`.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

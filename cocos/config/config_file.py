@@ -35,7 +35,7 @@ def read_config(path: str) -> ConfigFile:
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"--config: {' '.join(str(error).split())}; give a readable YAML file") from None
     if not isinstance(content, dict):
-        raise ValueError(f"Config file {path} must contain a YAML mapping.")
+        raise ValueError(f"--config {path}: contains no options; write one per line, such as num_turns: 2")
     if not all(isinstance(key, str) for key in content):
         raise ValueError(f"--config {path}: every key is the name of an option, such as num_turns: 2")
     if Path(path).suffix == ".json" and isinstance(content.get("options"), dict) and "versions" in content:

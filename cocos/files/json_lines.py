@@ -43,20 +43,20 @@ class Place:
         return f"{self.path}:{self.number}" if self.is_line else f"{self.path}: row {self.number}"
 
 
-def read_rows(path: Path) -> Iterator[tuple[Place, object]]:
+def read_rows(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[Place, object]]:
     """Yield each row of a JSON list or a JSON-lines file with its place.
 
     Raises:
-        DataError: The file is missing or unreadable, or a line is not JSON, not UTF-8 or longer than 4 MiB.
+        DataError: The file is missing or unreadable, or a line is not JSON, not UTF-8 or too long.
 
     """
-    for place, row in read_rows_leniently(path):
+    for place, row in read_rows_leniently(path, max_line_bytes):
         if isinstance(row, DataError):
             raise row
         yield place, row
 
 
-def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
+def read_rows_leniently(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[Place, object]]:
     """Yield rows as `read_rows` does, with a DataError instead of each line that cannot be read.
 
     Raises:
@@ -71,7 +71,7 @@ def read_rows_leniently(path: Path) -> Iterator[tuple[Place, object]]:
                 start = byte
             is_list = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
         with open_bytes(path) as file:
-            yield from _read_list(path, file) if is_list else _read_lines(path, file)
+            yield from _read_list(path, file) if is_list else _read_lines(path, file, max_line_bytes)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; give the path of a JSON or JSONL file") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -117,15 +117,15 @@ def _read_list(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
     yield from ((Place(path, number, is_line=False), row) for number, row in enumerate(rows, start=1))
 
 
-def _read_lines(path: Path, file: BinaryIO) -> Iterator[tuple[Place, object]]:
+def _read_lines(path: Path, file: BinaryIO, max_line_bytes: int) -> Iterator[tuple[Place, object]]:
     number = 0
-    while line := file.readline(MAX_LINE_BYTES + 1):
+    while line := file.readline(max_line_bytes + 1):
         number += 1
         place = Place(path, number)
-        if len(line) > MAX_LINE_BYTES:
+        if len(line) > max_line_bytes:
             while line and not line.endswith(b"\n"):
-                line = file.readline(MAX_LINE_BYTES)
-            size = f"more than {MAX_LINE_BYTES >> 20} MiB"
+                line = file.readline(max_line_bytes)
+            size = f"more than {max_line_bytes >> 20} MiB"
             yield place, DataError(f"{place}: the line has {size}; write one row per line, or remove it")
         elif line.strip(b"\xef\xbb\xbf \t\r\n"):
             yield place, _parse_line(line, place)

@@ -24,6 +24,7 @@ from cocos.evaluation.sample_rows import (
 from cocos.files.json_lines import read_rows
 from cocos.intervals import Comparison, Estimate, compare, share
 
+MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
 REPAIR = "run test.py with the same options and --resume, which writes it again"
 METRICS_KEYS = (
     *("num_problems", "num_trajectories", "num_scored", "num_infra_failures", "num_truncated"),
@@ -206,7 +207,7 @@ class FinishedRun:
 
     def rows(self) -> Iterator[SampleRow]:
         """Yield the rows of samples.jsonl one at a time."""
-        for place, row in read_rows(self.samples or self.folder / "samples.jsonl"):
+        for place, row in read_rows(self.samples or self.folder / "samples.jsonl", MAX_ROW_BYTES):
             yield validate_row(row, place)
 
     @cached_property
@@ -268,7 +269,7 @@ def _load_rows(path: Path, name: str) -> FinishedRun:
         ValueError: The file has no rows, or they were made under different conditions.
 
     """
-    rows = [validate_row(row, place) for place, row in read_rows(path)]
+    rows = [validate_row(row, place) for place, row in read_rows(path, MAX_ROW_BYTES)]
     if not rows:
         raise ValueError(f"{path} has no rows; give a samples.jsonl of test.py")
     conditions = conditions_of_row(rows[0])

@@ -70,3 +70,11 @@ def test_rows_are_read_one_at_a_time(tmp_path):
     assert next(rows) == (Place(path, 1), 1)  # the broken line 2 has not been read
     with pytest.raises(DataError):
         next(rows)
+
+
+def test_the_limit_of_a_line_can_be_raised(tmp_path):
+    (tmp_path / "rows.jsonl").write_text(json.dumps("x" * (5 << 20)) + "\n")
+    with pytest.raises(DataError, match="the line has more than 4 MiB"):
+        list(read_rows(tmp_path / "rows.jsonl"))
+    [(_, row)] = read_rows(tmp_path / "rows.jsonl", 1 << 30)
+    assert len(row) == 5 << 20

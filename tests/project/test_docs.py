@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 
+import docs_site
 import pytest
 
 import cocos
@@ -34,6 +35,20 @@ def test_the_map_of_the_package_names_every_module_and_package_and_no_others():
     names = {name.removesuffix("/").removesuffix(".py") for name in first_level("cocos")}
     mapped = {path.removesuffix("/").removesuffix(".py") for path in entries(cocos.__doc__)}
     assert {path.removeprefix("cocos/") for path in mapped} == names
+
+
+def test_the_site_has_every_page_with_the_files_that_it_links_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(docs_site, "TARGET", tmp_path)
+    monkeypatch.setattr(docs_site, "ROOT", ROOT)
+    pages = {str(path.relative_to(ROOT)) for path in docs_site.pages()}
+    named = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(pages)
+    docs_site.main()
+    assert (tmp_path / "docs/report.gif").exists() and (tmp_path / "cocos/rollout.py").exists()
+    for name in pages:
+        page = tmp_path / name
+        for found in docs_site.LINK.finditer(docs_site.FENCE.sub("", page.read_text())):
+            assert ":" in found[3] or (page.parent / found[3]).is_file(), (name, found[0])
 
 
 def test_every_function_that_the_method_page_names_is_defined_where_it_says():

@@ -74,3 +74,14 @@ def test_a_model_is_trained_with_a_reward_of_ones_own(problems_file, tmp_path):
     assert "2 problems are fewer than the 4 of a batch" in done.stderr
     record = json.loads((tmp_path / "out/run.json").read_text())
     assert record["data_sha256"]["own_reward:passed_and_short"] == sha256(EXAMPLES / "own_reward.py")
+
+
+@pytest.mark.processes
+@pytest.mark.nightly
+def test_the_notebook_goes_from_a_csv_file_to_a_report(tmp_path):
+    done = command(sys.executable, EXAMPLES / "notebook.py", cwd=tmp_path, timeout_s=900)
+    assert done.returncode == 0, done.stderr[-4000:]
+    folder = tmp_path / "outputs/notebook"
+    assert (folder / "model/model.safetensors").exists()
+    assert "base" in (folder / "report/report.html").read_text()
+    assert set(json.loads((folder / "trained/metrics.json").read_text())["metrics"]) >= {"acc_t1", "acc_t2"}
