@@ -1,6 +1,7 @@
 """Options of train.py, without those of TRL. Imports neither torch nor TRL, so that --help is fast."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, get_args
 
 from cocos.config.executor_options import ScoringOptions
@@ -172,10 +173,10 @@ class CoCoSOptions(
                 "--on_repeat resample is for evaluation: a resampled turn does not have the policy's "
                 "distribution, so its gradient would be wrong; choose keep or tell"
             )
-        if not self.temperature > 0:
+        if not 0 < self.temperature < inf:
             raise ValueError(
-                f"--temperature is {self.temperature}; give a number above 0: greedy trajectories of one "
-                "problem are all equal, so that no update follows from them"
+                f"--temperature is {self.temperature}; give a finite number above 0: greedy trajectories of "
+                "one problem are all equal, so that no update follows from them"
             )
         if self.num_generations < 2:
             raise ValueError(

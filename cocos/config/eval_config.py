@@ -1,5 +1,6 @@
 """Options of test.py."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -174,6 +175,8 @@ class EvalConfig(
     def _check_sampling(self) -> None:
         if min(self.temperatures, default=-1) < 0 or self.start < 0 or (self.limit or 1) < 1:
             raise ValueError("--temperature and --start are 0 or more, --limit is 1 or more")
+        if not all(map(math.isfinite, self.temperatures)):
+            raise ValueError(f"--temperature is {self.temperatures}; give finite numbers of 0 or more")
         if len(self.temperatures) > self.num_turns:
             raise ValueError(
                 f"--temperature has {len(self.temperatures)} values, more than --num_turns {self.num_turns}"

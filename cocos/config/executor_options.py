@@ -1,6 +1,7 @@
 """Options of the executor that runs the model's programs, the same in every command."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Literal
 
 from cocos.config.option import option, require_options, require_positive, require_share
@@ -66,7 +67,7 @@ class ExecutorOptions:
                         f"--{name} is an option of the servers; give it to `python -m cocos.executor serve`"
                     )
             require_options(self, "executor_token_file")
-        if not self.program_timeout_s > 0:
+        if not 0 < self.program_timeout_s < inf:
             raise ValueError(f"--program_timeout_s is {self.program_timeout_s}; give seconds above 0")
         if self.program_memory_mb < LEAST_MEMORY_MB:
             raise ValueError(

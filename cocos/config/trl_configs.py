@@ -136,6 +136,10 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
                     f"--{name} has no effect, because CoCoSTrainer replaces TRL's rewards, advantages and "
                     "generation; leave it out"
                 )
+        if self.torch_compile:
+            raise ValueError(
+                "--torch_compile gives a model without the cache that sampling needs; leave it out"
+            )
         if self.vllm_enable_sleep_mode:
             raise ValueError(
                 "--vllm_enable_sleep_mode drops the engine's weights and cache after every turn, although "

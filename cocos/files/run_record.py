@@ -3,9 +3,11 @@
 Imports the standard library only.
 """
 
+import errno
 import hashlib
 import importlib.metadata
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -54,6 +56,7 @@ def _is_installed(package: str) -> bool:
     return True
 
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
 
 
@@ -67,9 +70,11 @@ def check_output_folder(folder: Path, remedy: str = "", is_resumed: bool = False
         is_resumed: Whether the run continues from a checkpoint, so that the folder may contain a model.
 
     Raises:
-        ValueError: The path is a file, or the folder contains a trained model or checkpoints.
+        ValueError: The path is a file or cannot be written to, or the folder contains a trained model or
+            checkpoints.
 
     """
+    _check_writable(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--output_dir {folder} is a file; give a folder")
     if is_resumed:
@@ -81,3 +86,23 @@ def check_output_folder(folder: Path, remedy: str = "", is_resumed: bool = False
         )
     if any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
         raise ValueError(f"--output_dir {folder} contains a model; choose another folder")
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise ValueError if nothing can be written to a folder, or no such folder can be made. Makes none."""
+    try:
+        if folder.is_symlink() and not folder.exists():
+            raise ValueError(
+                f"--output_dir {folder}: a link to nowhere; make its target, or choose another folder"
+            )
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if existing.is_dir():  # root may write where the permissions do not say so, and fail where they do
+            tempfile.TemporaryDirectory(dir=existing).cleanup()
+        elif existing != folder:
+            raise ValueError(f"--output_dir {folder}: {existing} is a file; choose another folder")
+    except OSError as error:
+        if error.errno in DISK_FULL:  # named with its remedy when the run writes
+            return
+        raise ValueError(
+            f"--output_dir {folder}: cannot be written to ({error.strerror}); choose another folder"
+        ) from None

@@ -50,6 +50,10 @@ def full_options(config_type: type[Config], description: str | None) -> tuple[Co
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_lora_options(args)
+        if isinstance(args, CoCoSConfig) and args.dev_data and args.dev_data == args.train_data:
+            logger.warning(
+                "--dev_data is --train_data, so problems of the training choose the checkpoint; give others"
+            )
     return args, find_checkpoint(args.resume_from_checkpoint, str(args.output_dir))
 
 
