@@ -88,8 +88,8 @@ bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns an
 attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
 	$(BIN)/python -m tests.attack --minutes $(MINUTES) --seed $(SEED)
 
-gpu: $(VENV)/.installed  ## measure one GPU in nine minutes: docs/gpu.json and docs/gpu.md; continues after an interruption
-	$(BIN)/python scripts/bench/bench.py gpu
+gpu: $(VENV)/.installed  ## measure one GPU, then the real recipe: docs/gpu/ and docs/gpu.md; MINUTES=60 at most; the same command continues
+	PYTHON=$(abspath $(BIN))/python MINUTES=$(MINUTES) KIT=build/no_kit scripts/gpu_kit.sh run
 
 # Neither target needs the packages of .venv: the site and the audit have an environment of their own.
 $(VENV)/tools/.installed: docs/requirements.txt

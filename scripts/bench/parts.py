@@ -2,40 +2,24 @@
 
     python scripts/bench/parts.py '{"part": "passes", "shape": {...}}'     # measure one part, print JSON
 
-On a GPU, seconds are those of the clock until the device has finished. On a processor they are processor
-seconds of one thread, which other processes disturb less; whole updates are measured by the clock, on all
-processors.
+Whole updates are measured by the clock, on all processors. `gpu_parts.py` has what only `gpu` measures.
 """
 
 import json
 import platform
-import re
-import resource
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from itertools import cycle, islice
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+import gpu_parts
 import torch
-from batches import (
-    RANDOM_MODELS,
-    Shape,
-    load_model,
-    make_rows,
-    operations,
-    our_trainer,
-    sample_rows,
-    trl_trainer,
-)
+from batches import RANDOM_MODELS, Shape, operations, sample_rows, trl_trainer
+from measuring import DEVICE, open_trainer, peak_mib, rows_of, seconds_of
 from transformers import GenerationConfig
 
 from cocos.generation import Completion, Generator
@@ -45,9 +29,6 @@ from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids, load_tok
 from cocos.problems import Problem, load_problems
 from cocos.prompts import DONE, PromptProtocol, named_protocol
 
-MIB, GIB = 2**20, 2**30
-TOY = "data/toy/base"
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PHASES = ("rollout", "logprobs", "update")
 ROUNDS = 3
 
@@ -63,90 +44,7 @@ def matrix_rate() -> float:
     """Return the operations per second of large matrix products in the data type of `--dtype auto`."""
     size = 8192 if DEVICE == "cuda" else 2048
     left = torch.randn(size, size, device=DEVICE, dtype=getattr(torch, resolve_dtype("auto")))
-    return 2 * size**3 / min(_seconds(lambda: left @ left) for _ in range(10))
-
-
-def equality(shape: Shape) -> dict[str, Any]:
-    """Compare log-probabilities and gradients of prefix trees with those of plain rows.
-
-    Plain rows in passes of two sizes differ by rounding alone; this is the yardstick of all differences.
-
-    Returns:
-        For plain rows in passes of one row, and for trees: mean and largest absolute difference of a token's
-        log-probability, in nats; for trees also the length of the difference of the gradients, divided by
-        that of the gradient.
-
-    """
-    with _trainer(shape) as trainer:
-        rows = _rows(shape)
-        mask = rows["completion_mask"].bool()
-        layouts = {"plain": (False, 256), "plain, passes of 1": (False, 1), "shared": (True, 256)}
-        logps, gradients = {}, {}
-        for name, (is_shared, batch) in layouts.items():
-            trainer.args.share_prefixes, trainer.args.rollout_batch_size = is_shared, batch
-            with torch.no_grad():
-                logps[name] = trainer.row_logps(trainer.model, rows)[mask]
-            assert not is_shared or trainer.tree_logps.is_used, "the model does not attend along trees"
-            if batch > 1:  # the loss is always one pass
-                trainer.compute_loss(trainer.model, rows).backward()
-                gradients[name] = _take_gradient(trainer.model)
-    plain = gradients.pop("plain")
-    relative = {name: ((values - plain).norm() / plain.norm()).item() for name, values in gradients.items()}
-    return {
-        name: {
-            "logps_mean": (logps[name] - logps["plain"]).abs().mean().item(),
-            "logps_max": (logps[name] - logps["plain"]).abs().max().item(),
-        }
-        | ({"gradient": relative[name]} if name in relative else {})
-        for name in list(layouts)[1:]
-    }
-
-
-def cached_decoding(shape: Shape) -> dict[str, Any]:
-    """Compare greedy decoding with cached keys and values with a pass over each finished transcript.
-
-    Returns:
-        Share of sampled ids that the pass would choose too, and the largest logit gap of one that it would
-        not: by how much its logit is below the highest.
-
-    """
-    model = load_model(shape.model).to(DEVICE, getattr(torch, resolve_dtype("auto"))).eval()
-    prompts = _prompts(shape)
-    generator = HuggingFaceGenerator(model, load_tokenizer(TOY), shape.answer)
-    completions = generator.generate(prompts, 0.0)
-    chosen, gaps = [], []
-    for prompt, completion in zip(prompts, completions, strict=True):
-        ids = torch.tensor(completion.token_ids, device=DEVICE)
-        with torch.no_grad():
-            logits = model(torch.tensor([[*prompt, *completion.token_ids]], device=DEVICE)).logits[0].float()
-        logits = logits[len(prompt) - 1 : -1]  # (C, V)
-        gap = logits.max(-1).values - logits.gather(1, ids[:, None])[:, 0]
-        chosen.append(gap == 0)
-        gaps.append(gap)
-    return {"same": torch.cat(chosen).float().mean().item(), "largest_gap": torch.cat(gaps).max().item()}
-
-
-def decoding(shape: Shape, engine: str) -> dict[str, Any]:
-    """Measure sampling with transformers or vLLM: tokens of all rows, and seconds.
-
-    CUDA graphs over a static cache would go between the two: a third engine here, and the cache of
-    `HuggingFaceGenerator` that it needs in cocos/generation/kv_cache.py.
-    """
-    prompts, tokenizer = _prompts(shape), load_tokenizer(TOY)
-    dtype = resolve_dtype("auto")
-    with tempfile.TemporaryDirectory() as folder:
-        if engine == "vllm":
-            from cocos.generation.vllm_offline import VLLMGenerator
-
-            save_checkpoint(shape.model, Path(folder))
-            generator: Any = VLLMGenerator(folder, tokenizer, [], dtype, shape.answer)
-        else:
-            model = load_model(shape.model).to(DEVICE, getattr(torch, dtype)).eval()
-            generator = HuggingFaceGenerator(model, tokenizer, shape.answer)
-        generator.generate([ids[:8] for ids in prompts], 1.0)  # compiles kernels; not measured
-        completions = []
-        seconds = _seconds(lambda: completions.extend(generator.generate(prompts, 1.0)))
-    return {"seconds": seconds, "tokens": sum(len(completion.token_ids) for completion in completions)}
+    return 2 * size**3 / min(seconds_of(lambda: left @ left) for _ in range(10))
 
 
 def turns(
@@ -174,7 +72,7 @@ def turns(
         generator = kinds[name](loaded, tokenizer, max_completion_length)
         played[name] = []
         with torch.inference_mode():
-            spent_s = _seconds(partial(_play, generator, words, problems, batch_size, played[name]))
+            spent_s = seconds_of(partial(_play, generator, words, problems, batch_size, played[name]))
         seconds[name].append(spent_s)
     ids = [[[turn.token_ids for turn in turns] for turns in of_kind] for of_kind in played.values()]
     return {
@@ -237,8 +135,8 @@ def passes(shape: Shape, other: str = "plain", rounds: int = ROUNDS) -> dict[str
     """
     seconds: dict[str, list[float] | None] = {"shared": [], other: []}
     peaks: dict[str, float] = {}
-    with _trainer(shape, num_iterations=2) as trainer:
-        rows = _rows(shape) if shape.model in RANDOM_MODELS else sample_rows(trainer, shape)
+    with open_trainer(shape, num_iterations=2) as trainer:
+        rows = rows_of(shape) if shape.model in RANDOM_MODELS else sample_rows(trainer, shape)
         with tempfile.TemporaryDirectory() as folder:
             trainers = {"shared": trainer, "plain": trainer}
             if other == "trl":
@@ -249,13 +147,13 @@ def passes(shape: Shape, other: str = "plain", rounds: int = ROUNDS) -> dict[str
             if DEVICE == "cuda":
                 torch.cuda.reset_peak_memory_stats()
             try:
-                spent_s = _seconds(partial(_pass, trainers[layout], rows))
+                spent_s = seconds_of(partial(_pass, trainers[layout], rows))
             except torch.OutOfMemoryError:
                 trainer.model.zero_grad()
                 torch.cuda.empty_cache()
                 seconds[layout] = None
                 continue
-            peaks.setdefault(layout, _peak_mib())
+            peaks.setdefault(layout, peak_mib())
             seconds[layout].append(spent_s)
         return {
             "seconds": {layout: times and median(times) for layout, times in seconds.items()},
@@ -286,120 +184,12 @@ def updates(shape: Shape, rounds: int = ROUNDS) -> dict[str, Any]:
     for layout in ("shared", "plain"):
         # With this learning rate both layouts sample alike.
         options = {"share_prefixes": layout == "shared", "max_steps": rounds + 1, "learning_rate": 1e-6}
-        with _trainer(shape, **options) as trainer:
+        with open_trainer(shape, **options) as trainer:
             trainer.train()
         logs = [log for log in trainer.state.log_history if "time/update_s" in log]
         seconds[layout] = median(sum(log[f"time/{phase}_s"] for phase in PHASES) for log in logs[1:])
-        peaks[layout] = _peak_mib()
+        peaks[layout] = peak_mib()
     return {"seconds": seconds, "peaks_mib": peaks}
-
-
-def training(
-    shape: Shape, launcher: Sequence[str] = (sys.executable,), options: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Train three updates with train.py; compare the peak memory with the estimate of its dry run.
-
-    Returns:
-        Estimated and measured peak in GiB, and the seconds of the last update.
-
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint, output = Path(folder, "model"), Path(folder, "run")
-        save_checkpoint(shape.model, checkpoint)
-        batch = str(shape.num_problems * shape.num_generations)
-        command = [
-            *launcher,
-            "train.py",
-            *options,
-            "--model_name_or_path",
-            str(checkpoint),
-            "--credit",
-            "turn",
-        ]
-        command += [
-            "--train_data",
-            "data/toy/train.jsonl",
-            "--output_dir",
-            str(output),
-            "--report_to",
-            "none",
-        ]
-        command += ["--num_turns", str(shape.num_turns), "--num_generations", str(shape.num_generations)]
-        command += ["--global_batch_size", batch, "--per_device_train_batch_size", batch]
-        command += ["--max_completion_length", str(shape.answer), "--max_steps", "3", "--save_steps", "3"]
-        # Random weights never end an answer: every one is truncated.
-        command += ["--max_truncated_share", "1", "--logging_steps", "1"]
-        estimate = re.search(r"needs ([\d.]+) GiB per", _output([*command, "--dry_run"]))
-        assert estimate, "the dry run states no memory"
-        _output(command)
-        state = json.loads((output / "checkpoint-3/trainer_state.json").read_text())
-    logs = [log for log in state["log_history"] if "peak_memory_mb" in log]
-    return {
-        "estimated_gib": float(estimate[1]),
-        "peak_gib": max(log["peak_memory_mb"] for log in logs) * MIB / GIB,
-        "seconds": logs[-1]["step_time"],
-    }
-
-
-def save_checkpoint(model: str, folder: Path) -> None:
-    """Save a random model with the laboratory's tokenizer, whose ids are among the model's."""
-    load_model(model).save_pretrained(folder)
-    load_tokenizer(TOY).save_pretrained(folder)
-
-
-@contextmanager
-def _trainer(shape: Shape, **options: Any) -> Iterator[Any]:
-    """Yield a CoCoSTrainer for a shape, on this device in the data type of a training run."""
-    is_cuda = DEVICE == "cuda"
-    with tempfile.TemporaryDirectory() as folder:
-        trainer, executor = our_trainer(folder, shape, use_cpu=not is_cuda, bf16=is_cuda, **options)
-        with executor:
-            yield trainer
-
-
-def _rows(shape: Shape) -> dict[str, Any]:
-    return {name: values.to(DEVICE) for name, values in make_rows(shape).items()}
-
-
-def _prompts(shape: Shape) -> list[list[int]]:
-    """Return the prompts of the first turn of all trajectories."""
-    rows = make_rows(replace(shape, num_turns=1))
-    pairs = zip(rows["prompt_ids"], rows["prompt_mask"].bool(), strict=True)
-    return [ids[mask].tolist() for ids, mask in pairs]
-
-
-def _take_gradient(model: torch.nn.Module) -> torch.Tensor:
-    gradient = torch.cat([parameter.grad.flatten().float() for parameter in model.parameters()])
-    model.zero_grad()
-    return gradient
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    """Return the seconds of a call: by the clock until the GPU has finished, or those of this process."""
-    if DEVICE == "cpu":
-        started = time.process_time()
-        call()
-        return time.process_time() - started
-    torch.cuda.synchronize()
-    started = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - started
-
-
-def _peak_mib() -> float:
-    """Return the largest memory so far: of the GPU since the last reset, or of this process."""
-    if DEVICE == "cuda":
-        return torch.cuda.max_memory_allocated() / MIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # from KiB
-
-
-def _output(command: Sequence[str]) -> str:
-    """Run a command and return its output; if it fails, end with its last lines."""
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise SystemExit(f"{' '.join(command[:4])} ... failed:\n{run.stderr[-2000:]}")
-    return run.stdout
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
@@ -407,7 +197,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     arguments = {name: value for name, value in job.items() if name not in ("part", "shape")}
     if "shape" in job:
         arguments["shape"] = Shape(**job["shape"])
-    found: dict[str, Any] = globals()[job["part"]](**arguments)
+    found: dict[str, Any] = (vars(gpu_parts) | globals())[job["part"]](**arguments)
     return found
 
 

@@ -19,6 +19,7 @@ def tables(figures: dict[str, Any]) -> str:
     rate = f"{machine['matrix_rate'] / 1e12:.3g} TFLOP/s in products of large matrices"
     parts = [f"{machine['device']}: {rate}; {versions}."]
     for title, name, other, table in (
+        ("The laboratory's first updates:", "laboratory", None, laboratory),
         (
             "Rounding of the layouts (the first line is that of plain rows themselves):",
             "equality",
@@ -26,6 +27,7 @@ def tables(figures: dict[str, Any]) -> str:
             equality,
         ),
         ("Greedy decoding with cached keys and values:", "cached_decoding", None, cached_decoding),
+        ("One layer's attention along trees, forward and backward:", "attention", None, attention),
         ("Old log-probabilities, loss and gradient:", "passes", None, layouts),
         ("The same for one turn, in TRL's own `RLOOTrainer`:", "passes", "trl", layouts),
         ("Whole updates of the laboratory (rollout, programs, loss, optimizer):", "updates", None, layouts),
@@ -45,6 +47,28 @@ def _sizes(job: Part) -> list[str]:
     shape = job["shape"]
     model = MODELS.get(shape["model"], shape["model"])
     return [model, f"{shape['num_problems']} x {shape['num_generations']}"]
+
+
+def laboratory(parts: list[tuple[Part, Part]]) -> list[list[str]]:
+    """Return what the log says of each update."""
+    rows = [["options", "update", "reward_t1", "reward_t2", "kl_t1", "engine/kl", "s"]]
+    for job, found in parts:
+        for number, log in enumerate(found["updates"], start=1):
+            rewards = [f"{log[name]:.3f}" for name in ("reward_t1", "reward_t2")]
+            gaps = [f"{log[name]:.2g}" if name in log else "" for name in ("kl_t1", "engine/kl")]
+            rows.append([" ".join(job["options"]), str(number), *rewards, *gaps, f"{log['step_time']:.2f}"])
+    return rows
+
+
+def attention(parts: list[tuple[Part, Part]]) -> list[list[str]]:
+    """Return the seconds by segment and with a dense mask."""
+    rows = [["tokens", "by segment ms", "dense mask ms", "largest relative difference"]]
+    for _, found in parts:
+        times = [found["seconds"][name] for name in ("segments", "dense")]
+        cells = [f"{1e3 * seconds:.3g}" if seconds else "out of memory" for seconds in times]
+        difference = "" if found["difference"] is None else f"{found['difference']:.2g}"
+        rows.append([str(found["tokens"]), *cells, difference])
+    return rows
 
 
 def equality(parts: list[tuple[Part, Part]]) -> list[list[str]]:

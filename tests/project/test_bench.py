@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.paths import ROOT
 
+REAL = ROOT / "outputs/real/qwen/seed0"
+
 
 @pytest.fixture
 def bench(monkeypatch):
@@ -60,10 +62,45 @@ def test_the_committed_tables_are_those_of_the_committed_figures(bench):
     )
 
 
+def test_attention_by_segment_is_that_of_a_dense_mask(measure):
+    found = measure("attention", rounds=1)
+    assert found["difference"] < 1e-5 and found["tokens"] > 100
+    assert found["seconds"]["segments"] > 0 and found["seconds"]["dense"] > 0
+
+
+def test_the_committed_page_of_a_gpu_names_every_figure_and_is_that_of_the_committed_parts(bench):
+    import gpu_figures
+
+    jobs = [job | ({"shape": vars(job["shape"])} if "shape" in job else {}) for job in bench.gpu_jobs(False)]
+    file = ROOT / "docs/gpu/parts.json"
+    measured = json.loads(file.read_text()) if file.exists() else {"parts": []}
+    figures = gpu_figures.figures_of(jobs, measured)
+    assert len({(figure.part, figure.figure) for figure in figures}) == len(figures) > 40
+    if not REAL.exists():  # the page was written with the results of this folder
+        assert (ROOT / "docs/gpu.md").read_text() == gpu_figures.page(figures, measured)
+        assert (ROOT / "docs/gpu/figures.csv").read_text() == gpu_figures.csv_text(figures)
+
+
+def test_a_figure_is_measured_only_by_its_own_part(bench):
+    import gpu_figures
+
+    job = {"part": "laboratory", "options": ["--bf16", "False"]}
+    updates = [{"reward_t1": 0.3784, "reward_t2": 0.0762, "step_time": 2.0}] * 3
+    measured = {
+        "machine": {"device": "CARD", "matrix_rate": 1e12, "versions": {}},
+        "parts": [{"job": job, "found": {"updates": updates}}],
+    }
+    jobs = [job, {"part": "laboratory", "options": ["--beta", "0.01"]}]
+    figures = gpu_figures.figures_of(jobs, measured)
+    assert [figure.measured for figure in figures[:2]] == ["0.378", "0.076"]
+    assert [figure.measured for figure in figures if figure.figure == "kl_t1 of update 1"] == ["not measured"]
+    assert "**CARD: 5 of 10 figures are measured.**" in gpu_figures.page(figures, measured)
+
+
 @pytest.mark.processes
 def test_a_second_call_continues_and_measures_nothing_again(bench, tmp_path, monkeypatch, capsys):
     """The part trains, and states its peak memory beside the estimate."""
-    file = tmp_path / "gpu.json"
+    file = tmp_path / "gpu/parts.json"
     monkeypatch.setattr(
         sys, "argv", ["bench.py", "gpu", "--small", "--only", "training", "--json", str(file)]
     )
@@ -71,10 +108,16 @@ def test_a_second_call_continues_and_measures_nothing_again(bench, tmp_path, mon
     first = capsys.readouterr().out
     bench.main()
     second = capsys.readouterr().out
-    assert "training of 2 layers: " in first and "training of 2 layers: " not in second
+    assert "training, 2 layers of 0.1B, one process: " in first
+    assert "training, 2 layers of 0.1B, one process: " not in second
     [part] = json.loads(file.read_text())["parts"]
     found, table = part["found"], (tmp_path / "gpu.md").read_text()
     assert found["estimated_gib"] > 0.5 and found["peak_gib"] > 0.1 and found["seconds"] > 0
     sizes = f"{found['estimated_gib']:.1f} | {found['peak_gib']:.1f} |"
     assert f"| 2 layers of 0.1B | 4 x 2 | one process | {sizes}" in table
-    assert table in second
+    share = f"{found['peak_gib'] / found['estimated_gib']:.3g}"
+    assert (
+        f"| training, 2 layers of 0.1B, one process | peak, GiB / the dry run's | 0.8 to 1.2 | {share} |"
+        in table
+    )
+    assert "not measured" in table
