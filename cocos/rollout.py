@@ -41,6 +41,19 @@ def rollout(
         result is an infrastructure failure.
 
     """
+    plays = play_turns(trajectories, generator, executor, protocol, num_turns, rules)
+    return [play.finish(num_turns) for play in plays]
+
+
+def play_turns(
+    trajectories: Sequence[Trajectory],
+    generator: Generator,
+    executor: Executor,
+    protocol: PromptProtocol,
+    num_turns: int,
+    rules: Rules = PAPER_RULES,
+) -> list["Play"]:
+    """Play every trajectory like `rollout`, but do not wait for the programs of the last turns."""
     if not trajectories:
         return []
     num_played = len(trajectories[0].turns)
@@ -54,7 +67,7 @@ def rollout(
         batch = plays[start : start + batch_size]
         for turn in range(num_played + 1, num_turns + 1):
             _play_turn([play for play in batch if not play.has_ended()], turn, context)
-    return [play.finish(num_turns) for play in plays]
+    return plays
 
 
 @dataclass(frozen=True)
@@ -203,11 +216,18 @@ class Play:
         )
 
     def finish(self, num_turns: int) -> Trajectory:
-        """Return the trajectory. If it ended early, the remaining turns repeat the last completion."""
-        turns = [
-            replace(turn, result=result.result())
-            for turn, result in zip(self.turns, self.results, strict=True)
-        ]
+        """Return the trajectory. If it ended early, the remaining turns repeat the last completion.
+
+        Blocks until its programs have run.
+        """
+        return self._trajectory(num_turns, [result.result() for result in self.results])
+
+    def unfinished(self, num_turns: int) -> Trajectory:
+        """Return what `finish` will, without results: every turn's is NOT_EXECUTED. Does not block."""
+        return self._trajectory(num_turns, [NOT_EXECUTED] * len(self.turns))
+
+    def _trajectory(self, num_turns: int, results: Sequence[ExecutionResult]) -> Trajectory:
+        turns = [replace(turn, result=result) for turn, result in zip(self.turns, results, strict=True)]
         last = turns[-1]
         if last.completion.error is None:
             carried = Turn(

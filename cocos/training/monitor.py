@@ -241,10 +241,15 @@ class PhaseTimer:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds and the executed programs of the `with` block to a phase."""
+        """Add the seconds and the executed programs of the `with` block to a phase.
+
+        The seconds of a phase inside another one are its own alone.
+        """
         start, num_programs = time.perf_counter(), self._executor.stats.programs
+        before_s = sum(self._seconds.values())
         yield
-        self._seconds[name] += time.perf_counter() - start
+        inner_s = sum(self._seconds.values()) - before_s
+        self._seconds[name] += time.perf_counter() - start - inner_s
         self._programs[name] += self._executor.stats.programs - num_programs
 
     def begin_update(self) -> None:

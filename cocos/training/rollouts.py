@@ -4,9 +4,12 @@
 connects them with the policy that is being trained, on all ranks. It does not know the loss.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -24,8 +27,11 @@ from cocos.literals import RewardKind
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
+from cocos.rollout import Play, play_turns, rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
 from cocos.trajectories import Trajectory, begin, check_infra_failures
+
+Played = TypeVar("Played", Trajectory, Play)
 
 
 class RolloutPlayer:
@@ -44,8 +50,11 @@ class RolloutPlayer:
 
     Attributes:
         draw: Order of the problems with dynamic sampling.
+        hidden_s: Seconds of the last `meanwhile` in which programs ran beside it.
 
     """
+
+    hidden_s = 0.0
 
     def __init__(
         self,
@@ -72,12 +81,16 @@ class RolloutPlayer:
         self.own_reward = own_reward(options)
         self.draw = ProblemDraw(len(prompts), seed)
 
-    def sample_batch(self, indices: Sequence[int]) -> tuple[Batch, list[Trajectory]]:
+    def sample_batch(
+        self, indices: Sequence[int], meanwhile: Callable[[list[Trajectory]], None] | None = None
+    ) -> tuple[Batch, list[Trajectory]]:
         """Play the groups of one batch of all ranks.
 
         Args:
             indices: Prompt of each trajectory of this rank. Dynamic sampling plays prompts of its own draw
                 instead.
+            meanwhile: See `sample`. Not called, either, if the results decide which trajectories the batch
+                has (dynamic sampling), or if ranks play others than those of their `indices`.
 
         Returns:
             The batch, and all trajectories that this rank has played for it.
@@ -94,9 +107,11 @@ class RolloutPlayer:
             # With credit `last`, siblings share their first turns.
             keep_whole = self.options.credit == "last"
             share = share_of_groups(drawn, size, keep_whole, self.rank, self.num_ranks)
+            is_fixed = not max_draws and len(share) == len(indices)
             sampled: list[Trajectory] | None = None
             with suppress(GenerationStopped):  # on this rank; the others learn of it here
-                sampled = self.sample([self.prompts[index] for index in share])
+                prompts = [self.prompts[index] for index in share]
+                sampled = self.sample(prompts, meanwhile if is_fixed else None)
             by_rank = gather_object([sampled])
             if sampled is None or None in by_rank:
                 raise GenerationStopped
@@ -114,8 +129,33 @@ class RolloutPlayer:
             return fill_batch(play, self.draw, len(every_index) // size, max_draws), played_here
         return Batch(play(every_index[::size]), dropped=[], num_draws=0), played_here
 
-    def sample(self, prompts: Sequence[Trajectory]) -> list[Trajectory]:
-        """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1."""
+    def sample(
+        self,
+        prompts: Sequence[Trajectory],
+        meanwhile: Callable[[list[Trajectory]], None] | None = None,
+    ) -> list[Trajectory]:
+        """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1.
+
+        Args:
+            meanwhile: Called on all ranks together while the last programs run, with the trajectories, as yet
+                without results. Agents need every result before they end, and do not call it.
+
+        """
+        num_turns = self.options.num_turns
+        if meanwhile is None or self.play is not rollout:
+            return self._sample(prompts, self.play)
+        plays: list[Play] | None = None
+        with suppress(GenerationStopped):
+            plays = self._sample(prompts, play_turns)
+        # The passes of `meanwhile` need all ranks.
+        if not all(gather_object([plays is not None])) or plays is None:
+            raise GenerationStopped
+        pending = [result for play in plays for result in play.results]
+        unfinished = [play.unfinished(num_turns) for play in plays]
+        self.hidden_s = overlap_s(pending, lambda: meanwhile(unfinished))
+        return [play.finish(num_turns) for play in plays]
+
+    def _sample(self, prompts: Sequence[Trajectory], play: Callable[..., list[Played]]) -> list[Played]:
         num_turns, size = self.options.num_turns, self.options.num_generations
         trajectories = [replace(prompt, sample=i % size) for i, prompt in enumerate(prompts)]
         with self.open_generator() as generator, suppress(GenerationStopped):
@@ -123,7 +163,7 @@ class RolloutPlayer:
             if self.options.credit == "last" and num_turns > 1:
                 shared = self._rollout(trajectories[::size], generator, num_turns - 1)
                 trajectories = [replace(t, turns=shared[i // size].turns) for i, t in enumerate(trajectories)]
-            return self._rollout(trajectories, generator, num_turns)
+            return play(trajectories, generator, self.executor, self.protocol, num_turns, self.rules)
         # Not raised inside the context: TRL's would leave the model without the hooks of ZeRO-3.
         raise GenerationStopped
 
@@ -181,6 +221,18 @@ class RolloutPlayer:
                 f"{self.options.max_truncated_share}; raise --max_completion_length, or train a Boost model "
                 f"first, so that completions end with [DONE]"
             )
+
+
+def overlap_s(pending: Sequence[Future[Any]], call: Callable[[], object]) -> float:
+    """Make a call, and return the seconds of it in which one of the results was pending."""
+    started = time.perf_counter()
+    ends = [started]
+    for future in pending:
+        if not future.done():
+            future.add_done_callback(lambda _: ends.append(time.perf_counter()))
+    call()
+    finished = time.perf_counter()
+    return (min(finished, max(ends)) if all(future.done() for future in pending) else finished) - started
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from accelerate.utils import gather_object
@@ -64,6 +64,14 @@ from cocos.trajectories import Trajectory, Turn
 logger = logging.getLogger(__name__)
 
 NUM_LOGGED_EXAMPLES = 4  # per entry of log.jsonl
+
+
+class ScoredRows(NamedTuple):
+    """Rows of this rank with what the passes before the update found."""
+
+    rows: dict[str, torch.Tensor]
+    statistics: RowStatistics
+    kl_B_K: list[list[float | None]]  # None for turns that were not sampled
 
 
 class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
@@ -192,20 +200,22 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Play one trajectory per input and return its trained turns as rows for TRL's loss."""
+        scored: list[ScoredRows] = []
         with self.timer.phase("rollout"):
-            batch, played_here = self.player.sample_batch([example["index"] for example in inputs])
+            batch, played_here = self.player.sample_batch(
+                [example["index"] for example in inputs],
+                meanwhile=lambda unfinished: scored.append(self._score_rows(unfinished)),
+            )
         first = self.accelerator.process_index * len(inputs)
         local = slice(first, first + len(inputs))
-        trajectories = batch.trajectories[local]
-        rows = self.rows(trajectories)
-        with self.timer.phase("logprobs"):
-            old_logps, kl_R, gap = self.row_statistics(rows)
-            local_kl_B_K = self._kl_of_sampled_turns(trajectories, kl_R)  # waits for the GPU
+        if not scored:
+            scored.append(self._score_rows(batch.trajectories[local]))
+        rows, (old_logps, kl_R, gap), local_kl_B_K = scored[0]
         # Every rank computes the advantages of all ranks.
         scores = self._scores(batch, gather_object(local_kl_B_K))
         advantages_B_K = self.advantages(scores)
         self._log_batch(batch, scores, advantages_B_K)
-        times = self.timer.metrics(played_here)
+        times = self.timer.metrics(played_here) | {"time/hidden_s": self.player.hidden_s}
         times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
         self.record(batch.metrics() | times)
         rows["advantages"] = torch.tensor(row_advantages(advantages_B_K[local]), device=kl_R.device)
@@ -214,6 +224,14 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             if self.use_vllm:
                 rows["token_weights"] = gap.weights_R_C
         return rows if old_logps is None else rows | {"old_logps": old_logps}
+
+    def _score_rows(self, trajectories: Sequence[Trajectory]) -> ScoredRows:
+        """Make the passes of a batch that need no rewards. The programs' results are not used."""
+        with self.timer.phase("logprobs"):
+            rows = self.rows(trajectories)
+            statistics = self.row_statistics(rows)
+            kl_B_K = self._kl_of_sampled_turns(trajectories, statistics.kl)  # waits for the GPU
+        return ScoredRows(rows, statistics, kl_B_K)
 
     def _compute_loss(self, model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return TRL's loss; without `old_logps`, the loss's own log-probabilities take their place.

@@ -154,3 +154,25 @@ def test_batches_of_one_accumulated_eightfold_are_one_batch_of_eight(make_traine
     assert max((whole[name] - start[name]).abs().max() for name in start) > 1e-3
     for name, tensor in whole.items():
         torch.testing.assert_close(accumulated[name], tensor, atol=1e-5, rtol=0, msg=name)
+
+
+def test_passes_beside_the_last_programs_equal_passes_after_them_bit_by_bit(make_trainer):
+    """Without `meanwhile` the trainer makes the same passes when the results have arrived."""
+    runs = []
+    for is_overlapped in (True, False):
+        set_seed(0)
+        trainer = make_trainer(temperature=0.7, beta=0.05, num_iterations=2)
+        if not is_overlapped:
+            play_batch = trainer.player.sample_batch
+            trainer.player.sample_batch = lambda indices, meanwhile, play_batch=play_batch: play_batch(
+                indices
+            )
+        trainer.train()
+        runs.append(trainer)
+    overlapped, after = runs
+    for ours, theirs in zip(overlapped.model.parameters(), after.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    for ours, theirs in zip(overlapped.state.log_history, after.state.log_history, strict=True):
+        logged = [name for name in ours if name.startswith(("reward", "kl", "loss", "grad", "return"))]
+        assert {name: ours[name] for name in logged} == {name: theirs[name] for name in logged}
+    assert [log["time/hidden_s"] for log in after.state.log_history if "loss" in log] == [0.0] * 2

@@ -3,6 +3,7 @@
 import logging
 import math
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -184,6 +185,11 @@ def test_the_phases_of_an_update_add_up(executor):
     read = timer.metrics([trajectory(turn(True, tokens=7))])
     assert read["time/rollout_s"] > 0 and read["time/logprobs_s"] > 0
     assert read["time/generation_s"] + read["time/execution_s"] == pytest.approx(read["time/rollout_s"])
+    with timer.phase("rollout"), timer.phase("logprobs"):
+        time.sleep(0.05)
+    nested = timer.metrics([trajectory(turn(True, tokens=7))])
+    assert nested["time/rollout_s"] < read["time/rollout_s"] + 0.04  # what is inside is not counted twice
+    assert nested["time/logprobs_s"] >= read["time/logprobs_s"] + 0.05
     assert timer.end_update() >= 0
     with timer.phase("rollout"):
         pass

@@ -1,6 +1,9 @@
 """The player of a training batch, without a trainer: a scripted generator and real programs."""
 
+import time
+from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +11,8 @@ from cocos.config.cocos_options import CoCoSOptions
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import Problem
 from cocos.prompts import named_protocol
-from cocos.training.rollouts import RolloutPlayer
+from cocos.rollout import NOT_EXECUTED
+from cocos.training.rollouts import RolloutPlayer, overlap_s
 from cocos.trajectories import begin
 
 RIGHT, HALF, WRONG = (f"def double(x):\n    return {body}\n[DONE]" for body in ("2 * x", "x * x", "None"))
@@ -43,6 +47,38 @@ def test_siblings_of_a_batch_stand_together_with_the_rewards_of_their_turns(make
     assert batch.groups[0].rewards_G_T == [[1, 1], [0, 1]]
     assert batch.groups[1].rewards_G_T == [[pytest.approx(2 / 3)] * 2, [0, pytest.approx(2 / 3)]]
     assert batch.groups[1].binary_G_T == [[0, 0], [0, 0]]
+
+
+def test_meanwhile_sees_a_batch_whose_last_programs_still_run(make_player):
+    slow = RIGHT.replace("return", "import time; time.sleep(0.5); return")
+    player, seen = make_player([RIGHT, slow] * 2), []
+    batch, _ = player.sample_batch([0, 0], meanwhile=seen.append)
+    [unfinished] = seen
+    assert [turn.result for t in unfinished for turn in t.turns] == [NOT_EXECUTED] * 4
+    with_results = [
+        replace(t, turns=tuple(replace(turn, result=NOT_EXECUTED) for turn in t.turns))
+        for t in batch.trajectories
+    ]
+    assert unfinished == with_results
+    assert all(turn.result.all_passed for t in batch.trajectories for turn in t.turns)
+
+
+def test_meanwhile_is_not_called_if_the_results_decide_on_the_batch(make_player):
+    player = make_player([RIGHT, WRONG] * 4, dynamic_sampling=1)
+    player.sample_batch([0, 0], meanwhile=lambda unfinished: pytest.fail("called"))
+
+
+def test_only_the_seconds_beside_a_pending_result_are_hidden():
+    pending, done = Future(), Future()
+    done.set_result(None)
+    assert overlap_s([done], lambda: time.sleep(0.05)) == 0
+    assert overlap_s([done, pending], lambda: time.sleep(0.05)) >= 0.05
+
+    def finish_early():
+        pending.set_result(None)
+        time.sleep(0.2)
+
+    assert 0 <= overlap_s([pending], finish_early) < 0.2
 
 
 def test_with_credit_last_siblings_share_their_first_turn(make_player):

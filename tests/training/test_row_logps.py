@@ -1,7 +1,6 @@
 """Training with an engine: the gap between policy and engine by hand, and with an engine of other weights."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -172,18 +171,13 @@ def test_the_trainers_own_sampler_is_compared_too_and_its_tokens_are_not_weighte
 def test_the_gap_of_the_own_sampler_is_that_of_what_it_states(make_trainer):
     """It states half of every probability, as if the policy's were twice as large: 2 log 2 - 1 a token."""
     trainer = make_trainer(max_steps=1)
-    play = trainer.player.sample
+    rows_of = trainer.rows
 
-    def misstated(prompts):
-        return [
-            replace(t, turns=tuple(replace(turn, completion=halved(turn.completion)) for turn in t.turns))
-            for t in play(prompts)
-        ]
+    def misstated(trajectories):
+        rows = rows_of(trajectories)
+        return rows | {"engine_logps": rows["engine_logps"] - math.log(2)}
 
-    def halved(completion):
-        return replace(completion, engine_logps=tuple(p - math.log(2) for p in completion.engine_logps))
-
-    trainer.player.sample = misstated
+    trainer.rows = misstated
     trainer.train()
     [gap] = [log["engine/kl"] for log in trainer.state.log_history if "engine/kl" in log]
     assert gap == pytest.approx(2 * math.log(2) - 1, abs=1e-4)
