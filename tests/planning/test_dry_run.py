@@ -197,6 +197,44 @@ def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tm
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
+def test_every_recipe_has_a_plan_for_eight_ranks_with_vllm_and_without(bare_base, tmp_path):
+    """Eight processes of one launcher, without GPUs, plan all recipes; the first one prints."""
+    save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
+    recipes = sorted((ROOT / "configs").glob("cocos_*.yaml"))
+    words = [
+        "--deepspeed",
+        "configs/deepspeed/zero2.json",
+        "--bf16",
+        "true",
+        "--report_to",
+        "none",
+        "--dry_run",
+    ]
+    words += ["--model_name_or_path", str(bare_base), "--train_data", str(tmp_path / "problems.jsonl")]
+    words += ["--dev_data", "", "--output_dir", str(tmp_path / "out")]
+    runs = [
+        [sampler, "--config", str(recipe), *words]
+        for recipe in recipes
+        for sampler in ("vLLM", "transformers")
+    ]
+    (tmp_path / "runs.json").write_text(json.dumps(runs))
+    done = command(
+        *("deepspeed", "--num_gpus", 8, "--master_port", free_port(), "tests/support/recipe_plans.py"),
+        tmp_path / "runs.json",
+        timeout_s=1200,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    plans = done.stdout.split("seconds per update, sampled with ")[1:]
+    assert [plan.split(",")[0] for plan in plans] == [sampler for sampler, *_ in runs] and len(recipes) >= 6
+    for plan in plans:
+        assert re.search(r"8 x H100, 80 GB: [\d.]+ \(rollout .*\), [\d.]+ hours", plan)
+    assert len(re.findall(r"8 process\(es\), ZeRO stage 2", done.stdout)) == len(runs)
+    assert len(re.findall(r"needs \d+\.\d GiB per ", done.stdout)) == len(runs)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.processes
 def test_the_boost_report_shows_the_first_row_of_each_turn_and_its_trained_part(bare_base, tmp_path):
     rows = [
         {"prompt": "double\n\n[BEGIN]", "completion": "def f(x):\n    return x\n[DONE]"},
