@@ -64,7 +64,7 @@ def test_the_committed_tables_are_those_of_the_committed_figures(bench):
 
 def test_attention_by_segment_is_that_of_a_dense_mask(measure):
     found = measure("attention", rounds=1)
-    assert found["difference"] < 1e-5 and found["tokens"] > 100
+    assert found["difference"] < 1e-5 and found["tokens"] >= 100
     assert found["seconds"]["segments"] > 0 and found["seconds"]["dense"] > 0
 
 
