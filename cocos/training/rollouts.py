@@ -130,9 +130,7 @@ class RolloutPlayer:
         return Batch(play(every_index[::size]), dropped=[], num_draws=0), played_here
 
     def sample(
-        self,
-        prompts: Sequence[Trajectory],
-        meanwhile: Callable[[list[Trajectory]], None] | None = None,
+        self, prompts: Sequence[Trajectory], meanwhile: Callable[[list[Trajectory]], None] | None = None
     ) -> list[Trajectory]:
         """Sample one trajectory of T turns per entry. With credit `last`, siblings share turns 1..T-1.
 

@@ -92,7 +92,7 @@ def test_one_turn_is_trls_rloo(make_trainer, tmp_path, credit, beta, lora):
     ours.model.train()
     set_seed(7)
     inputs, trajectories = play(ours)
-    ours.player.sample = lambda problems: trajectories
+    ours.player.sample = lambda problems, meanwhile: trajectories
     rows = ours._generate_and_score_completions(inputs)
 
     prompts = [WORDS.first_turn(trajectory.problem) for trajectory in trajectories]
@@ -141,7 +141,7 @@ def test_batches_of_one_accumulated_eightfold_are_one_batch_of_eight(make_traine
         start = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
         batches = []
         play = trainer.player.sample
-        trainer.player.sample = lambda problems: batches.append(play(problems)) or batches[-1]
+        trainer.player.sample = lambda *given: batches.append(play(*given)) or batches[-1]
         trainer.train()
         answers = [
             t.completion.token_ids for batch in batches for trajectory in batch for t in trajectory.turns

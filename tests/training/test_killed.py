@@ -127,10 +127,10 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
             trainer = make_trainer(runner=executor)
             played = trainer.player.sample
 
-            def disturbed(problems):
+            def disturbed(*given):
                 for pid in executor.worker_pids:
                     os.kill(pid, signal.SIGKILL)
-                return played(problems)
+                return played(*given)
 
             if is_disturbed:
                 trainer.player.sample = disturbed

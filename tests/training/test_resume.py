@@ -220,8 +220,9 @@ def test_a_generation_that_serves_several_updates_is_drawn_again_for_the_rest_of
         )
         batches = []
         play = trainer.player.sample
-        trainer.player.sample = lambda prompts: (
-            batches.append((trainer.state.global_step, [p.problem.task_id for p in prompts])) or play(prompts)
+        trainer.player.sample = lambda prompts, meanwhile: (
+            batches.append((trainer.state.global_step, [p.problem.task_id for p in prompts]))
+            or play(prompts, meanwhile)
         )
         trainer.train(resume_from_checkpoint=resume)
         return dict(batches)
