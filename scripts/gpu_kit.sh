@@ -23,10 +23,11 @@ cocos_needs="pyyaml jinja2 tqdm pyseccomp datasets matplotlib tensorboard transf
 # Of vLLM: kernels of other attentions, tools of its server, and media.
 unused="flashinfer-cubin flashinfer-python tilelang nvidia-cutlass-dsl quack-kernels opencv-python-headless"
 
-parts() { # archive, folder, files: $kit/ARCHIVE.00, .01, ... and their sums
+parts() { # archive, folder, files: $kit/ARCHIVE.00, .01, ..., and the sums of all archives so far
     archive=$1
     rm -f "$kit/$archive".[0-9]*
     tar -c -C "$2" $3 | split -b 60m -d - "$kit/$archive."
+    (cd "$kit" && sha256sum -- *.[0-9][0-9] >SHA256SUMS)
     echo "$kit/$archive: $(ls "$kit/$archive".[0-9]* | wc -l) parts, $(cat "$kit/$archive".[0-9]* | wc -c | awk '{ print int($1 / 2^20) }') MiB"
 }
 
@@ -64,7 +65,6 @@ END
     "$python" scripts/gpu_wheels.py "$kit/vllm-wheels" "vllm==${MACHINE_VLLM:-0.22.0}" $cocos_needs "$@" \
         --constraint /dev/null --have "$kit/wheels" --leave_out $unused && parts vllm "$kit" vllm-wheels ||
         echo "vLLM ${MACHINE_VLLM:-0.22.0} is not packed (see above)"
-    (cd "$kit" && sha256sum -- *.[0-9][0-9] >SHA256SUMS)
 }
 
 arrive() { # archive, folder: unpack it once all its parts are here; says whether it is unpacked
