@@ -119,8 +119,24 @@ def example_title(problem: Problem) -> str:
 
 
 def models_of(page: Shared) -> list[str]:
-    """Return the folders with a model, the latest first."""
-    return list(find_folders(page.options.roots, "config.json", "*.safetensors"))
+    """Return the folders with a model or an adapter, the latest first."""
+    roots = page.options.roots
+    found = find_folders(roots, "*config.json", "*.safetensors")
+    return [
+        name
+        for name, folder in found.items()
+        if (folder / "config.json").is_file() or _has_base(folder / "adapter_config.json", roots)
+    ]
+
+
+def _has_base(adapter_config: Path, roots: list[str]) -> bool:
+    """Return whether this is an adapter whose base model is below a root, or a model of the hub."""
+    if not adapter_config.is_file():
+        return False
+    base = str(json.loads(adapter_config.read_text(encoding="utf-8")).get("base_model_name_or_path"))
+    if not Path(base).exists():
+        return base.count("/") == 1 and not base.startswith((".", "/", "~"))
+    return any(Path(base).resolve().is_relative_to(Path(root).resolve()) for root in roots)
 
 
 def suited_options(model: str) -> dict[str, Any]:

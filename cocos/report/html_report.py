@@ -177,8 +177,8 @@ def settings(run: FinishedRun) -> dict[str, Any]:
 def trajectory_rows(runs: Sequence[FinishedRun], templates: dict[str, int]) -> Iterator[dict[str, Any]]:
     """Yield the rows of all samples.jsonl as the page's script reads them, one at a time.
 
-    The key `run` is the index of the row's run, from 0. Keys whose value is null or false are omitted,
-    because most of a page's size is in its rows.
+    The key `run` is the index of the row's run, from 0. Most of a page's size is in its rows, so keys that
+    the script does not read are left out, and those whose value is null or false.
 
     Args:
         templates: Requests without what is in the row elsewhere -> their number, which replaces them.
@@ -187,28 +187,41 @@ def trajectory_rows(runs: Sequence[FinishedRun], templates: dict[str, int]) -> I
     for number, run in enumerate(runs):
         for row in run.rows():
             turns = [_turn(turn, row, templates) for turn in row["turns"]]
-            yield _compact({**row, "turns": turns, "run": number})
+            yield _compact(_only(row, SHOWN_OF_ROW) | {"turns": turns, "run": number})
 
 
+SHOWN_OF_ROW = ("task_id", "sample", "text", "tests", "num_visible_tests")
+SHOWN_OF_TURN = (
+    *("feedback", "code", "is_right", "is_carried", "is_truncated", "is_resampled", "node", "temperature"),
+    *("error_type", "infra_error", "num_completion_tokens", "generation_s", "execution_s"),
+)
+SHOWN_OF_VERDICT = ("status", "error_type", "message", "expected", "actual", "in_child_reason")
 # In a request, these stand for the row's task, its visible tests and the turn's feedback.
 TASK_MARK, TESTS_MARK, FEEDBACK_MARK = "\ue000", "\ue001", "\ue002"
 
 
 def _turn(turn: TurnRow, row: SampleRow, templates: dict[str, int]) -> dict[str, Any]:
-    """Drop what the page does not show, and copies: of the program in the completion, and in the request."""
-    turn = turn.copy()
-    if request := turn.pop("request", ""):
+    """Keep what the page shows, without copies: of the program in the completion, and in the request.
+
+    A verdict of which nothing can be said but that the test has passed is 1.
+    """
+    verdicts = [_compact(_only(verdict, SHOWN_OF_VERDICT)) for verdict in turn["verdicts"]]
+    kept = _only(turn, SHOWN_OF_TURN)
+    kept["verdicts"] = [1 if verdict == {"status": "passed"} else verdict for verdict in verdicts]
+    if request := turn.get("request", ""):
         tests = "\n".join(row["tests"][: row["num_visible_tests"]])
         marks = ((row["text"], TASK_MARK), (tests, TESTS_MARK), (turn["feedback"], FEEDBACK_MARK))
         for part, mark in marks:
             request = request.replace(part, mark) if part else request
-    kept = {key: value for key, value in turn.items() if key not in ("completion", "isolation", "reward")}
-    if request:
         kept["request"] = templates.setdefault(request, len(templates))
     completion, code = turn["completion"], turn["code"]
     if code and code in completion:
         return kept | {"around": completion.split(code, 1)}
     return kept | {"completion": completion}
+
+
+def _only(values: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: values[key] for key in keys if key in values}
 
 
 def _compact(value: Any) -> Any:

@@ -5,13 +5,14 @@ import shutil
 import sys
 import time
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from cocos.evaluation.trajectory_text import turn_parts
 from cocos.generation import Completion
-from cocos.page.form import example_title, suited_options
+from cocos.page.form import example_title, models_of, suited_options
 from cocos.page.page_options import PageOptions
 from cocos.page.try_view import in_words_of_the_page, program_file
 from cocos.problems import Problem, save_problems
@@ -177,6 +178,29 @@ def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
     assert page.selectbox(key="protocol").options == ["cocos"]  # a chat would fail once the model is loaded
     assert page.selectbox(key="agent").options == ["none", "reflect", "react", "best"]
     assert page.selectbox(key="feedback").value == "none"
+
+
+def test_an_adapter_is_offered_if_its_base_is_below_a_root_or_of_the_hub(tmp_path):
+    def adapter(name, base):
+        folder = tmp_path / "root" / name
+        folder.mkdir(parents=True)
+        (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
+        (folder / "adapter_model.safetensors").touch()
+        return str(folder)
+
+    inside, outside = tmp_path / "root/base", tmp_path / "private"
+    for folder in (inside, outside):
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text("{}")
+        (folder / "model.safetensors").touch()
+    (tmp_path / "root/half").mkdir()
+    (tmp_path / "root/half/generation_config.json").write_text("{}")
+    (tmp_path / "root/half/x.safetensors").touch()
+    offered = {str(inside), adapter("of root", inside), adapter("of hub", "Qwen/Qwen2.5-Coder-0.5B")}
+    for name, base in (("of others", outside), ("up", "../private"), ("gone", "/no/where")):
+        adapter(name, base)
+    page = SimpleNamespace(options=SimpleNamespace(roots=[str(tmp_path / "root")]))
+    assert set(models_of(page)) == offered
 
 
 def test_own_feedback_and_an_own_program_follow_an_attempt(endpoint, monkeypatch, tmp_path):

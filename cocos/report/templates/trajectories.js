@@ -10,6 +10,10 @@ const FLOWS = [
   ["rr", "right → right"],
 ];
 const { runs, rows, templates } = JSON.parse(document.getElementById("samples").textContent);
+const PASSED = { status: "passed" };
+for (const row of rows) {
+  for (const turn of row.turns) turn.verdicts = turn.verdicts.map((verdict) => (verdict === 1 ? PASSED : verdict));
+}
 const byId = (id) => document.getElementById(id);
 const isSampled = rows.some((row) => row.sample > 0);
 const filter = { flow: "", task: null, page: 0 };
