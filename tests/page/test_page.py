@@ -347,36 +347,6 @@ def test_every_view_fits_the_screen_and_follows_the_scheme(page, width, scheme, 
     choose_scheme(page.browser, "light")
 
 
-CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "slider", "spinbutton", "textbox"}
-CONTROLS |= {"DisclosureTriangle", "PopUpButton", "ToggleButton", "switch", "tab", "img", "image"}
-
-
-def unnamed_controls(browser):
-    """Return the controls and pictures that a screen reader can only call by their kind."""
-    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    known = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
-    assert len(known) > 5
-    return [node for node in known if not node.get("name", {}).get("value", "").strip()]
-
-
-def test_every_control_of_every_view_has_a_name_for_screen_readers(page):
-    page.unfold("Settings")
-    page.solve("data/toy/base")
-    page.wait_for("Download session")
-    page.unfold("Tell the model what to change")
-    assert unnamed_controls(page.browser) == []
-    for view, text in (("Runs", "Full report"), ("Training", "Reward per turn")):
-        page.open(f"?view={view}")
-        page.wait_for(text)
-        assert unnamed_controls(page.browser) == []
-    page.open("?view=Runs").choose("Evaluations", "other")
-    links = "return [...document.links].map(link => link.href)"
-    [report] = wait_until(lambda: [a for a in page.browser.execute_script(links) if "other" in a])
-    page.browser.get(report)
-    page.wait_for("trajectories")
-    assert unnamed_controls(page.browser) == []
-
-
 def test_a_visitor_from_elsewhere_needs_the_token_and_the_last_place_is_not_shared(browser, root):
     flags = ("--allow_remote", "true", "--max_visitors", "1")
     with served([root], *flags) as (address, printed):
