@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Literal
+from urllib.parse import urlsplit
 
 from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import option, require_options, require_positive
@@ -169,6 +170,11 @@ class EvalConfig(
     def _check_endpoint(self) -> None:
         if self.base_url is not None and self.generator != "api":
             raise ValueError("--base_url needs --generator api")
+        if self.base_url is not None and not _is_url(self.base_url):
+            raise ValueError(
+                f"--base_url {self.base_url} is no URL; give one such as http://127.0.0.1:8000/v1, up to and "
+                "including /v1"
+            )
         if self.concurrency < 1 or self.max_retries < 0:
             raise ValueError("--concurrency is 1 or more, --max_retries 0 or more")
 
@@ -229,6 +235,15 @@ class EvalSuiteConfig(EvalConfig):
             for model, model_folder in models.items()
             for data, set_folder in sets.items()
         ]
+
+
+def _is_url(text: str) -> bool:
+    """Return whether a text is the URL of a server; the port of one is at most 65535."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # of `port`
+        return False
 
 
 def _folders(option_name: str, values: list[str], folder: Callable[[str], str]) -> dict[str, str]:

@@ -90,6 +90,10 @@ def check_output_folder(folder: Path, remedy: str = "", is_resumed: bool = False
 
 def _check_writable(folder: Path) -> None:
     """Raise ValueError if nothing can be written to a folder, or no such folder can be made. Makes none."""
+    if not str(folder).isprintable():
+        raise ValueError(
+            f"--output_dir {str(folder)!r} has characters that cannot be printed; choose another folder"
+        )
     try:
         if folder.is_symlink() and not folder.exists():
             raise ValueError(

@@ -248,6 +248,12 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--temperature", "inf"], ["--temperature is inf; give a finite number above 0"]),
         (CoCoSConfig, ["--torch_compile", "true"], ["--torch_compile gives a model without", "leave it out"]),
         (EvalConfig, ["--temperature", "0", "inf"], ["--temperature is [0.0, inf]; give finite numbers"]),
+        (EvalConfig, ["--generator", "api", "--base_url", "nonsense"], ["--base_url nonsense is no URL"]),
+        (
+            EvalConfig,
+            ["--generator", "api", "--base_url", "http://a:99999/v1"],
+            ["--base_url http://a:99999/v1"],
+        ),
         (EvalConfig, ["--temperature", "nan"], ["--temperature is [nan]; give finite numbers"]),
         (EvalConfig, ["--program_timeout_s", "inf"], ["--program_timeout_s is inf; give seconds above 0"]),
         (CoCoSConfig, ["--beta", "-1"], ["--beta is -1.0; give 0 or more"]),

@@ -49,5 +49,7 @@ def test_a_folder_that_cannot_be_written_to_is_named_with_its_option_before_the_
             check_output_folder(Path(folder))
         assert str(caught.value).startswith(f"--output_dir {folder}: ") and reason in str(caught.value)
         assert str(caught.value).endswith("choose another folder")
+    with pytest.raises(ValueError, match="has characters that cannot be printed; choose another"):
+        check_output_folder(tmp_path / "a\udcffb")
     check_output_folder(tmp_path / "new/folder")
     assert not (tmp_path / "new").exists()
