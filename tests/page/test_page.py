@@ -19,7 +19,7 @@ import pytest
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.report.finished_runs import load_runs
 from cocos.trajectories import Step
-from tests.support.browser import choose_scheme, repeat_until, resize, start_browser
+from tests.support.browser import choose_scheme, repeat_until, resize, start_browser, unnamed_controls
 from tests.support.commands import ENVIRONMENT, complaint, free_port
 from tests.support.paths import ROOT, TOY
 from tests.support.report import FAILED, PASSED, TYPE_ERROR, evaluated, numbered, trajectory
@@ -345,6 +345,18 @@ def test_every_view_fits_the_screen_and_follows_the_scheme(page, width, scheme, 
         red = int(page.browser.execute_script(colour).split("(")[1].split(",")[0])
         assert (red < 128) == is_dark
     choose_scheme(page.browser, "light")
+
+
+def test_every_control_of_every_view_has_a_name_for_screen_readers(page):
+    page.unfold("Settings")
+    page.solve("data/toy/base")
+    page.wait_for("Download session")
+    page.unfold("Tell the model what to change")
+    assert unnamed_controls(page.browser) == []
+    for view, text in (("Runs", "Full report"), ("Training", "Reward per turn")):
+        page.open(f"?view={view}")
+        page.wait_for(text)
+        assert unnamed_controls(page.browser) == []
 
 
 def test_a_visitor_from_elsewhere_needs_the_token_and_the_last_place_is_not_shared(browser, root):

@@ -19,7 +19,7 @@ from cocos.report.finished_runs import compare_runs, load_runs
 from cocos.report.html_report import save_page
 from cocos.report.report_files import save_report
 from cocos.trajectories import Trajectory, Turn
-from tests.support.browser import resize, start_browser
+from tests.support.browser import resize, start_browser, unnamed_controls
 from tests.support.paths import ROOT
 from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered, trajectory
 
@@ -245,6 +245,10 @@ def test_the_flow_filter_lists_the_repaired_and_counts_every_flow(opened):
     click(opened, "#clear")
     assert opened.find_element("id", "status").text == "1 to 25 of 45 trajectories"
     assert console(opened) == []
+
+
+def test_every_control_has_a_name_for_screen_readers(opened):
+    assert unnamed_controls(opened) == []
 
 
 def test_the_list_has_pages(opened):

@@ -33,6 +33,18 @@ def choose_scheme(browser, scheme):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
+CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "slider", "spinbutton", "textbox"}
+CONTROLS |= {"DisclosureTriangle", "PopUpButton", "ToggleButton", "switch", "tab", "img", "image"}
+
+
+def unnamed_controls(browser):
+    """Return the controls and pictures that a screen reader can only call by their kind."""
+    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    known = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
+    assert len(known) >= 3, "a page without controls proves nothing"
+    return [node for node in known if not node.get("name", {}).get("value", "").strip()]
+
+
 def repeat_until(act):
     """Call a function that acts on the page until it returns a true value.
 
