@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import torch
 import torch.distributed as dist
+from huggingface_hub.errors import StrictDataclassError
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -299,9 +300,16 @@ def load_model(
     except torch.OutOfMemoryError:
         raise ValueError(f"{name_or_path}: the weights do not fit into the GPU's memory") from None
     except RuntimeError as error:
-        if "ignore_mismatched_sizes" not in str(error):
+        if "ignore_mismatched_sizes" in str(error):
+            raise ValueError(f"{name_or_path}: the shapes above do not fit its config.json") from None
+        if "negative dimension" not in str(error):
             raise
-        raise ValueError(f"{name_or_path}: the shapes above do not fit its config.json") from None
+        raise ValueError(f"{name_or_path}: config.json has a size below 0 ({error}); correct it") from None
+    except (ArithmeticError, TypeError, StrictDataclassError) as error:  # a size of 0 or of another type
+        raise ValueError(
+            f"{name_or_path}: no model can be made of its config.json ({type(error).__name__}: {error}); "
+            "correct it"
+        ) from None
 
 
 def model_line(name_or_path: str, model: PreTrainedModel) -> str:

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from huggingface_hub.errors import StrictDataclassError
 from jinja2 import TemplateError
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
@@ -131,8 +132,16 @@ def load_tokenizer(
         tokenizer = AutoTokenizer.from_pretrained(
             name_or_path, revision=revision, trust_remote_code=trust_remote_code, padding_side="left"
         )
-    except ValueError as error:  # a message about JSON or conversion names no checkpoint
-        raise ValueError(f"{name_or_path}: the tokenizer cannot be loaded ({error})") from None
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        StrictDataclassError,
+    ) as error:  # its files may have any content
+        # Its files may have any content. A message about JSON or conversion names no checkpoint.
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name_or_path}: the tokenizer cannot be loaded ({reason})") from None
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise ValueError(

@@ -1,5 +1,7 @@
 """Starts that cannot work: each is one line that names the option and the remedy."""
 
+import json
+import shutil
 import socket
 import sys
 
@@ -121,3 +123,33 @@ def test_a_token_without_an_embedding_is_named(tiny_model):
     prompt = generator.start("Double a number.", is_chat=False)
     with pytest.raises(ValueError, match=r"makes the id \d+ \('Double'\), but the model has \d+ ids"):
         generator.generate([prompt], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (
+            {"vocab_size": -1},
+            "config.json has a size below 0 (Trying to create tensor with negative dimension",
+        ),
+        ({"num_attention_heads": 0}, "no model can be made of its config.json (ZeroDivisionError: "),
+        (
+            {"hidden_size": "big"},
+            "no model can be made of its config.json (StrictDataclassFieldValidationError: ",
+        ),
+    ],
+)
+def test_a_config_with_impossible_sizes_is_named(tiny_model, tmp_path, entry, words):
+    folder = shutil.copytree(tiny_model, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | entry))
+    with pytest.raises(ValueError) as caught:
+        load_model(str(folder))
+    assert words in str(caught.value)
+
+
+def test_a_tokenizer_file_of_other_content_is_named(tiny_model, tmp_path):
+    folder = shutil.copytree(tiny_model, tmp_path / "m")
+    (folder / "tokenizer.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match="m: the tokenizer cannot be loaded"):
+        load_tokenizer(str(folder))
