@@ -88,7 +88,19 @@ def missing(
             if canonicalize_name(need.name) == package.name
         )
 
-    return [package for package in packages if not is_there(package)]
+    lacking = {package.name for package in packages if not is_there(package)}
+    # A package that pins a lacking one comes too: the machine's own version would pin another.
+    while (
+        pinning := {
+            package.name
+            for package in packages
+            for need in required(package, python)
+            if canonicalize_name(need.name) in lacking and any(one.operator == "==" for one in need.specifier)
+        }
+        - lacking
+    ):
+        lacking |= pinning
+    return [package for package in packages if package.name in lacking]
 
 
 def pip_options(python: str, folder: Path) -> list[str]:

@@ -42,6 +42,16 @@ def test_only_what_the_machine_lacks_or_has_in_a_refused_version_is_packed(wheel
     assert names(wheels.missing(resolved, ["trl", "numpy<2.5"], machine, PYTHON)) == names(resolved)
 
 
+def test_a_package_that_pins_a_packed_one_is_packed_too(wheels):
+    resolved = [
+        wheels.Package("pydantic", "2.14.3", ("pydantic-core==2.50.4",)),
+        wheels.Package("pydantic-core", "2.50.4", ()),
+        wheels.Package("openai", "3.54", ("pydantic>=2",)),
+    ]
+    newer = {"pydantic": "2.14.4", "pydantic-core": "2.50.5", "openai": "3.54"}
+    assert names(wheels.missing(resolved, [], newer, PYTHON)) == ["pydantic", "pydantic-core"]
+
+
 def test_what_pytorch_requires_comes_with_it(wheels):
     resolved = [
         wheels.Package(
