@@ -140,7 +140,7 @@ def _has_base(adapter_config: Path, roots: list[str]) -> bool:
 
 
 def suited_options(model: str) -> dict[str, Any]:
-    """Return the protocol, the feedback, the agent and the attempts that suit a model.
+    """Return the protocol, the feedback, the agent (None: any) and the attempts that suit a model.
 
     A model that was trained here gets those of its training. A chat model gets a chat with feedback, and any
     other model the plain transcript that it can continue.
@@ -154,7 +154,7 @@ def suited_options(model: str) -> dict[str, Any]:
     return {
         "protocol": protocol if protocol in protocols_of(model) else "cocos",
         "feedback": feedback,
-        "agent": record.get("agent", "none"),
+        "agent": record.get("agent"),
         "num_turns": max(2, min(record.get("num_turns", 3 if chats else 2), MAX_ATTEMPTS)),
     }
 
@@ -175,7 +175,8 @@ def protocols_of(model: str) -> list[str]:
 
 def _follow_model() -> None:
     suited = suited_options(st.session_state["model"])
-    st.session_state.update({name: suited[name] for name in ("protocol", "feedback", "agent")})
+    followed = {name: suited[name] for name in ("protocol", "feedback", "agent")}
+    st.session_state.update({name: value for name, value in followed.items() if value is not None})
 
 
 def choose_model(page: Shared, models: list[str]) -> tuple[dict[str, Any], str]:

@@ -164,7 +164,7 @@ def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
     trained = model(
         "trained", **{"run.json": {"options": {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}}}
     )
-    alone = {"agent": "none"}
+    alone = {"agent": None}
     assert suited_options(plain) == alone | {"protocol": "cocos", "feedback": "none", "num_turns": 2}
     assert suited_options(chat) == alone | {"protocol": "chat", "feedback": "error", "num_turns": 3}
     assert suited_options(trained) == alone | {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}

@@ -133,9 +133,11 @@ def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
         *("--output_dir", tmp_path / "out"),
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    # the recipe needs 64 problems, the file has 20; two turns of 512 new tokens exceed a context of 1,024
+    # A batch has 64 problems, the file has 20; two turns of 512 new tokens exceed a context of 1,024.
     found = warnings_of(done.stdout)
-    assert len(found) == 2 and "would be no update" in found[0] and "context of 1024" in found[1]
+    assert (
+        len(found) == 2 and "20 problems are fewer than the 64" in found[0] and "context of 1024" in found[1]
+    )
     assert list(tmp_path.iterdir()) == []
 
 
