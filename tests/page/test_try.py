@@ -173,6 +173,10 @@ def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
     page = opened(monkeypatch, tmp_path, "five")
     page.selectbox(key="model").select(chat).run()
     assert page.selectbox(key="protocol").options == ["cocos", "chat", "repair", "fix"]
+    assert (
+        page.selectbox(key="agent").value == "react"
+    )  # stays: only a model that was trained with another changes it
+    page.selectbox(key="agent").select("none").run()
     assert (page.selectbox(key="protocol").value, page.selectbox(key="feedback").value) == ("chat", "error")
     page.selectbox(key="model").select(plain).run()
     assert page.selectbox(key="protocol").options == ["cocos"]  # a chat would fail once the model is loaded

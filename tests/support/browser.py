@@ -39,9 +39,13 @@ CONTROLS |= {"DisclosureTriangle", "PopUpButton", "ToggleButton", "switch", "tab
 
 def unnamed_controls(browser):
     """Return the controls and pictures that a screen reader can only call by their kind."""
-    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    known = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
-    assert len(known) >= 3, "a page without controls proves nothing"
+
+    def shown():
+        nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        found = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
+        return found if len(found) >= 3 else None  # a page without controls proves nothing
+
+    known = wait_until(shown, timeout_s=30)
     return [node for node in known if not node.get("name", {}).get("value", "").strip()]
 
 
