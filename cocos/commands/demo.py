@@ -34,6 +34,8 @@ def main() -> int:
         options.output_dir
         or f"outputs/demo/{'' if options.lab == 'first' else 'feedback/'}seed{options.seed}"
     )
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--output_dir {out} is a file; give a folder")
     if out.exists() and any(out.iterdir()) and not (out / "base").is_dir():
         raise ValueError(f"--output_dir {out} contains something else than a demo; choose another folder")
     shutil.rmtree(out, ignore_errors=True)

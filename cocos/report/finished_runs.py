@@ -256,6 +256,8 @@ def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 def _run_name(path: Path) -> str:
     """Return the name of a folder, or of a file of rows: that of its folder if it is samples.jsonl."""
+    if not path.exists():  # also a link to itself, which cannot be resolved
+        raise ValueError(f"{path}: no such folder; give output folders of test.py")
     path = path.resolve()
     if not path.is_file():
         return path.name
@@ -303,15 +305,12 @@ def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedR
 
 def _load_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     """Load an object that has these keys."""
-    folder = path.parent
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder; give output folders of test.py")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(
-            f"{folder} has no {path.name}, so it is not a finished evaluation; give output folders of test.py"
-            ", or finish the evaluation with --resume"
+            f"{path.parent} has no {path.name}, so it is not a finished evaluation; give output folders of "
+            "test.py, or finish the evaluation with --resume"
         ) from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {REPAIR}") from None

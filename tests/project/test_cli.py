@@ -68,6 +68,7 @@ def test_every_command_has_a_help_that_needs_no_large_package(name):
         (["evl"], "cocos has no command 'evl'; did you mean eval?"),
         (["xyzzy"], "cocos has no command 'xyzzy'; choose one of demo, prepare"),
         (["eval", "--num_turn", "3"], "unknown option: --num_turn; did you mean --num_turns?"),
+        (["demo", "--output_dir", "README.md"], "--output_dir README.md is a file; give a folder"),
         (["boost_data"], "--model_name_or_path is missing"),  # an underscore is a hyphen
     ],
 )

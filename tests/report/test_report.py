@@ -571,7 +571,9 @@ def test_a_wrong_option_is_one_line(tmp_path):
 @pytest.mark.processes
 def test_a_folder_without_a_whole_evaluation_is_one_line_that_names_the_file(tmp_path):
     whole = evaluated(tmp_path / "whole", TWO_TURNS)
-    assert f"{tmp_path}/no: no such folder" in complaint(whole, tmp_path / "no")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("no", "loop"):
+        assert f"{tmp_path}/{name}: no such folder" in complaint(whole, tmp_path / name)
     assert f"{tmp_path} has no metrics.json, so it is not a finished evaluation" in complaint(whole, tmp_path)
     cut = evaluated(tmp_path / "cut", TWO_TURNS)
 
