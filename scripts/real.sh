@@ -163,6 +163,7 @@ judge_again() { # humaneval or mbpp, NAME, its weights and options: its programs
     fi
     shift 3
     common=$(python scripts/common_problems.py "$problems_plus" "$samples")
+    [ -n "$common" ] || return 0 # a few problems of LIMIT=small may be none of EvalPlus'
     # shellcheck disable=SC2086
     play "$judged" "$model_plus" "$@" --test_data "$problems_plus" --answers "$samples" --task_ids $common
 }

@@ -239,10 +239,10 @@ def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
         ValueError: A folder is missing or given twice, or has no readable metrics.json or run.json.
 
     """
-    num_folders = Counter(map(_run_name, folders))
+    names = list(map(_run_name, folders))
+    num_folders = Counter(names)
     runs: list[FinishedRun] = []
-    for folder in folders:
-        name = _run_name(folder)
+    for folder, name in zip(folders, names, strict=True):
         if any(folder.resolve() in (run.folder.resolve(), run.samples) for run in runs):
             raise ValueError(f"{folder} is given twice; give each evaluation once")
         if folder.is_file():
@@ -255,7 +255,12 @@ def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 
 def _run_name(path: Path) -> str:
-    """Return the name of a folder, or of a file of rows: that of its folder if it is samples.jsonl."""
+    """Return the name of a folder, or of a file of rows: that of its folder if it is samples.jsonl.
+
+    Raises:
+        ValueError: There is no such folder or file.
+
+    """
     if not path.exists():  # also a link to itself, which cannot be resolved
         raise ValueError(f"{path}: no such folder; give output folders of test.py")
     path = path.resolve()
