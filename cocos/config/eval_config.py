@@ -155,6 +155,11 @@ class EvalConfig(
         require_options(self, "test_data", "output_dir")
         if not self.answers:
             require_options(self, "model_name_or_path")
+        if len(self.answers) > self.num_turns:
+            raise ValueError(
+                f"--answers has {len(self.answers)} sources of a turn or more each, more than --num_turns "
+                f"{self.num_turns}; raise it, or leave out {' '.join(self.answers[self.num_turns :])}"
+            )
         require_positive(self, "batch_size", "num_samples", "max_completion_length")
         self._check_sampling()
         if self.accept_changes and not self.resume:

@@ -36,8 +36,10 @@ class RunOptions:
         default=False,
         help="Check the inputs, print prompts, memory, time and warnings, then exit.",
     )
-    report_to: str = option(
-        role="run", default="none", help="Logger of the metrics: tensorboard, wandb or none."
+    report_to: str | list[str] = option(
+        role="run",
+        default_factory=lambda: ["none"],
+        help="Loggers of the metrics: tensorboard, wandb, both, or none.",
     )
     run_name: str | None = option(
         role="run", default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."

@@ -187,6 +187,13 @@ def _derive_values(args: BoostConfig | CoCoSConfig) -> None:
 
 def _keep_best_checkpoint(args: BoostConfig | CoCoSConfig, metric: str, greater_is_better: bool) -> None:
     """Evaluate during training, and load the checkpoint with the best value of `metric` at its end."""
+    steps = args.eval_steps or args.logging_steps
+    is_whole = steps >= 1 and args.save_steps >= 1
+    if (steps < 1) != (args.save_steps < 1) or (is_whole and args.save_steps % steps):
+        raise ValueError(
+            f"--save_steps {args.save_steps} is no multiple of --eval_steps {steps}: the best checkpoint "
+            "needs an evaluation at every save; give both in updates, or both as shares below 1"
+        )
     args.eval_strategy = args.save_strategy = "steps"
     args.load_best_model_at_end = True
     args.metric_for_best_model = metric

@@ -28,6 +28,10 @@ def context_warning(
     """Return a warning if the longest transcript that is possible exceeds the context, else None.
 
     Feedback is not counted, because its length is known only after a program has run.
+
+    Raises:
+        ValueError: A prompt alone exceeds the context.
+
     """
     if generator.context_length is None:
         return None
@@ -38,6 +42,11 @@ def context_warning(
         for message in [protocol.first_turn(problem)]
     }
     longest = max(prompts, key=lambda task_id: prompts[task_id])
+    if prompts[longest] > generator.context_length:
+        raise ValueError(
+            f"problem {longest}: its prompt has {prompts[longest]} tokens, more than the model's context of "
+            f"{generator.context_length}; shorten it, or leave the problem out with --task_ids"
+        )
     later = len(generator.extend([], Completion((), ""), protocol.later_turn(), protocol.is_chat))
     needed = prompts[longest] + (num_turns - 1) * later + num_turns * max_completion_length
     if needed <= generator.context_length:

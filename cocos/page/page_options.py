@@ -50,9 +50,9 @@ class PageOptions(ExecutorOptions):
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)
-        require_positive(self, "port", "max_visitors")
-        if self.port > 65535:
-            raise ValueError(f"--port is {self.port}; give at most 65535")
+        require_positive(self, "max_visitors")
+        if not 1 <= self.port <= 65535:
+            raise ValueError(f"--port is {self.port}; give 1 to 65535")
         if self.address not in LOCAL_ADDRESSES and not self.allow_remote:
             raise ValueError(
                 f"--address {self.address}: other machines can reach it; give --allow_remote, too"

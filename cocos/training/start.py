@@ -17,6 +17,7 @@ from trl import ModelConfig, get_peft_config, get_quantization_config
 
 from cocos.config.command_line import parse_options
 from cocos.config.ranks import is_main_process
+from cocos.config.training_options import RunOptions
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.distributed import connect_deepspeed
 from cocos.generation.adapters import adapter_config, is_adapter, load_trainable
@@ -50,11 +51,20 @@ def full_options(config_type: type[Config], description: str | None) -> tuple[Co
     if is_main_process():
         check_loggers(args.report_to)
         warn_about_unused_lora_options(args)
-        if isinstance(args, CoCoSConfig) and args.dev_data and args.dev_data == args.train_data:
-            logger.warning(
-                "--dev_data is --train_data, so problems of the training choose the checkpoint; give others"
-            )
+        warn_about_dev_data(args)
     return args, find_checkpoint(args.resume_from_checkpoint, str(args.output_dir))
+
+
+def warn_about_dev_data(args: BoostConfig | CoCoSConfig) -> None:
+    """Warn if the evaluation during training has the data of the training, or a step but no data."""
+    name = "dev_data" if isinstance(args, CoCoSConfig) else "eval_data"
+    given = getattr(args, name)
+    if given and given == args.train_data:
+        logger.warning(
+            "--%s is --train_data, so what is trained on chooses the checkpoint; give another file", name
+        )
+    if not given and args.eval_steps != RunOptions.eval_steps:
+        logger.warning("--eval_steps has no effect without --%s; give it, or leave --eval_steps out", name)
 
 
 def check_start(args: BoostConfig | CoCoSConfig) -> None:

@@ -129,6 +129,17 @@ def test_a_transcript_that_may_exceed_the_context_is_announced_and_then_named_on
     assert done.stderr.count("more than the model's context of 80; such completions are unreliable") == 1
 
 
+def test_a_prompt_beyond_the_context_is_refused_with_the_name_of_its_problem(tmp_path):
+    long = {"task_id": "long", "text": "Double a number. " * 20_000, "test_list": ["assert f(1) == 2"]}
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps(long) + "\n")
+    line = complaint(*words(tmp_path / "out", "--test_data", path))
+    assert (
+        "problem long: its prompt has " in line
+        and "more than the model's context of 1024; shorten it" in line
+    )
+
+
 def test_verbose_shows_the_first_prompt_and_every_trajectory_within_80_columns(tmp_path):
     done = succeed(*words(tmp_path / "out", "--limit", 2, "--batch_size", 2, "--verbose"))
     text = done.stdout

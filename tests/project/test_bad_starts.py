@@ -8,12 +8,15 @@ import sys
 import pytest
 
 from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.command_line import parse_options
+from cocos.config.eval_config import EvalConfig
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import TokenTranscripts, load_tokenizer
 from cocos.page.page_options import PageOptions
 from cocos.training.checkpoints import misfit_named
 from cocos.training.preflight import checked_options
-from cocos.training.start import check_loggers
+from cocos.training.start import check_loggers, warn_about_dev_data
 from tests.support.commands import command, complaint
 from tests.support.paths import TOY
 
@@ -43,9 +46,60 @@ def test_a_logger_whose_package_is_missing_is_named_before_the_training_starts(m
     check_loggers([])
 
 
-def test_a_port_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match=r"^--port is 99999; give at most 65535$"):
-        PageOptions(port=99999, roots=[str(TOY)])
+def test_both_loggers_can_be_given_in_a_flag_and_in_a_file(tmp_path):
+    file = tmp_path / "a.yaml"
+    for given, loggers in (
+        (["--report_to", "tensorboard", "wandb"], ["tensorboard", "wandb"]),
+        (["--config", file], ["tensorboard", "wandb"]),
+        (["--report_to", "tensorboard"], ["tensorboard"]),
+        ([], []),
+    ):
+        file.write_text("report_to: [tensorboard, wandb]\n")
+        for config_type in (CoCoSConfig, BoostConfig):
+            words = ["--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", *map(str, given)]
+            assert parse_options(config_type, "", words).report_to == loggers
+
+
+@pytest.mark.parametrize(
+    ("config_type", "options", "words"),
+    [
+        (CoCoSConfig, {"eval_steps": 3}, "--eval_steps has no effect without --dev_data; give it, or leave"),
+        (BoostConfig, {"eval_steps": 3}, "--eval_steps has no effect without --eval_data; give it, or leave"),
+        (CoCoSConfig, {"train_data": "a", "dev_data": "a"}, "--dev_data is --train_data, so what is trained"),
+        (BoostConfig, {"train_data": "a", "eval_data": "a"}, "--eval_data is --train_data, so what is"),
+        (CoCoSConfig, {"train_data": "a", "dev_data": "b", "eval_steps": 3}, ""),
+        (CoCoSConfig, {}, ""),
+    ],
+)
+def test_data_of_the_evaluation_that_cannot_be_meant_is_warned_about(config_type, options, words, caplog):
+    steps = {"save_steps": 3} if "eval_steps" in options else {}
+    warn_about_dev_data(config_type(output_dir="o", **options, **steps))
+    assert words in caplog.text and bool(words) == bool(caplog.text)
+
+
+@pytest.mark.parametrize("config_type", [CoCoSConfig, BoostConfig])
+@pytest.mark.parametrize("steps", [{"eval_steps": 3}, {"save_steps": 3}, {"eval_steps": 3, "save_steps": 4}])
+def test_checkpoints_that_are_not_evaluated_are_refused_by_the_options_that_were_given(config_type, steps):
+    data = "dev_data" if config_type is CoCoSConfig else "eval_data"
+    with pytest.raises(
+        ValueError, match=r"^--save_steps [\d.]+ is no multiple of --eval_steps [\d.]+: the best"
+    ):
+        config_type(output_dir="o", **{data: "d"}, **steps)
+
+
+def test_more_sources_of_answers_than_turns_are_refused():
+    given = {"test_data": "t", "output_dir": "o", "num_turns": 2}
+    with pytest.raises(
+        ValueError, match=r"^--answers has 3 sources of a turn or more each, more than --num_turns 2"
+    ):
+        EvalConfig(answers=["buggy", "references", "c.jsonl"], **given)
+    assert EvalConfig(answers=["buggy", "references"], **given).answers == ["buggy", "references"]
+
+
+@pytest.mark.parametrize("port", [-1, 0, 99999])
+def test_a_port_that_does_not_exist_is_refused(port):
+    with pytest.raises(ValueError, match=f"^--port is {port}; give 1 to 65535$"):
+        PageOptions(port=port, roots=[str(TOY)])
 
 
 @pytest.mark.processes
