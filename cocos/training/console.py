@@ -117,6 +117,8 @@ def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 4]} ..."
 
 
+PROBLEMS = "PROBLEMS.jsonl"  # in a command whose file of problems only the user knows
+
 # Options that a model should be evaluated with as it was trained.
 EVALUATED_AS_TRAINED = option_names(EvalConfig, "wording", "prompt", "rule", "length", "executor")
 
@@ -167,7 +169,7 @@ def start_lines(
 
 
 def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState, remarks: Sequence[str]) -> str:
-    """Return lines about a finished run: remarks, the saved weights, their folder, how to evaluate them."""
+    """Return lines about a finished run: remarks, the saved weights, their folder, and what comes next."""
     step = saved_step(state, args.load_best_model_at_end)
     if args.load_best_model_at_end:
         metric = str(args.metric_for_best_model).removeprefix("eval_")
@@ -175,8 +177,16 @@ def end_lines(card: ModelCard, args: TrainingArguments, state: TrainerState, rem
         weights = f"best checkpoint: update {step} of {state.max_steps}, dev {metric} {value:.3f}"
     else:
         weights = f"final weights, after update {step}"
-    saved = f"model saved in {args.output_dir}\nevaluate it: {_test_command(card, args)}"
-    return "\n".join([*remarks, weights, saved])
+    next_stage = [f"stage 2: {_cocos_command(args)}"] if card.stage == "Boost" else []
+    test = f"evaluate it: {_test_command(card, args)}"
+    return "\n".join([*remarks, weights, f"model saved in {args.output_dir}", *next_stage, test])
+
+
+def _cocos_command(args: TrainingArguments) -> str:
+    """Return the command of the stage after Boost, whose problems this stage does not know."""
+    words = ["python", "train.py"] if is_clone() else ["cocos", "train"]
+    words += ["--model_name_or_path", str(args.output_dir), "--train_data", PROBLEMS]
+    return shlex.join([*words, "--output_dir", f"{os.path.normpath(str(args.output_dir))}_cocos"])
 
 
 def _test_command(card: ModelCard, args: TrainingArguments) -> str:
@@ -184,7 +194,7 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
     sibling = Path(card.options["train_data"]).parent / "test.jsonl"
     options: dict[str, Any] = {
         "model_name_or_path": args.output_dir,
-        "test_data": str(sibling) if sibling.exists() else "test.jsonl",
+        "test_data": str(sibling) if sibling.exists() else PROBLEMS,
         "output_dir": f"{os.path.normpath(str(args.output_dir))}_eval",
     }
     defaults = default_values(EvalConfig)

@@ -311,14 +311,17 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         remarks = super().remarks()
         if self.args.reward == "random":
             remarks.append("a control: every program earned 0 or 1 by chance (--reward random)")
-        if self.run_warnings.num_alive or self.beta:
+        if self.run_warnings.num_alive:
             return remarks
-        return [
-            *remarks,
-            "no update had a gradient, because all returns of every group were equal: the model is the one "
-            "that the run started from; raise --temperature or --num_generations, or choose easier or harder "
-            "problems",
-        ]
+        effect = (
+            "no update had a gradient of the rewards, because all returns of every group were equal: only "
+            f"the KL divergence (--beta {self.beta:g}) changed the model"
+            if self.beta
+            else "no update had a gradient, because all returns of every group were equal: the model is the "
+            "one that the run started from"
+        )
+        remedy = "raise --temperature or --num_generations, or choose easier or harder problems"
+        return [*remarks, f"{effect}; {remedy}"]
 
     # -- the policy --
 

@@ -87,7 +87,10 @@ def test_a_run_without_any_gradient_says_so_at_its_end(make_trainer):
     trainer = make_trainer(max_completion_length=2, max_truncated_share=1.0)  # no program can be right
     trainer.train()
     [remark] = trainer.remarks()
-    assert remark.startswith("no update had a gradient") and "raise --temperature" in remark
+    assert remark.startswith("no update had a gradient,") and "raise --temperature" in remark
+    trainer.beta = 0.05
+    assert "no update had a gradient of the rewards" in trainer.remarks()[0]
+    assert "only the KL divergence (--beta 0.05) changed the model; raise" in trainer.remarks()[0]
     trainer = make_trainer()
     trainer.train()
     assert trainer.remarks() == []

@@ -1,6 +1,7 @@
 """The command that a finished training run prints: the model is evaluated as it was trained."""
 
 import shlex
+from typing import Literal
 
 import pytest
 from transformers import TrainerState, TrainingArguments
@@ -9,6 +10,7 @@ from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
+from cocos.config.training_options import BoostOptions
 from cocos.training.console import end_lines
 from cocos.training.model_card import ModelCard
 
@@ -33,12 +35,16 @@ CHANGED = {
 }
 
 
+def last_lines(stage: Literal["Boost", "CoCoS"], options: dict[str, object]) -> str:
+    """Return what a run of a stage with these options prints at its end."""
+    card = ModelCard(stage, {"options": options}, {}, "first", "later")
+    state = TrainerState(global_step=1, max_steps=1)
+    return end_lines(card, TrainingArguments(output_dir="model", use_cpu=True), state, [])
+
+
 def evaluation(**options: object) -> EvalConfig:
     """Return the options of the printed command of a run that was trained with these options."""
-    record = {"options": default_values(CoCoSOptions) | {"train_data": "train.jsonl"} | options}
-    card = ModelCard("CoCoS", record, {}, "first", "later")
-    state = TrainerState(global_step=1, max_steps=1)
-    text = end_lines(card, TrainingArguments(output_dir="model", use_cpu=True), state, [])
+    text = last_lines("CoCoS", default_values(CoCoSOptions) | {"train_data": "train.jsonl"} | options)
     words = shlex.split(text.split("evaluate it: ")[1])
     assert words[:2] == ["python", "test.py"]
     return parse_options(EvalConfig, "", words[2:])
@@ -56,3 +62,15 @@ def test_no_option_that_the_two_commands_share_is_forgotten():
     untried = {"protocol", "min_isolation", "program_timeout_s", "program_timeout_factor", "program_python"}
     assert shared == {*CHANGED, *untried}
     assert evaluation().program_timeout_s == EvalConfig.program_timeout_s
+
+
+def test_boost_ends_with_the_next_stage_and_its_evaluation_on_a_file_that_only_the_user_knows(tmp_path):
+    rows = default_values(BoostOptions) | {"train_data": str(tmp_path / "boost_rows.jsonl")}
+    *_, stage_2, test = last_lines("Boost", rows).splitlines()
+    words = shlex.split(stage_2.removeprefix("stage 2: "))
+    assert words[:2] == ["python", "train.py"]
+    options = parse_options(CoCoSOptions, "", words[2:])
+    assert (options.model_name_or_path, options.train_data) == ("model", "PROBLEMS.jsonl")
+    assert "--test_data PROBLEMS.jsonl" in test
+    (tmp_path / "test.jsonl").touch()
+    assert f"--test_data {tmp_path}/test.jsonl" in last_lines("Boost", rows)
