@@ -40,3 +40,4 @@ if __name__ == "__main__":
             tokenizer=load_tokenizer(model),
         )
         trainer.train()
+        trainer.save_model()

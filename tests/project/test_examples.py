@@ -50,6 +50,7 @@ def test_a_metric_of_ones_own_reads_the_samples(tmp_path):
 def test_a_model_is_trained_on_problems_of_ones_own(problems_file, tmp_path):
     done = succeed(sys.executable, EXAMPLES / "train.py", TOY / "base", problems_file, tmp_path / "out")
     assert "acc_t1" in done.stdout or "reward" in done.stdout
+    assert {"model.safetensors", "tokenizer.json"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
 @pytest.mark.processes
