@@ -166,7 +166,8 @@ class EndpointGenerator(TextTranscripts):
                     "--base_url"
                 )
             if is_page and not self.has_answered and attempt >= first_retries:
-                raise ValueError(f"{self.url} is no endpoint: {message}; check --base_url")
+                reason = message.partition(": ")[2]
+                raise ValueError(f"{self.url} is no endpoint: {reason}; check --base_url")
             if status in FATAL_STATUS:
                 raise ValueError(self._rejection(status, key, "messages" in request, message))
             if attempt == self.retries.max_retries or not is_retryable(status):

@@ -303,7 +303,7 @@ def test_a_dead_endpoint_stops_the_run_with_its_url_and_the_reason():
 @pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/html"}])
 def test_a_web_page_in_place_of_an_endpoint_stops_the_run_after_three_requests(endpoint, headers):
     endpoint.behaviours = [raw(b"<!doctype html><title>Log in</title>", headers)]
-    with pytest.raises(ValueError, match=r"is no endpoint: .* web page .*; check --base_url"):
+    with pytest.raises(ValueError, match=r"is no endpoint: it answers with a web page .*; check --base_url"):
         ask(generator(endpoint, retries=6))
     assert len(endpoint.requests) == 3
 
