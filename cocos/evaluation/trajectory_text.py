@@ -51,7 +51,7 @@ def debug_text(trajectory: Trajectory) -> str:
             f"    {completion.duration_s:.3f} s to generate, {result.duration_s:.3f} s to run at "
             f"{result.isolation}"
         )
-        for part in turn_parts(turn, before, problem.scored_tests):
+        for part in turn_parts(turn, before, problem.scored_tests, len(problem.test_list)):
             lines += [f"  {part.title}:", textwrap.indent(part.text, "    ")]
         before = turn
     return "\n".join(lines)
@@ -73,8 +73,14 @@ class Part(NamedTuple):
     is_detail: bool = False  # most readers can do without it
 
 
-def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Part]:
-    """Return what can be shown of a turn, in reading order; `before` is the previous turn, if any."""
+def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str], num_visible: int) -> list[Part]:
+    """Return what can be shown of a turn, in reading order.
+
+    Args:
+        before: The previous turn, if any.
+        num_visible: Number of the tests that the model may be told of, the first ones.
+
+    """
     is_repeated = before is not None and turn.code == before.code
     calls = parse_tool_calls(turn.completion.text) if turn.step else []
     is_refused = turn.step is not None and turn.step.node == "refuse"
@@ -83,7 +89,7 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str]) -> list[Pa
         Part("Refused", call_fault(calls, TOOLS, "code") if is_refused else ""),
         Part("Reason", call_reason(turn.completion.text) if turn.step else ""),
         Part("The same program" if is_repeated else "Program", turn.code or "(no program)", "python"),
-        Part("Tests", verdicts_text(tests, turn.result)),
+        Part("Tests", verdicts_text(tests, num_visible, turn.result)),
         Part(
             "Changes since the attempt before",
             _changes_text(before.code, turn.code) if before else "",
@@ -102,12 +108,15 @@ def _first_error(result: ExecutionResult) -> str:
     return ""
 
 
-def verdicts_text(tests: Sequence[str], result: ExecutionResult) -> str:
-    """Return every test with its outcome below it."""
-    return "\n".join(
-        f"{'✓' if verdict.passed else '✗'} {test}\n    {verdict_text(verdict)}"
-        for test, verdict in zip(tests, result.verdicts, strict=False)
-    )
+def verdicts_text(tests: Sequence[str], num_visible: int, result: ExecutionResult) -> str:
+    """Return every test with a mark, and below one that did not pass its outcome."""
+    lines = []
+    for number, (test, verdict) in enumerate(zip(tests, result.verdicts, strict=False), start=1):
+        hidden = " (hidden from the model)" if number > num_visible else ""
+        lines.append(f"{'✓' if verdict.passed else '✗'} {test.rstrip()}{hidden}")
+        if not verdict.passed:
+            lines.append(f"    {verdict_text(verdict)}")
+    return "\n".join(lines)
 
 
 def _changes_text(before: str, after: str) -> str:

@@ -74,6 +74,7 @@ class LiveAttempts:
         text: Completion so far of the attempt that is being made.
         end_reason: What went wrong, or `stopped`; "" for nothing.
         is_running: Whether attempts are still being made.
+        is_loading: Whether the model is still being loaded, which may take a minute.
         beside: Attempts of another model at the same problem, to be shown beside these; None for none.
 
     """
@@ -89,7 +90,8 @@ class LiveAttempts:
         self.args, self.trajectory, self.own_feedback = args, trajectory, own_feedback
         self.beside: LiveAttempts | None = None
         self.text = self.end_reason = ""
-        self.is_running, self._has_to_stop = True, False
+        self.is_running = self.is_loading = True
+        self._has_to_stop = False
         self.open_generator, self._executor = open_generator, executor
         self._protocol = agent_protocol(prompt_protocol(args), args.agent, system_text(args))
         threading.Thread(target=self._run, daemon=True).start()
@@ -119,6 +121,7 @@ class LiveAttempts:
     def _run(self) -> None:
         try:
             generator = self.open_generator()
+            self.is_loading = False
             generator.on_text = self._hear
             self._hear("")
             if self.own_feedback:

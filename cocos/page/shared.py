@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterable
@@ -17,6 +18,21 @@ from cocos.evaluation.sample_rows import SampleRow, turn_from_row
 from cocos.evaluation.trajectory_text import notes, outcome_text, turn_parts
 from cocos.page.live_attempts import Visitors
 from cocos.page.page_options import PageOptions
+
+# Options in messages -> their fields on the page.
+FIELD_NAMES = {
+    "--agent": "Agent",
+    "--protocol": "Protocol",
+    "--feedback": "Feedback",
+    "--num_turns": "Attempts",
+    "--temperature": "Temperature",
+    "--max_completion_length": "Tokens per attempt",
+    "--model_name_or_path": "Model",
+    "--base_url": "Address",
+    "--api_key_env": "API key",
+    "--system_prompt": "System message",
+    "--prompt_file": "Own wording",
+}
 
 
 def find_folders(roots: Iterable[str | Path], *patterns: str) -> dict[str, Path]:
@@ -73,6 +89,12 @@ def shared(options: str) -> Shared:
     return Shared(PageOptions(**json.loads(options)))
 
 
+def in_words_of_the_page(message: str) -> str:
+    """Return a message of the commands with the names of fields in place of options and of their files."""
+    message = re.sub(r"(--(?:prompt_file|system_prompt)) \S+?(?=[:,;]? )", r"\1", message)
+    return re.sub(r"--\w+", lambda option: FIELD_NAMES.get(option[0], option[0]), message)
+
+
 def show_turns(row: SampleRow) -> None:
     """Show the task and every turn of a row up to the end of the trajectory."""
     st.text(row["text"])
@@ -87,8 +109,8 @@ def show_turns(row: SampleRow) -> None:
                 st.badge(f"attempt {number}", color="green" if turn.result.is_right else "red")
                 if turn.step and turn.step.node.isidentifier():  # a badge would interpret Markdown
                     st.badge(turn.step.node, color="blue")
-            st.text(f"{outcome_text(turn.result)}{notes(turn)}; {seconds}")
-            for part in turn_parts(turn, before, row["tests"]):
+            st.text(f"{outcome_text(turn.result)}{in_words_of_the_page(notes(turn))}; {seconds}")
+            for part in turn_parts(turn, before, row["tests"], row["num_visible_tests"]):
                 if not part.is_detail:
                     st.caption(part.title)
                 with st.expander(part.title) if part.is_detail else nullcontext():

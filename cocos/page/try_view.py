@@ -1,6 +1,5 @@
 """Try: a problem, and the attempts of a model at it, with what a visitor may do after them."""
 
-import re
 from functools import partial
 from secrets import token_urlsafe
 from textwrap import shorten
@@ -20,27 +19,13 @@ from cocos.page.live_attempts import (
     live_options,
     run_archive,
 )
-from cocos.page.shared import Shared, show_code, show_error, show_turns
+from cocos.page.shared import Shared, in_words_of_the_page, show_code, show_error, show_turns
 from cocos.page.typed_problem import TYPED, as_typed, typed_problem
 from cocos.problems import Problem
 from cocos.trajectories import Turn, as_program
 
 POLL_S = 0.3
 DOWNLOAD = ":material/download:"
-# Options in messages -> their fields on the page.
-FIELD_NAMES = {
-    "--agent": "Agent",
-    "--protocol": "Protocol",
-    "--feedback": "Feedback",
-    "--num_turns": "Attempts",
-    "--temperature": "Temperature",
-    "--max_completion_length": "Tokens per attempt",
-    "--model_name_or_path": "Model",
-    "--base_url": "Address",
-    "--api_key_env": "API key",
-    "--system_prompt": "System message",
-    "--prompt_file": "Own wording",
-}
 
 
 def show(page: Shared) -> None:
@@ -104,12 +89,6 @@ def _begin(
     st.rerun()
 
 
-def in_words_of_the_page(message: str) -> str:
-    """Return a message of the commands with the names of fields in place of options and of their files."""
-    message = re.sub(r"(--(?:prompt_file|system_prompt)) \S+?(?=[:,;]? )", r"\1", message)
-    return re.sub(r"--\w+", lambda option: FIELD_NAMES.get(option[0], option[0]), message)
-
-
 def _show_last(visit: Visit, new: LiveAttempts) -> None:
     visit.attempts.append(new)
     st.session_state["shown"] = len(visit.attempts) - 1
@@ -154,7 +133,7 @@ def _show_one(play: LiveAttempts, key: str) -> bool:
     show_turns(trajectory_to_row(play.trajectory, **conditions(play.args)))
     if is_running:
         st.badge(f"attempt {len(play.trajectory.turns) + 1}", color="gray")
-        show_code(text or "...")
+        show_code(text or ("The model is being loaded ..." if play.is_loading else "..."))
         st.button("Stop", key=key, on_click=play.stop)
     elif play.end_reason:
         show_error("No further attempt", in_words_of_the_page(play.end_reason))
@@ -166,7 +145,8 @@ def _choose_attempts(attempts: list[LiveAttempts]) -> int:
     if len(attempts) == 1:
         return 0
     titles = [_title(number, one) for number, one in enumerate(attempts, start=1)]
-    st.session_state.setdefault("shown", len(attempts) - 1)
+    state = st.session_state
+    state["shown"] = state.get("shown", len(attempts) - 1)  # set, so that the browser shows a changed title
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     label = "Problems of this session"
     index = left.selectbox(label, range(len(attempts)), key="shown", format_func=titles.__getitem__)
@@ -224,7 +204,7 @@ def _offer_changes(page: Shared, play: LiveAttempts, last_code: str) -> None:
         if is_run:
             result = page.executor.submit(as_program(problem, code)).result()
             st.text(outcome_text(result))
-            show_code(verdicts_text(problem.scored_tests, result))
+            show_code(verdicts_text(problem.scored_tests, len(problem.test_list), result))
 
 
 def program_file(code: str) -> bytes:

@@ -146,7 +146,10 @@ class Page:
         button = f"//button[contains(normalize-space(), '{name}') and not(@disabled)]"
 
         def is_pressed():
-            self.browser.find_element("xpath", button).click()
+            found = self.browser.find_element("xpath", button)
+            # At the upper edge the page's header would get the click.
+            self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+            found.click()
             return True
 
         repeat_until(is_pressed)
@@ -205,6 +208,9 @@ def test_a_problem_is_solved_and_the_session_is_a_run_of_the_report(page, tmp_pa
     assert "Changes since the attempt before" in page.text or "The same program" in page.text
     _, [row] = page.session(tmp_path)
     assert (row["text"], row["tests"], len(row["turns"])) == (TASK, TESTS.split("\n"), 2)
+    page.press("Solve")
+    page.wait_for("Problems of this session")
+    wait_until(lambda: "olved a" in page.field("Problems of this session").get_attribute("value"))
 
 
 def test_an_agent_is_followed_from_node_to_node_and_its_row_names_them(page, tmp_path):

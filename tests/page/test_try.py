@@ -10,11 +10,14 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cocos.evaluation.trajectory_text import turn_parts
+from cocos.evaluation.trajectory_text import notes, turn_parts, verdicts_text
+from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
+from cocos.page import live_attempts
 from cocos.page.form import example_title, models_of, suited_options
 from cocos.page.page_options import PageOptions
-from cocos.page.try_view import in_words_of_the_page, program_file
+from cocos.page.shared import in_words_of_the_page
+from cocos.page.try_view import program_file
 from cocos.problems import Problem, save_problems
 from cocos.trajectories import Step, Turn
 from tests.support.endpoint_server import serve, streamed
@@ -268,6 +271,18 @@ def test_two_models_make_their_attempts_beside_each_other(monkeypatch, tmp_path)
     assert page.selectbox(key="shown").options[0].startswith("1. Write a function f")
 
 
+def test_the_page_says_while_the_model_is_loaded(monkeypatch, tmp_path):
+    shutil.copytree(TOY / "base", tmp_path / "one")
+    page = opened(monkeypatch, tmp_path, "eight")
+    page.text_area(key="text").input("Write a function f that doubles a number.")
+    page.text_area(key="tests").input("assert f(2) == 4")
+    page.number_input(key="tokens").set_value(4)
+    with live_attempts._lock:  # a model that takes long
+        page.button(key="solve").click().run()
+        assert [element.value for element in page.code] == ["The model is being loaded ..."]
+    until(page, lambda: page.get("download_button"))
+
+
 def test_every_field_has_a_name_and_a_help(monkeypatch, tmp_path):
     page = opened(monkeypatch, TOY, "seven")
     widgets = [*page.text_area, *page.selectbox, *page.number_input, *page.checkbox]
@@ -278,11 +293,26 @@ def test_every_field_has_a_name_and_a_help(monkeypatch, tmp_path):
 def test_a_message_names_fields_and_not_options():
     message = in_words_of_the_page("--temperature has 3 values, more than --num_turns 2; see --resume")
     assert message == "Temperature has 3 values, more than Attempts 2; see --resume"
+    cut_off = notes(Turn((), Completion((), "x", is_truncated=True), "x", PASSED))
+    assert in_words_of_the_page(cut_off) == " (cut off at Tokens per attempt)"
 
 
 @pytest.mark.parametrize("code", ["x = 1", "x = 1\n", "x = 1\n\n"])
 def test_a_downloaded_program_ends_with_one_line_end(code):
     assert program_file(code) == b"x = 1\n"
+
+
+def test_hidden_tests_are_named_and_only_failures_have_an_outcome():
+    result = ExecutionResult(
+        (Verdict(Status.PASSED), Verdict(Status.FAILED, expected="4", actual="3"), Verdict(Status.PASSED))
+    )
+    tests = ["assert f(1) == 1", "assert f(2) == 4 ", "assert f(3) == 9"]
+    assert verdicts_text(tests, 1, result).split("\n") == [
+        "✓ assert f(1) == 1",
+        "✗ assert f(2) == 4 (hidden from the model)",
+        "    expected 4, got 3",
+        "✓ assert f(3) == 9 (hidden from the model)",
+    ]
 
 
 def test_the_reason_of_a_call_and_of_a_refusal_are_in_view():
@@ -292,7 +322,7 @@ def test_the_reason_of_a_call_and_of_a_refusal_are_in_view():
 
     def shown(text, node):
         turn = Turn((), Completion((), text), "x = 1", PASSED, step=Step(node, 0.0))
-        return {part.title: part.text for part in turn_parts(turn, None, []) if not part.is_detail}
+        return {part.title: part.text for part in turn_parts(turn, None, [], 0) if not part.is_detail}
 
     assert shown(call, "run_code")["Reason"] == "off by one"
     assert shown("I cannot.", "refuse")["Refused"] == "it calls no tool"
