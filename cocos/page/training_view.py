@@ -57,10 +57,11 @@ def _show_runs(folders: Mapping[str, Path]) -> None:
         column = columns[number % 2]
         column.caption(title)
         draw = column.line_chart if len(rows) > 1 else column.scatter_chart
-        draw(pd.DataFrame.from_dict(rows, orient="index").sort_index(), height=220)
+        draw(long_form(rows), x="update", y="value", color="curve", x_label="", y_label="", height=220)
     for name, entries in logs.items():
         if examples := [entry["examples"] for entry in entries if entry.get("examples")]:
-            st.caption("Trajectories of the last batch")
+            words = "Trajectories of the last batch"
+            st.text(f"{words} of {name}" if len(logs) > 1 else words)
             show_code("\n\n".join(examples[-1]))
         _show_settings(folders[name])
 
@@ -76,6 +77,12 @@ def charts_of_runs(logs: Mapping[str, list[dict[str, Any]]]) -> dict[str, dict[i
                 legends = {legend(name, run if len(logs) > 1 else ""): value for name, value in row.items()}
                 charts.setdefault(title, {}).setdefault(step, {}).update(legends)
     return charts
+
+
+def long_form(rows: Mapping[int, Mapping[str, float]]) -> pd.DataFrame:
+    """Return a row per point of a chart. Names of runs are values: as one of a column, a colon would fail."""
+    points = [(step, value, curve) for step, row in sorted(rows.items()) for curve, value in row.items()]
+    return pd.DataFrame(points, columns=["update", "value", "curve"])
 
 
 def legend(metric: str, run: str = "") -> str:

@@ -39,7 +39,9 @@ def show(page: Shared) -> None:
     is_playing = any(one.is_running for one in attempts)
     form.restore(visit.form, models)
     st.caption("A model writes a program, its tests are run, and the model corrects the program.")
-    left, right = st.columns(2, gap="large")
+    shown = st.session_state.get("shown", len(attempts) - 1)
+    has_two = bool(attempts) and attempts[shown].beside is not None  # two models need more room than the form
+    left, right = st.columns([1, 2] if has_two else 2, gap="large")
     with left:
         _show_form(page, visit, models, is_playing)
     visit.form = form.stored()
@@ -158,7 +160,8 @@ def _choose_attempts(attempts: list[LiveAttempts]) -> int:
 def _title(number: int, attempts: LiveAttempts) -> str:
     words = shorten(attempts.trajectory.problem.text, 50, placeholder=" ...")
     feedback = " (with your feedback)" if attempts.own_feedback else ""
-    return f"{number}. {words} {attempts.verdict}{feedback}"
+    mark = ("✓ " if attempts.trajectory.turns[-1].result.is_right else "✗ ") if attempts.verdict else ""
+    return f"{number}. {mark}{words}{feedback}"  # the mark in front, where no field cuts it off
 
 
 def _show_verdict(play: LiveAttempts) -> None:

@@ -63,4 +63,6 @@ def _conditions(run: FinishedRun) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    return " ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+    if value in (None, []):
+        return "none"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

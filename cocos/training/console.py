@@ -23,6 +23,7 @@ from cocos.config.option import default_values, option_names
 from cocos.rewards import Score
 from cocos.training.model_card import ModelCard, evaluation_at, saved_step
 from cocos.training.monitor import verdicts_text
+from cocos.training.run_log import period_text
 from cocos.trajectories import Trajectory
 
 SHOWN = ("reward_t", "acc_t", "i2c_t", "c2i_t")
@@ -72,9 +73,7 @@ def clock_text(logs: Mapping[str, Any], max_steps: int) -> str:
     """Return how long the run still takes. Example: ` (of 1500, 118 s each, 49 h left)`."""
     if "time/left_s" not in logs:
         return ""
-    each_s, left_s = logs["time/each_s"], logs["time/left_s"]
-    unit, size = next((u, n) for u, n in (("h", 3600), ("min", 60), ("s", 1)) if left_s >= 2 * n or n == 1)
-    left = f"{left_s / size:.0f} {unit}"
+    each_s, left = logs["time/each_s"], period_text(logs["time/left_s"])
     return f" (of {max_steps}, {each_s:.3g} s each, {left} left)"
 
 

@@ -120,19 +120,23 @@ def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
     if has_ended(entries):
         return f"ended after update {last['step']}"
     clock = next((entry for entry in reversed(entries) if "time/left_s" in entry.get("metrics", {})), None)
-    progress = f"update {last['step']}"
+    progress, left, silence_s = f"update {last['step']}", "", SILENCE_S
     if clock:
         metrics = clock["metrics"]
-        progress += (
-            f" of {clock['max_steps']}, {metrics['time/each_s']:.3g} s each, "
-            f"{metrics['time/left_s'] / 3600:.1f} h left"
-        )
+        progress += f" of {clock['max_steps']}, {metrics['time/each_s']:.3g} s each"
+        left = f", {period_text(metrics['time/left_s'])} left"
         # An update may take minutes, so what counts as silence depends on it.
         silence_s = max(SILENCE_S, 3 * metrics["time/each_s"])
-    else:
-        silence_s = SILENCE_S
-    status = "the run goes on" if age_s < silence_s else "the run is slow, or it was stopped"
-    return f"{progress}, last written {age_s:.0f} s ago: {status}"
+    age = f"last written {period_text(age_s)} ago"
+    if age_s < silence_s:
+        return f"{progress}{left}, {age}: the run goes on"
+    return f"{progress}, {age}: the run is slow, or it was stopped"
+
+
+def period_text(seconds: float) -> str:
+    """Return a number of seconds, minutes or hours. Examples: `90 s`, `10 min`, `49 h`."""
+    unit, size = next((u, n) for u, n in (("h", 3600), ("min", 60), ("s", 1)) if seconds >= 2 * n or n == 1)
+    return f"{seconds / size:.0f} {unit}"
 
 
 def charts_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:

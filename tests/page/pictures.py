@@ -16,7 +16,6 @@ import io
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +31,13 @@ from tests.support.waiting import wait_until
 
 SCREENS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light")}
 HIGHEST = 4000  # pixels of a picture; what is below is left out
-GIF_SIZE, GIF_WIDTH, COLOURS = (1240, 860), 930, 96
-TO_END = "document.querySelector('[data-testid=stMain]').scrollTo(0, 1e6)"
+GIF_SIZE, GIF_WIDTH, COLOURS = (1240, 980), 930, 160
+TO_TOP, TO_END = (f"document.querySelector('[data-testid=stMain]').scrollTo(0, {y})" for y in ("0", "1e6"))
+# The frame of the last attempt, below the page's header.
+TO_LAST = (
+    "[...document.querySelectorAll('[data-testid=stMarkdownBadge], .stMarkdownBadge')].pop().scrollIntoView();"
+    "document.querySelector('[data-testid=stMain]').scrollBy(0, -90)"
+)
 STEP_S, HOLD_S, END_S = 0.12, 2.5, 5.0  # of a change, of the first verdict, of the last frame
 SOLVE_S = 600  # a real model on a processor takes minutes for the attempts of a problem
 LABORATORY = "data/toy/base"
@@ -145,7 +149,7 @@ def views(page: Page, args: argparse.Namespace, problems: list[Problem]) -> None
     page.browser.get(link)
     wait_until(lambda: "trajectories" in page.text)
     camera.take("report")
-    flow = "document.querySelector('.flows button:nth-of-type(2)')"
+    flow = "document.querySelector(\".flows button[value='wr']\")"
     repeat_until(lambda: page.browser.execute_script(f"{flow}.click(); return true"))
     opened = "const one = document.querySelector('details.trajectory'); one.open = true; one.scrollIntoView(); return true"
     repeat_until(lambda: page.browser.execute_script(opened))
@@ -169,6 +173,7 @@ def recording(page: Page, args: argparse.Namespace, problem: Problem) -> None:
             seconds.append(held_s)
 
     solve(page, args.model, problem)
+    page.browser.execute_script(TO_TOP)
     note(HOLD_S / 2)
     is_first = True
     while "Download session" not in page.text:
@@ -181,16 +186,16 @@ def recording(page: Page, args: argparse.Namespace, problem: Problem) -> None:
             page.browser.execute_script(TO_END)
         time.sleep(0.05)
     say("the last attempt has its verdict")
-    page.browser.execute_script(TO_END)
-    time.sleep(args.wait_s)
-    note(END_S)
-    seconds[-1] = END_S
+    for scroll in (TO_LAST, TO_TOP):
+        page.browser.execute_script(scroll)
+        time.sleep(args.wait_s)
+        note(END_S)
     height = round(frames[0].height * GIF_WIDTH / frames[0].width)
     small = [frame.resize((GIF_WIDTH, height), Image.Resampling.LANCZOS) for frame in frames]
     mosaic = Image.new("RGB", (GIF_WIDTH, 3 * height))
-    for number, index in enumerate((0, len(small) // 2, -1)):
+    for number, index in enumerate((0, -2, -1)):
         mosaic.paste(small[index], (0, number * height))
-    palette = mosaic.quantize(COLOURS)
+    palette = mosaic.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)  # rare colours, too: those of the verdicts
     coloured = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in small]
     lasts_ms = [round(1000 * held) for held in seconds]
     coloured[0].save(
@@ -223,25 +228,23 @@ def main() -> None:
     if not args.roots:
         make_runs(build / "runs")
         args.roots = ["build/runs", "data/toy"]
-    with tempfile.TemporaryDirectory(dir=build, prefix="") as folder:
-        save_problems(chosen, Path(folder) / "problems.jsonl")
-        examples = (Path(folder) / "problems.jsonl").relative_to(ROOT)
-        with served(args.roots, "--examples", str(examples)) as (address, _):
-            say("the page is served")
-            browser = start_browser()
-            try:
-                resize(browser, *GIF_SIZE)
-                choose_scheme(browser, "light")
-                page = Page(browser, address).open()
-                page.wait_for("Fill in an example")
-                say("the form is there")
-                time.sleep(args.wait_s)
-                if args.output.suffix == ".gif":
-                    recording(page, args, chosen[0])
-                else:
-                    views(page, args, chosen)
-            finally:
-                browser.quit()
+    save_problems(chosen, build / "problems.jsonl")
+    with served(args.roots, "--examples", "build/problems.jsonl") as (address, _):
+        say("the page is served")
+        browser = start_browser()
+        try:
+            resize(browser, *GIF_SIZE)
+            choose_scheme(browser, "light")
+            page = Page(browser, address).open()
+            page.wait_for("Fill in an example")
+            say("the form is there")
+            time.sleep(args.wait_s)
+            if args.output.suffix == ".gif":
+                recording(page, args, chosen[0])
+            else:
+                views(page, args, chosen)
+        finally:
+            browser.quit()
 
 
 if __name__ == "__main__":

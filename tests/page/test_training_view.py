@@ -1,6 +1,10 @@
 """The charts of training runs: what their legends say, several runs, and charts that say nothing."""
 
-from cocos.page.training_view import charts_of_runs, legend
+import json
+
+from streamlit.testing.v1 import AppTest
+
+from cocos.page.training_view import charts_of_runs, legend, long_form
 
 
 def entry(step, **metrics):
@@ -19,6 +23,26 @@ def test_charts_of_zeros_are_left_out_and_others_stay():
     log = [entry(1, kl_t1=0.0, kl_t2=0.0, loss=1e-8, acc_t1=0.5), entry(2, kl_t1=0.0, loss=-2e-8, acc_t1=0.0)]
     assert charts_of_runs({"a": log}) == {"Accuracy per turn": {1: {"turn 1": 0.5}, 2: {"turn 1": 0.0}}}
     assert "Loss" in charts_of_runs({"a": [entry(1, loss=0.7)]})
+
+
+def test_runs_whose_names_have_a_colon_are_drawn_also_alone_in_a_chart(tmp_path):
+    for name, metric in (("a:b", "loss"), ("c", "acc_t1")):
+        (tmp_path / name).mkdir()
+        log = [json.dumps(entry(step, **{metric: 0.5})) for step in (1, 2)]
+        (tmp_path / name / "log.jsonl").write_text("\n".join(log))
+
+    def app(folder):
+        from pathlib import Path
+
+        from cocos.page.training_view import _show_runs
+
+        _show_runs({name: Path(folder) / name for name in ("a:b", "c")})
+
+    page = AppTest.from_function(app, args=(str(tmp_path),), default_timeout=180).run()
+    assert not page.exception
+    assert sorted(element.value for element in page.caption) == ["Accuracy per turn", "Loss"]
+    points = long_form({2: {"a:b: loss": 0.25}, 1: {"a:b: loss": 0.5}})
+    assert points.to_dict("list") == {"update": [1, 2], "value": [0.5, 0.25], "curve": ["a:b: loss"] * 2}
 
 
 def test_several_runs_share_a_chart():

@@ -268,7 +268,7 @@ def test_two_models_make_their_attempts_beside_each_other(monkeypatch, tmp_path)
     captions = [element.value for element in page.caption]
     assert captions.index(model) < captions.index(other)
     assert sum(text.startswith("0 of 1 tests pass") for text in texts(page)) == 4  # two attempts of each
-    assert page.selectbox(key="shown").options[0].startswith("1. Write a function f")
+    assert page.selectbox(key="shown").options[0] == "1. ✗ Write a function f that doubles a number."
 
 
 def test_the_page_says_while_the_model_is_loaded(monkeypatch, tmp_path):

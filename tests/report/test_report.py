@@ -367,7 +367,13 @@ def test_options_that_differ_between_compared_runs_are_told_and_those_without_ef
             measured(
                 "same", temperature=[0.0], seed=2, batch_size=8, output_dir="b", max_completion_length=64
             ),
-            measured("sampled", temperature=[0.8, 0.2], seed=1, max_completion_length=96),
+            measured(
+                "sampled",
+                temperature=[0.8, 0.2],
+                seed=1,
+                max_completion_length=96,
+                few_shot_data="solved.jsonl",
+            ),
         ]
     )
     [sentence] = caveats(loaded, compare_runs(loaded))

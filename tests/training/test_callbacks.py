@@ -1,5 +1,7 @@
 """What ends a run early, when it saves, and what it says about itself at its end."""
 
+import time
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, TrainerControl
@@ -113,5 +115,8 @@ def test_the_clock_tells_hours_and_minutes():
     assert clock_text({"time/each_s": 2.5, "time/left_s": 600.0}, 240) == " (of 240, 2.5 s each, 10 min left)"
     assert clock_text({"time/each_s": 2.5, "time/left_s": 100.0}, 240).endswith("100 s left)")
     assert clock_text({"eval_acc_t1": 0.5}, 240) == ""
-    entry = {"step": 12, "time": 0.0, "metrics": logs | {"loss": 0.0}, "max_steps": 1500}
-    assert run_status([entry]).startswith("update 12 of 1500, 118 s each, 48.9 h left, last written")
+    entry = {"step": 12, "time": time.time() - 5, "metrics": logs | {"loss": 0.0}, "max_steps": 1500}
+    progress = "update 12 of 1500, 118 s each"
+    assert run_status([entry]) == f"{progress}, 49 h left, last written 5 s ago: the run goes on"
+    entry["time"] -= 7200
+    assert run_status([entry]) == f"{progress}, last written 2 h ago: the run is slow, or it was stopped"
