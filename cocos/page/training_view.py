@@ -1,11 +1,14 @@
 """Training: runs that go on or have ended, from the logs in their folders."""
 
 import json
+import math
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -23,6 +26,7 @@ LEGEND = (
     (r"time/(\w+)_s", r"\1"),
     (r"eval_loss", "dev"),
 )
+SHORT_LEGEND = 22  # characters, of which two columns fit on a phone
 NOTHING = 1e-6  # a loss of RLOO is 0 but for rounding, and so is the KL without --beta: no chart
 
 
@@ -53,11 +57,12 @@ def _show_runs(folders: Mapping[str, Path]) -> None:
             st.warning("Warnings of this run:")
             show_code("\n".join(warnings[-20:]))
     columns = st.columns(2)
-    for number, (title, rows) in enumerate(charts_of_runs(logs).items()):
+    short_names = names_in_legends(list(logs))
+    charts = charts_of_runs({short_names[name]: entries for name, entries in logs.items()})
+    for number, (title, rows) in enumerate(charts.items()):
         column = columns[number % 2]
         column.caption(title)
-        draw = column.line_chart if len(rows) > 1 else column.scatter_chart
-        draw(long_form(rows), x="update", y="value", color="curve", x_label="", y_label="", height=220)
+        column.altair_chart(chart_of(title, rows, len(logs)))
     for name, entries in logs.items():
         if examples := [entry["examples"] for entry in entries if entry.get("examples")]:
             words = "Trajectories of the last batch"
@@ -79,17 +84,38 @@ def charts_of_runs(logs: Mapping[str, list[dict[str, Any]]]) -> dict[str, dict[i
     return charts
 
 
-def long_form(rows: Mapping[int, Mapping[str, float]]) -> pd.DataFrame:
-    """Return a row per point of a chart. Names of runs are values: as one of a column, a colon would fail."""
+def names_in_legends(names: Sequence[str]) -> dict[str, str]:
+    """Return the path of each run without what all of them share: a legend has room for few words."""
+    shared = os.path.commonpath(names) if len(names) > 1 else ""
+    return {name: os.path.relpath(name, shared or ".") for name in names}
+
+
+def chart_of(title: str, rows: Mapping[int, Mapping[str, float]], num_runs: int) -> alt.Chart:
+    """Return a chart with a curve per legend, which stands below it in full."""
+    # Names of runs are values and no columns: the colon in a column's name would be read as its type.
     points = [(step, value, curve) for step, row in sorted(rows.items()) for curve, value in row.items()]
-    return pd.DataFrame(points, columns=["update", "value", "curve"])
+    data = pd.DataFrame(points, columns=["update", "value", "curve"])
+    curves = data["curve"].nunique()
+    num_columns = 2 if data["curve"].str.len().max() <= SHORT_LEGEND else 1
+    below = alt.Legend(orient="bottom", title=None, columns=num_columns, labelLimit=0)
+    return (
+        alt.Chart(data)
+        .mark_line(point=len(rows) == 1)  # a line of one point is not seen
+        .encode(
+            x=alt.X("update:Q", title=None, axis=alt.Axis(tickMinStep=1, grid=False)),
+            y=alt.Y("value:Q", title=None),
+            color=alt.Color("curve:N", legend=below if max(curves, num_runs) > 1 else None),
+            tooltip=["update:Q", "value:Q", "curve:N"],
+        )
+        .properties(height=200 + 20 * math.ceil(curves / num_columns), description=title)
+    )
 
 
 def legend(metric: str, run: str = "") -> str:
     """Return the words for a metric in a legend; `run` is named if there are several."""
     for pattern, words in LEGEND:
         metric = re.sub(f"^{pattern}$", words, metric)
-    return f"{run}: {metric}" if run else metric
+    return f"{metric}, {run}" if run else metric
 
 
 def _show_settings(folder: Path) -> None:
