@@ -378,6 +378,9 @@ def _describe(counts: Counter[str]) -> str:
 def _source(args: argparse.Namespace) -> Source:
     if args.source == REPOSITORY:
         return code_base_source(args.input, args.licence)
+    fields = Counter(field for field, _ in args.columns)
+    if twice := [field for field, count in fields.items() if count > 1]:
+        raise ValueError(f"--columns names {twice[0]} {fields[twice[0]]} times; give it one column")
     if args.source not in PUBLIC_SOURCES:
         return custom_source(args.source, dict(args.columns), args.tests, args.licence or NOT_STATED)
     if args.columns or args.tests != "list" or args.licence:

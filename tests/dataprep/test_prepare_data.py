@@ -149,6 +149,10 @@ def test_missing_files_unknown_sources_and_existing_folders_are_refused(prepare,
             "MBPP's ids are 1 to 974",
         ),
         (("jsonl", "--input", data, "--columns", "title=text"), "--columns: title=text: give FIELD=COLUMN"),
+        (
+            ("jsonl", "--input", data, "--columns", "text=a", "text=b"),
+            "--columns names text 2 times; give it one column",
+        ),
         (("jsonl", "--input", data, "--hide_tests", 1.5), "--hide_tests 1.5: give a whole number"),
         (("humaneval", "--input", data), "mine.jsonl:1: field 'prompt' is missing"),
     ):
