@@ -23,6 +23,8 @@ from cocos.config.model_names import with_full_names
 from cocos.config.option import library_option_names
 from cocos.config.training_options import TrainingOptions
 
+SEE_HELP = "see --help"
+
 
 class PlainParser(argparse.ArgumentParser):
     """Parser that raises ValueError, and names a misspelt option before a missing one."""
@@ -35,9 +37,10 @@ class PlainParser(argparse.ArgumentParser):
         for word in sys.argv[1:] if args is None else args:
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag not in self._option_string_actions:
-                raise ValueError(
-                    f"unknown option: {flag}; {spelling_hint(flag, self._option_string_actions)}"
-                )
+                hint = spelling_hint(flag, self._option_string_actions)
+                if self.usage and hint == SEE_HELP:  # arguments without a name are not among the options
+                    hint = self.format_usage().strip()
+                raise ValueError(f"unknown option: {flag}; {hint}")
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -48,7 +51,7 @@ class PlainParser(argparse.ArgumentParser):
 def spelling_hint(flag: str, known: Iterable[str]) -> str:
     """Return a hint at the known flag that was probably meant, or at the help."""
     close = difflib.get_close_matches(flag, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else "see --help"
+    return f"did you mean {close[0]}?" if close else SEE_HELP
 
 
 Options = TypeVar("Options")

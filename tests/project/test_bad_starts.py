@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from cocos.commands.export import export_parser
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
@@ -207,3 +208,13 @@ def test_a_tokenizer_file_of_other_content_is_named(tiny_model, tmp_path):
     (folder / "tokenizer.json").write_text('{"a": 1}')
     with pytest.raises(ValueError, match="m: the tokenizer cannot be loaded"):
         load_tokenizer(str(folder))
+
+
+def test_the_options_of_other_commands_are_met_with_the_usage_of_a_command_without_them():
+    for words in (["--model_name_or_path", "m", "--output_dir", "o"], ["m", "--model_name_or_path=o"]):
+        with pytest.raises(
+            ValueError, match=r"^unknown option: --model_name_or_path; usage: \S.* MODEL FOLDER \[options\]$"
+        ):
+            export_parser().parse_args(words)
+    with pytest.raises(ValueError, match=r"^unknown option: --dtpe; did you mean --dtype\?$"):
+        export_parser().parse_args(["--dtpe", "bfloat16"])
