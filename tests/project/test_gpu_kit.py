@@ -55,15 +55,22 @@ def test_a_package_that_pins_a_packed_one_is_packed_too(wheels):
 def test_what_pytorch_requires_comes_with_it(wheels):
     resolved = [
         wheels.Package(
-            "torch", "2.11.0", ("sympy", 'triton; platform_system == "Linux"', "x; python_version < '3.9'")
+            "torch",
+            "2.11.0",
+            ("sympy", 'triton; platform_system == "Linux"', "x; python_version < '3.9'", "toolkit[blas]==13"),
         ),
+        wheels.Package("toolkit", "13", ('nvidia-blas; extra == "blas"', 'nvidia-fft; extra == "fft"')),
+        wheels.Package("nvidia-blas", "13", ()),
+        wheels.Package("nvidia-fft", "13", ()),
         wheels.Package("sympy", "1.14", ("mpmath",)),
         wheels.Package("mpmath", "1.3", ()),
         wheels.Package("triton", "3.6", ()),
         wheels.Package("x", "1", ()),
         wheels.Package("trl", "1.16", ("torch",)),
     ]
-    assert wheels.closure(resolved, "torch", PYTHON) == {"torch", "sympy", "mpmath", "triton"}
+    assert wheels.closure(resolved, "torch", PYTHON) == {
+        *("torch", "sympy", "mpmath", "triton", "toolkit", "nvidia-blas")
+    }
 
 
 def kit(folder, *words, **environment):
