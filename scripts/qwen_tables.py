@@ -10,7 +10,7 @@ from math import floor, isnan
 
 from real_rows import Evaluation, Rows, Update, outcomes, table_or_command, time_table
 
-from cocos.intervals import change, compare, wilson
+from cocos.intervals import bounded_mean, change, compare, wilson
 from cocos.metrics import best_at_k, pass_at_k
 from cocos.report.tables import format_estimate, format_p_value
 
@@ -120,14 +120,19 @@ def protocol_table(evaluations: Evaluations) -> str:
     return table_or_command(["set", "protocol", *CHANGES, "tokens"], rows, TRACK)
 
 
-def mean_best(evaluation: Evaluation, k: float) -> float:
-    """Return best@k of first turns, averaged over problems; a broken k is interpolated."""
+def best_of(evaluation: Evaluation, k: float) -> list[float]:
+    """Return best@k of the first turns of each problem; a broken k is interpolated."""
     whole = floor(k)
     if weight := k - whole:
-        return (1 - weight) * mean_best(evaluation, whole) + weight * mean_best(evaluation, whole + 1)
+        pairs = zip(best_of(evaluation, whole), best_of(evaluation, whole + 1), strict=True)
+        return [(1 - weight) * fewer + weight * more for fewer, more in pairs]
     right, visible = evaluation.right_T[0], evaluation.visible.split()[0]
-    best = [best_at_k(evaluation.samples, int(v), int(c), whole) for v, c in zip(visible, right, strict=True)]
-    return sum(best) / len(best)
+    return [best_at_k(evaluation.samples, int(v), int(c), whole) for v, c in zip(visible, right, strict=True)]
+
+
+def mean_best(evaluation: Evaluation, k: float) -> float:
+    """Return best@k of first turns, averaged over problems."""
+    return sum(best := best_of(evaluation, k)) / len(best)
 
 
 def mean_pass(evaluation: Evaluation, k: int) -> float:
@@ -153,11 +158,31 @@ def choice_table(evaluations: Evaluations) -> str:
     return table_or_command(header, rows, TRACK)
 
 
+def sampled_turns_table(evaluations: Evaluations) -> str:
+    """Return three sampled turns beside as many of their own first programs as cost the same tokens."""
+    rows = []
+    for folder, evaluation in evaluations.items():
+        if not folder.startswith("qwen/") or evaluation.samples == 1 or len(evaluation.right_T) < 3:
+            continue
+        _, seed, data, model = folder.split("/")
+        k = min(evaluation.samples, evaluation.tokens / evaluation.first_tokens)
+        turns = [[int(right) / evaluation.samples for right in word] for word in evaluation.right_T]
+        ahead = [[last - best] for last, best in zip(turns[-1], best_of(evaluation, k), strict=True)]
+        first, last = (sum(shares) / len(shares) for shares in (turns[0], turns[-1]))
+        shares = map(percent, (first, last, mean_best(evaluation, k), mean_best(evaluation, 3)))
+        tokens = f"{evaluation.tokens:.0f}", f"{evaluation.first_tokens:.0f}", f"{k:.2f}"
+        difference = format_estimate(bounded_mean(ahead, -1.0, 1.0))
+        name = f"{'MBPP dev' if data == 'dev' else SETS[data]}, {len(ahead)} x {evaluation.samples}"
+        rows.append([name, model.removesuffix("-turns"), seed[4:], *tokens, *shares, difference])
+    header = ["set", "model", "seed", "tokens of three turns", "of one program", "k at equal tokens", "acc@1"]
+    return table_or_command([*header, "acc@3", "best@k", "best@3", "acc@3 - best@k"], rows, TRACK)
+
+
 def dev_table(evaluations: Evaluations) -> str:
     """Return every model on MBPP's 90 validation problems, which choose recipe and checkpoint."""
     rows = []
     for folder, evaluation in evaluations.items():
-        if folder.startswith("qwen/") and folder.split("/")[2] == "dev":
+        if folder.startswith("qwen/") and folder.split("/")[2] == "dev" and evaluation.samples == 1:
             shares = [right.count("1") / len(right) for right in evaluation.right_T]
             repeats = [
                 repeated_wrong(evaluation, turn, kinds) for turn, kinds in ((2, "="), (2, "=~"), (3, "="))
@@ -213,6 +238,7 @@ def tables(rows: Rows) -> dict[str, str]:
         "qwen correction": correction_table(evaluations),
         "qwen protocols": protocol_table(evaluations),
         "qwen choice": choice_table(evaluations),
+        "qwen sampled": sampled_turns_table(evaluations),
         "qwen dev": dev_table(evaluations),
         "qwen updates": update_table(rows.updates),
         "qwen times": time_table(rows.times, TRACK),

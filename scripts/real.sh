@@ -134,7 +134,7 @@ $(for who in untrained boost cocos; do
     for set in mbpp humaneval humanevalfix debugbench mbpp-r; do
         [ ! -e "$data/$set/test.jsonl" ] || echo "$set/$who 9"
     done
-    echo "mbpp/$who-sampled 9"
+    printf '%s\n' "mbpp/$who-sampled 9" "dev/$who-turns 15"
 done
 for protocol in examples chat docstring; do
     printf '%s\n' "mbpp/untrained-$protocol 9" "humaneval/untrained-$protocol 5"
@@ -235,6 +235,9 @@ play_sets() { # NAME, its weights, its prompts: every set that has been prepared
     # shellcheck disable=SC2086
     play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
         --temperature 0.8 --feedback none --early_stop false
+    # And three sampled turns beside as many sampled first programs as cost the same.
+    # shellcheck disable=SC2086
+    play dev/$who-turns "$weights" --test_data $data/mbpp/validation.jsonl $format --num_samples 8 --temperature 0.7
 }
 
 # What the gain of `cocos` is made of: the same Boost model, problems, updates and sampled programs, but one turn alone;

@@ -31,6 +31,7 @@ class Evaluation(NamedTuple):
     repeated: float  # share of second programs that equal the first, in [0, 1]; nan without a second turn
     truncated: int  # completions that reached the length limit
     tokens: float  # mean tokens of all completions of a trajectory
+    first_tokens: float = nan  # mean tokens of the first; nan in rows of a version that did not count them
 
     @property
     def right_T(self) -> list[str]:
@@ -104,8 +105,11 @@ def read_evaluation(folder: Path, name: str) -> Evaluation:
     repeated = run.estimate("repeated_t1_t2").value if run.has_estimate("repeated_t1_t2") else nan
     written = [turn for rows in problems for row in rows for turn in row["turns"] if not turn["is_carried"]]
     tokens = sum(turn["num_completion_tokens"] for turn in written) / (samples * len(problems))
+    firsts = [row["turns"][0]["num_completion_tokens"] for rows in problems for row in rows]
     cells = (samples, " ".join(right), " ".join(visible), " ".join(edits), repeated)
-    return Evaluation(name, run.record["isolation"], *cells, run.metrics["num_truncated"], tokens)
+    return Evaluation(
+        name, run.record["isolation"], *cells, run.metrics["num_truncated"], tokens, sum(firsts) / len(firsts)
+    )
 
 
 def passes_visible(row: SampleRow, turn: int) -> bool:

@@ -49,8 +49,8 @@ def test_finished_runs_become_rows(outputs):
     rows = collect(outputs)
     # The sampled run on training problems is no result. No second program repeats the first.
     assert rows.evaluations == [
-        Evaluation("toy/seed0/boost", "docker", 1, "1000 1000", "1000 1000", "xxxx", 0.0, 0, 6.0),
-        Evaluation("toy/seed0/cocos", "docker", 1, "1010 1111", "1010 1111", "xxxx", 0.0, 0, 6.0),
+        Evaluation("toy/seed0/boost", "docker", 1, "1000 1000", "1000 1000", "xxxx", 0.0, 0, 6.0, 3.0),
+        Evaluation("toy/seed0/cocos", "docker", 1, "1010 1111", "1010 1111", "xxxx", 0.0, 0, 6.0, 3.0),
     ]
     assert rows.curves == [Point("toy/seed0/models/cocos", 2, 1000, 0.25, 0.5)]
     assert rows.times == [
@@ -97,7 +97,10 @@ def test_the_tables_of_three_turns_by_hand():
     docstring = Evaluation(
         folder("untrained-docstring"), "docker", 1, "1100", "1100", "", float("nan"), 0, 50.0
     )
-    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled, second_seed, docstring]))
+    turns = Evaluation(
+        folder("boost-turns"), "docker", 4, "4100 4200 4300", "4210 4310 4410", "", 0.0, 0, 40.0, 20.0
+    )
+    made = qwen_tables.tables(Rows(evaluations=[untrained, boost, sampled, second_seed, docstring, turns]))
     numbers = [[cell.split(" ")[0] for cell in cells(made["qwen correction"], row)] for row in (0, 1, 2)]
     assert numbers[0][2:10] == ["0", "4", "25.0", "25.0", "25.0", "0.0", "0.0", "0.0"]
     assert numbers[1][2:10] == ["0", "4", "25.0", "50.0", "75.0", "50.0", "50.0", "0.0"]
@@ -113,6 +116,11 @@ def test_the_tables_of_three_turns_by_hand():
     choice = cells(made["qwen choice"], 0)
     assert choice[:7] == ["MBPP test", "Boost", "0", "40", "20", "2.00", "75.0"]
     assert choice[7:] == ["35.4", "37.5", "31.2", "50.0"]  # best@3: 1 + 1/2
+    # The same samples as first turns of three; k = 40 / 20. acc@3 (1 + 3/4) / 4, and 3/4 - 5/12 ahead at a problem
+    assert cells(made["qwen sampled"], 0) == [
+        *("MBPP test, 4 x 4", "boost", "0", "40", "20", "2.00", "31.2", "43.8", "35.4", "37.5"),
+        "8.3 (no interval)",
+    ]
     # The untrained model's protocols; one of a single turn has no later accuracy and no change.
     protocols = [cells(made["qwen protocols"], row) for row in (0, 1)]
     assert [row[1:3] for row in protocols] == [
