@@ -9,7 +9,7 @@
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
 # to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
 # TRACK=qwen repairs programs for the problems of PROBLEMS, by default those of outputs/pool, which `make real` makes of
-# the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path.
+# the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path, and LIMIT=N the first N problems.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
@@ -121,7 +121,10 @@ run_mbpp() {
 }
 
 # Options of every evaluation and every training run of the track qwen.
-if [ "${LIMIT:-}" = small ]; then few="--limit 8" short="--max_steps 2 --global_batch_size 16"; else few="" short=""; fi
+case ${LIMIT:-} in
+small) few="--limit 8" short="--max_steps 2 --global_batch_size 16" ;;
+*) few=${LIMIT:+--limit $LIMIT} short="" ;;
+esac
 
 # Steps of the track qwen in their order, with minutes on one core (AVX512-BF16) that has nothing else to do.
 qwen_minutes="train-profile 20
@@ -288,7 +291,7 @@ run_agents() {
                 [ $set != humaneval ] || set -- "$@" --prompt_tests 0
                 # shellcheck disable=SC2086
                 evaluate "${weights##*/}/$set-$agent" "$weights" "$@" --test_data $data/$set/test.jsonl --protocol $words \
-                    --num_turns 5 --max_completion_length 256 --batch_size 16 --dtype bfloat16 $few
+                    --num_turns 5 --max_completion_length 256 --batch_size 64 --dtype bfloat16 $few
             done
         done
         python -m cocos.report "$out/${weights##*/}"/* --output_dir "$out/report-${weights##*/}"
