@@ -4,6 +4,7 @@ Imports nothing outside the standard library, so that a command is protected fro
 imports this module at its top, and all others in its main function.
 """
 
+import io
 import os
 import signal
 import sys
@@ -20,6 +21,8 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
     closed the pipe, as after SIGPIPE. With COCOS_TRACEBACK=1 in the environment, a user error is raised with
     its traceback.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # None if it is closed
+        sys.stdout.reconfigure(errors="replace")  # an ASCII locale would end a report at its first arrow
     try:
         status = main()
         sys.stdout.flush()  # a closed pipe is noticed here, not in the interpreter's last moments

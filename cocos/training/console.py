@@ -155,6 +155,8 @@ def start_lines(
     batch = f"{' x '.join(map(str, factors))} = {math.prod(factors)}"
     updates = f"{state.max_steps} update{'s' * (state.max_steps != 1)}"
     start = f"continues after update {state.global_step} ({checkpoint})" if checkpoint else "from the start"
+    if checkpoint and state.global_step >= state.max_steps:
+        start += ": none is left; raise --max_steps to go on"
     sample = "trajectories" if card.stage == "CoCoS" else "rows"
     loggers = ", ".join(args.report_to) or "no logger"
     isolation = f"; programs isolated by {card.record['isolation']}" if "isolation" in card.record else ""

@@ -1,5 +1,6 @@
 """The runner of every command: exit statuses and one-line errors."""
 
+import os
 import subprocess
 import sys
 
@@ -44,6 +45,15 @@ def test_a_user_error_keeps_its_traceback_on_request(monkeypatch):
 def test_a_program_error_keeps_its_traceback():
     with pytest.raises(AssertionError, match="ours"):
         run_command(raising(AssertionError("ours")))
+
+
+def test_what_an_ascii_terminal_cannot_show_does_not_end_a_command():
+    script = "from cocos.entry_point import run_command; run_command(lambda: print('28.2 \u2192 97.2'))"
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=ascii_only, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "28.2 ? 97.2\n", "")
 
 
 def test_ctrl_c_prints_one_word_and_exits_with_status_130(capsys):

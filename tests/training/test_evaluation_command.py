@@ -4,6 +4,7 @@ import shlex
 from typing import Literal
 
 import pytest
+import torch
 from transformers import TrainerState, TrainingArguments
 
 from cocos.config.cocos_options import CoCoSOptions
@@ -11,7 +12,7 @@ from cocos.config.command_line import parse_options
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
 from cocos.config.training_options import BoostOptions
-from cocos.training.console import end_lines
+from cocos.training.console import end_lines, start_lines
 from cocos.training.model_card import ModelCard
 
 CHANGED = {
@@ -62,6 +63,16 @@ def test_no_option_that_the_two_commands_share_is_forgotten():
     untried = {"protocol", "min_isolation", "program_timeout_s", "program_timeout_factor", "program_python"}
     assert shared == {*CHANGED, *untried}
     assert evaluation().program_timeout_s == EvalConfig.program_timeout_s
+
+
+@pytest.mark.parametrize("max_steps", [2, 3, 4])
+def test_a_continued_run_without_an_update_left_says_so(max_steps):
+    card = ModelCard("CoCoS", {"options": {"model_name_or_path": "m"}}, {}, "first", "later")
+    state = TrainerState(global_step=3, max_steps=max_steps)
+    args = TrainingArguments(output_dir="model", use_cpu=True)
+    text = start_lines(card, args, state, torch.nn.Linear(2, 2), "model/checkpoint-3")
+    left = "" if max_steps == 4 else ": none is left; raise --max_steps to go on"
+    assert f"continues after update 3 (model/checkpoint-3){left}\n" in text
 
 
 def test_boost_ends_with_the_next_stage_and_its_evaluation_on_a_file_that_only_the_user_knows(tmp_path):
