@@ -92,7 +92,7 @@ def test_parts_that_are_missing_or_damaged_are_named_and_nothing_is_installed(tm
     done = kit(tmp_path, "run")
     assert done.returncode == 2
     assert "wheels.00: FAILED" in done.stdout and "the parts of `wheels` are needed first" in done.stdout
-    assert not (tmp_path / "kit/site").exists()
+    assert not (tmp_path / "kit/site-packages").exists()
 
 
 def test_without_a_verb_the_script_explains_itself():
