@@ -4,8 +4,10 @@ scripts/check_vllm.sh runs it against the real engine, on a processor; the tests
 Between turns, vLLM's prefix cache keeps the keys and values of the transcripts.
 """
 
+import atexit
 import multiprocessing
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -74,6 +76,12 @@ def call_while_alive(call: Callable[[], T], processes: Iterable[BaseProcess]) ->
     return answer.result()
 
 
+def end_engine(engine: "weakref.ref[Any]") -> None:
+    """End the processes of a `vllm.LLM`, if something still refers to it."""
+    if (found := engine()) is not None:
+        found.llm_engine.engine_core.shutdown()
+
+
 # Sampling parameters of vLLM that end a completion at [DONE] and keep [DONE] in it.
 STOP_AT_DONE: dict[str, Any] = {"stop": [DONE], "include_stop_str_in_output": True}
 
@@ -114,6 +122,8 @@ class VLLMGenerator(TokenTranscripts):
                 # max_num_batched_tokens grows to the model's context, and prompts are computed whole.
                 enable_chunked_prefill=None if torch.accelerator.is_available() else False,
             )
+        # At the exit, multiprocessing waits for the engine's process, before vLLM would end it.
+        atexit.register(end_engine, weakref.ref(self.engine))
         self.processes = [p for p in multiprocessing.active_children() if p not in other_processes]
         self.max_completion_length = max_completion_length
         self.context_length = self.engine.llm_engine.model_config.max_model_len

@@ -31,10 +31,13 @@ class LLM:
         if options["model"] == os.environ.get("UNREADABLE"):
             raise RuntimeError("Engine core initialization failed. See root cause above.")
         config = types.SimpleNamespace(max_model_len=512)
-        self.llm_engine = types.SimpleNamespace(model_config=config)
-        self.left = int(os.environ["BATCHES"])
-        self.process = multiprocessing.get_context("fork").Process(target=time.sleep, args=[600], daemon=True)
+        # Like vLLM's, this process is no daemon: at the exit, multiprocessing waits for its end.
+        self.process = multiprocessing.get_context("fork").Process(target=time.sleep, args=[600])
         self.process.start()
+        core = types.SimpleNamespace(shutdown=self.process.terminate)
+        self.llm_engine = types.SimpleNamespace(model_config=config, engine_core=core)
+        self.left = int(os.environ["BATCHES"])
+        self.itself = self  # nothing but the garbage collection frees it
 
     def generate(self, prompts, params, use_tqdm):
         self.left -= 1
@@ -83,6 +86,21 @@ def test_a_model_that_the_engine_cannot_load_is_named(engine, monkeypatch):
         open_generator(config(engine))
 
 
+def played(engine, **environment):
+    """Return test.py's run of six problems in batches of three."""
+    words = (sys.executable, ROOT / "test.py", "--generator", "vllm", "--model_name_or_path", TOY)
+    words += ("--test_data", ROOT / "data/toy/dev.jsonl", "--limit", 6, "--num_turns", 1, "--batch_size", 3)
+    words += ("--output_dir", engine / "out")
+    environment = {name: os.environ[name] for name in ("ENGINE_OPTIONS", "BATCHES")} | environment
+    return command(*words, cwd=engine, PYTHONPATH=f"{engine}:{ROOT}", **environment)
+
+
+@pytest.mark.processes
+def test_a_finished_run_ends_with_its_engine(engine):
+    run = played(engine, BATCHES="2")
+    assert run.returncode == 0 and (engine / "out/metrics.json").exists()
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("kind", "reason"),
@@ -92,11 +110,7 @@ def test_a_model_that_the_engine_cannot_load_is_named(engine, monkeypatch):
     ],
 )
 def test_an_engine_that_dies_ends_the_run_with_one_line_and_keeps_what_is_finished(engine, kind, reason):
-    words = (sys.executable, ROOT / "test.py", "--generator", "vllm", "--model_name_or_path", TOY)
-    words += ("--test_data", ROOT / "data/toy/dev.jsonl", "--limit", 6, "--num_turns", 1, "--batch_size", 3)
-    words += ("--output_dir", engine / "out")
-    environment = {name: os.environ[name] for name in ("ENGINE_OPTIONS", "BATCHES")} | {kind: "1"}
-    run = command(*words, cwd=engine, PYTHONPATH=f"{engine}:{ROOT}", **environment)
+    run = played(engine, **{kind: "1"})
     assert run.returncode == 2 and "Traceback" not in run.stderr
     [line] = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
     assert f"vLLM cannot continue the run ({reason}" in line
