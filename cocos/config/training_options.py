@@ -37,9 +37,7 @@ class RunOptions:
         help="Check the inputs, print prompts, memory, time and warnings, then exit.",
     )
     report_to: str | list[str] = option(
-        role="run",
-        default_factory=lambda: ["none"],
-        help="Loggers of the metrics: tensorboard, wandb, both, or none.",
+        role="run", default_factory=lambda: ["none"], help="Loggers: tensorboard, wandb, both, or none."
     )
     run_name: str | None = option(
         role="run", default=None, aliases=("--wandb_run_name",), help="Name of the run in the logger."

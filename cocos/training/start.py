@@ -63,7 +63,7 @@ def warn_about_dev_data(args: BoostConfig | CoCoSConfig) -> None:
         logger.warning(
             "--%s is --train_data, so what is trained on chooses the checkpoint; give another file", name
         )
-    if not given and args.eval_steps != RunOptions.eval_steps:
+    if given is None and args.eval_steps != RunOptions.eval_steps:  # "" says that there shall be none
         logger.warning("--eval_steps has no effect without --%s; give it, or leave --eval_steps out", name)
 
 
