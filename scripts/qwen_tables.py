@@ -30,6 +30,7 @@ MODELS = {
     "cocos": "CoCoS",
     "relabelled": "relabelled Boost",
     "rloo6-14": "CoCoS from relabelled Boost",
+    "rloo9-5": "CoCoS from boost-own",
     "single-turn": "single-turn RLOO",
     "random": "CoCoS, random rewards",
     "boost-no-feedback": "Boost, no feedback",
