@@ -22,6 +22,7 @@ Step = tuple[str, list[str]]  # title, words of a command
 def main() -> int:
     """Run the steps, each as a process of its own; return the exit status of the first that fails, or 0."""
     from cocos.extras import install_command, missing_modules
+    from cocos.files.run_record import check_output_folder
 
     options = demo_parser().parse_args()
     needed = {"torch", "transformers", "trl", "accelerate", "peft", "datasets"}
@@ -34,8 +35,7 @@ def main() -> int:
         options.output_dir
         or f"outputs/demo/{'' if options.lab == 'first' else 'feedback/'}seed{options.seed}"
     )
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--output_dir {out} is a file; give a folder")
+    check_output_folder(out)
     if out.exists() and any(out.iterdir()) and not (out / "base").is_dir():
         raise ValueError(f"--output_dir {out} contains something else than a demo; choose another folder")
     shutil.rmtree(out, ignore_errors=True)
