@@ -30,12 +30,15 @@ MODELS = {
     "cocos": "CoCoS",
     "relabelled": "relabelled Boost",
     "rloo6-14": "CoCoS from relabelled Boost",
-    "rloo9-5": "CoCoS from boost-own",
+    "boost-own": "Boost again, other samples",
+    "rloo9-5": "CoCoS again, from that Boost",
     "single-turn": "single-turn RLOO",
-    "random": "CoCoS, random rewards",
+    "random": "random rewards, from that Boost",
     "boost-no-feedback": "Boost, no feedback",
     "no-feedback": "CoCoS, no feedback",
 }
+BOOST_OF = {"rloo6-14": "relabelled", "rloo9-5": "boost-own", "random": "boost-own"}  # others: "boost"
+RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
     "-examples": "CoCoS' few-shot: all tests, no feedback",
@@ -68,12 +71,12 @@ def repeated_wrong(evaluation: Evaluation, turn: int, kinds: str = "=") -> float
     return sum(edit in kinds for edit in of_wrong) / len(of_wrong) if of_wrong else float("nan")
 
 
-def p_value(baseline: Evaluation | None, evaluation: Evaluation) -> str:
-    """Return McNemar's p of the last turns; "" for the baseline itself."""
+def p_value(baseline: Evaluation | None, evaluation: Evaluation, num_tests: int = 1) -> str:
+    """Return McNemar's p of the last turns, after Bonferroni for `num_tests`; "" for the baseline itself."""
     if baseline is None or baseline is evaluation:
         return ""
     last = [outcomes(e.right_T[-1]) for e in (baseline, evaluation)]
-    return format_p_value(compare(*last).p_value)
+    return format_p_value(min(1.0, num_tests * compare(*last).p_value))
 
 
 CHANGES = ["n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i", "wrong repeated", "or edited ≤ 5 %"]
@@ -98,17 +101,20 @@ def correction_table(evaluations: Evaluations) -> str:
     for data, seed in product(SETS, seeds(evaluations)):
         # The untrained model has no seed of its own.
         baseline = find(evaluations, seed, data, "untrained") or find(evaluations, "seed0", data, "untrained")
-        boost = find(evaluations, seed, data, "boost")
+        num_recipes = sum(find(evaluations, seed, data, recipe) is not None for recipe in RECIPES)
         for model, name in MODELS.items():
             if evaluation := find(evaluations, seed, data, model):
+                boost = find(evaluations, seed, data, BOOST_OF.get(model, "boost"))
+                is_boost = model in {"untrained", "boost", *BOOST_OF.values()}
+                num_tests = num_recipes if model in RECIPES else 1
                 tests = [
-                    p_value(baseline, evaluation),
-                    "" if model == "untrained" else p_value(boost, evaluation),
+                    p_value(baseline, evaluation, num_tests),
+                    "" if is_boost else p_value(boost, evaluation, num_tests),
                 ]
                 rows.append(
                     [SETS[data], name, seed[4:], *changes(evaluation), *tests, f"{evaluation.tokens:.0f}"]
                 )
-    header = ["set", "model", "seed", *CHANGES, "p, untrained", "p, Boost", "tokens"]
+    header = ["set", "model", "seed", *CHANGES, "p, untrained", "p, its Boost", "tokens"]
     return table_or_command(header, rows, TRACK)
 
 

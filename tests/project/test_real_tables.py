@@ -130,6 +130,27 @@ def test_the_tables_of_three_turns_by_hand():
     assert [cell.split(" ")[0] for cell in protocols[1][3:]] == ["50.0", "", "", "", "", "", "", "", "50"]
 
 
+def test_a_recipe_is_compared_with_the_boost_that_it_started_from():
+    def evaluation(model: str, last: str) -> Evaluation:
+        right = f"000000 {last} {last}"
+        return Evaluation(f"qwen/seed0/mbpp/{model}", "docker", 1, right, right, "x" * 6, 0.0, 0, 30.0)
+
+    def p_values(*evaluations: Evaluation) -> dict[str, list[str]]:
+        made = qwen_tables.tables(Rows(evaluations=list(evaluations)))["qwen correction"]
+        rows = [cells(made, row) for row in range(len(evaluations))]
+        return {row[1]: row[-3:-1] for row in rows}
+
+    untrained, boost = evaluation("untrained", "000000"), evaluation("boost-own", "100000")
+    recipe, other = evaluation("rloo9-5", "111111"), evaluation("cocos", "111111")
+    again = qwen_tables.MODELS["rloo9-5"]
+    # Six gains: p = 2 / 2^6; five: 2 / 2^5. With two recipes on the set, both are doubled (Bonferroni).
+    assert p_values(untrained, boost, recipe)[again] == ["0.031", "0.062"]
+    made = p_values(untrained, boost, recipe, other)
+    assert made[again] == ["0.062", "0.12"]
+    assert made[qwen_tables.MODELS["boost-own"]] == ["1", ""]
+    assert made[qwen_tables.MODELS["cocos"]] == ["0.062", ""]  # its own Boost was not played
+
+
 def test_rows_of_other_runs_stay_in_the_csv_files(outputs, tmp_path):
     path = tmp_path / "curves.csv"
     single_turn = Point("toy/seed0/models/single-turn", 5, 7, 0.5, float("nan"))
