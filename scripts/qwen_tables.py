@@ -32,12 +32,21 @@ MODELS = {
     "rloo6-14": "CoCoS from relabelled Boost",
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
+    "untrained-t07": "untrained, repairs sampled",
+    "boost-own-t07": "that Boost, repairs sampled",
+    "rloo9-5-t07": "CoCoS from it, repairs sampled",
+    "rloo6-14-t07": "CoCoS from relabelled Boost, repairs sampled",
     "single-turn": "single-turn RLOO",
     "random": "random rewards, from that Boost",
     "boost-no-feedback": "Boost, no feedback",
     "no-feedback": "CoCoS, no feedback",
 }
-BOOST_OF = {"rloo6-14": "relabelled", "rloo9-5": "boost-own", "random": "boost-own"}  # others: "boost"
+BOOST_OF = {  # others: "boost"
+    "rloo6-14": "relabelled",
+    "rloo9-5": "boost-own",
+    "random": "boost-own",
+    "rloo9-5-t07": "boost-own-t07",
+}
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
