@@ -32,21 +32,13 @@ MODELS = {
     "rloo6-14": "CoCoS from relabelled Boost",
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
-    "untrained-t07": "untrained, repairs sampled",
-    "boost-own-t07": "that Boost, repairs sampled",
-    "rloo9-5-t07": "CoCoS from it, repairs sampled",
-    "rloo6-14-t07": "CoCoS from relabelled Boost, repairs sampled",
     "single-turn": "single-turn RLOO",
     "random": "random rewards, from that Boost",
     "boost-no-feedback": "Boost, no feedback",
     "no-feedback": "CoCoS, no feedback",
 }
-BOOST_OF = {  # others: "boost"
-    "rloo6-14": "relabelled",
-    "rloo9-5": "boost-own",
-    "random": "boost-own",
-    "rloo9-5-t07": "boost-own-t07",
-}
+REPAIRS = {"": "", "-t07": ", repairs sampled"}  # the first programs are greedy in both
+BOOST_OF = {"rloo6-14": "relabelled", "rloo9-5": "boost-own", "random": "boost-own"}  # others: "boost"
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
@@ -110,19 +102,21 @@ def correction_table(evaluations: Evaluations) -> str:
     for data, seed in product(SETS, seeds(evaluations)):
         # The untrained model has no seed of its own.
         baseline = find(evaluations, seed, data, "untrained") or find(evaluations, "seed0", data, "untrained")
-        num_recipes = sum(find(evaluations, seed, data, recipe) is not None for recipe in RECIPES)
-        for model, name in MODELS.items():
-            if evaluation := find(evaluations, seed, data, model):
-                boost = find(evaluations, seed, data, BOOST_OF.get(model, "boost"))
+        num_recipes = {
+            suffix: sum(find(evaluations, seed, data, recipe + suffix) is not None for recipe in RECIPES)
+            for suffix in REPAIRS
+        }
+        for (model, name), (suffix, how) in product(MODELS.items(), REPAIRS.items()):
+            if evaluation := find(evaluations, seed, data, model + suffix):
+                boost = find(evaluations, seed, data, BOOST_OF.get(model, "boost") + suffix)
                 is_boost = model in {"untrained", "boost", *BOOST_OF.values()}
-                num_tests = num_recipes if model in RECIPES else 1
+                num_tests = num_recipes[suffix] if model in RECIPES else 1
                 tests = [
                     p_value(baseline, evaluation, num_tests),
                     "" if is_boost else p_value(boost, evaluation, num_tests),
                 ]
-                rows.append(
-                    [SETS[data], name, seed[4:], *changes(evaluation), *tests, f"{evaluation.tokens:.0f}"]
-                )
+                cells = [*changes(evaluation), *tests, f"{evaluation.tokens:.0f}"]
+                rows.append([SETS[data], name + how, seed[4:], *cells])
     header = ["set", "model", "seed", *CHANGES, "p, untrained", "p, its Boost", "tokens"]
     return table_or_command(header, rows, TRACK)
 

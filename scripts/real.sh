@@ -137,7 +137,7 @@ $(for who in untrained boost cocos; do
     for set in mbpp humaneval humanevalfix debugbench mbpp-r; do
         [ ! -e "$data/$set/test.jsonl" ] || echo "$set/$who 9"
     done
-    printf '%s\n' "mbpp/$who-sampled 9" "dev/$who-turns 15"
+    printf '%s\n' "mbpp/$who-t07 9" "mbpp/$who-sampled 9" "dev/$who-turns 15"
 done
 for protocol in examples chat docstring; do
     printf '%s\n' "mbpp/untrained-$protocol 9" "humaneval/untrained-$protocol 5"
@@ -234,6 +234,9 @@ play_sets() { # NAME, its weights, its prompts: every set that has been prepared
     done
     # shellcheck disable=SC2086
     for set in humaneval mbpp; do judge_again $set $who "$weights" $format; done
+    # Greedy first programs, but repairs at the temperature of training: greedily a model copies.
+    # shellcheck disable=SC2086
+    play mbpp/$who-t07 "$weights" --test_data $data/mbpp/test.jsonl $format --temperature 0 0.7 0.7
     # The control: three first programs, of which the visible test chooses one.
     # shellcheck disable=SC2086
     play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
