@@ -33,12 +33,13 @@ MODELS = {
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
     "single-turn": "single-turn RLOO",
-    "random": "random rewards, from that Boost",
+    "random-own": "random rewards, from that Boost",
+    "random": "random rewards",
     "boost-no-feedback": "Boost, no feedback",
     "no-feedback": "CoCoS, no feedback",
 }
 REPAIRS = {"": "", "-t07": ", repairs sampled"}  # the first programs are greedy in both
-BOOST_OF = {"rloo6-14": "relabelled", "rloo9-5": "boost-own", "random": "boost-own"}  # others: "boost"
+BOOST_OF = {"rloo6-14": "relabelled", "rloo9-5": "boost-own", "random-own": "boost-own"}  # others: "boost"
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
