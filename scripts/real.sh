@@ -236,7 +236,7 @@ play_sets() { # NAME, its weights, its prompts: every set that has been prepared
     for set in humaneval mbpp; do judge_again $set $who "$weights" $format; done
     # Greedy first programs, but repairs at the temperature of training: greedily a model copies.
     # shellcheck disable=SC2086
-    play mbpp/$who-t07 "$weights" --test_data $data/mbpp/test.jsonl $format --temperature 0 0.7 0.7
+    play mbpp/$who-t07 "$weights" --test_data $data/mbpp/test.jsonl $format --temperature 0 0.7
     # The control: three first programs, of which the visible test chooses one.
     # shellcheck disable=SC2086
     play mbpp/$who-sampled "$weights" --test_data $data/mbpp/test.jsonl $format --num_turns 1 --num_samples 3 \
