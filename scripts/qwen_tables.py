@@ -33,13 +33,23 @@ MODELS = {
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
     "single-turn": "single-turn RLOO",
+    "single-own": "single-turn RLOO, from that Boost",
     "random-own": "random rewards, from that Boost",
     "random": "random rewards",
     "boost-no-feedback": "Boost, no feedback",
     "no-feedback": "CoCoS, no feedback",
+    "boost-own-untold": "Boost again, no feedback",
+    "untold-own": "CoCoS without feedback, from that Boost",
 }
 REPAIRS = {"": "", "-t07": ", repairs sampled"}  # the first programs are greedy in both
-BOOST_OF = {"rloo6-14": "relabelled", "rloo9-5": "boost-own", "random-own": "boost-own"}  # others: "boost"
+BOOST_OF = {  # as it was evaluated; of the others it is "boost"
+    "rloo6-14": "relabelled",
+    "rloo9-5": "boost-own",
+    "single-own": "boost-own",
+    "random-own": "boost-own",
+    "no-feedback": "boost-no-feedback",
+    "untold-own": "boost-own-untold",
+}
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",

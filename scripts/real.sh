@@ -148,7 +148,8 @@ say_time_left() { # of the track qwen
     echo "$qwen_minutes" | while read -r part minutes; do
         [ -e "$out/$part/metrics.json" ] || [ -e "$out/$part/adapter_config.json" ] || [ -e "$out/$part.jsonl" ] ||
             echo "$minutes"
-    done | awk '{ n += 1; sum += $1 } END { printf "%d steps left, about %.1f hours on one core\n", n, sum / 60 }'
+    done | awk -v limit="${LIMIT:-}" '{ n += 1; sum += $1 }
+        END { print n " steps left" (limit ? "" : sprintf(", about %.1f hours on one core", sum / 60)) }'
 }
 
 play() { # SET/NAME, model, options of test.py

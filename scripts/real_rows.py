@@ -58,13 +58,13 @@ class StepTime(NamedTuple):
 
 
 class Update(NamedTuple):
-    """One update of training with given first programs or several turns."""
+    """One update of training."""
 
     folder: str  # folder of the model in outputs/real
     update: int  # number of the update, from 1
     acc_1: float  # accuracy of the batch's first turns, in [0, 1]
     acc_last: float  # the same for the last turn
-    repeated_wrong: float  # share of the last turn's programs that repeat a wrong one
+    repeated_wrong: float  # share of the last turn's programs that repeat a wrong one; nan for one turn
     entropy: float  # nats per token of the last turn
     length: float  # mean tokens of the last turn
 
@@ -144,7 +144,7 @@ def read_updates(folder: Path, name: str) -> list[Update]:
     updates = []
     for entry in read_log(folder):
         metrics = entry.get("metrics", {})
-        last = max((t for t in range(2, 10) if f"acc_t{t}" in metrics), default=0)
+        last = max((t for t in range(1, 10) if f"acc_t{t}" in metrics), default=0)
         if last and "reward_t1" in metrics:
             keys = ("acc_t1", f"acc_t{last}", f"repeated_wrong_t{last - 1}_t{last}")
             keys += (f"entropy_t{last}", f"completion_length_t{last}")
