@@ -50,6 +50,8 @@ BOOST_OF = {  # as it was evaluated; of the others it is "boost"
     "no-feedback": "boost-no-feedback",
     "untold-own": "boost-own-untold",
 }
+# Told nothing, unlike the untrained model, so no paired test.
+UNTOLD = ("boost-no-feedback", "no-feedback", "boost-own-untold", "untold-own")
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
@@ -123,7 +125,7 @@ def correction_table(evaluations: Evaluations) -> str:
                 is_boost = model in {"untrained", "boost", *BOOST_OF.values()}
                 num_tests = num_recipes[suffix] if model in RECIPES else 1
                 tests = [
-                    p_value(baseline, evaluation, num_tests),
+                    "" if model in UNTOLD else p_value(baseline, evaluation, num_tests),
                     "" if is_boost else p_value(boost, evaluation, num_tests),
                 ]
                 cells = [*changes(evaluation), *tests, f"{evaluation.tokens:.0f}"]

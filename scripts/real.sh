@@ -122,7 +122,7 @@ run_mbpp() {
 
 # Options of every evaluation and every training run of the track qwen.
 case ${LIMIT:-} in
-small) few="--limit 8" short="--max_steps 2 --global_batch_size 16" ;;
+small) few="--limit 8 --max_completion_length 96" short="--max_steps 2 --global_batch_size 8" ;;
 *) few=${LIMIT:+--limit $LIMIT} short="" ;;
 esac
 
