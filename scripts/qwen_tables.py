@@ -41,7 +41,12 @@ MODELS = {
     "boost-own-untold": "Boost again, no feedback",
     "untold-own": "CoCoS without feedback, from that Boost",
 }
-REPAIRS = {"": "", "-t07": ", repairs sampled"}  # the first programs are greedy in both
+REPAIRS = {  # of the same greedy first programs
+    "": "",
+    "-t07": ", repairs sampled",
+    "-verdict": ", told a verdict",
+    "-nothing": ", told nothing",
+}
 BOOST_OF = {  # as it was evaluated; of the others it is "boost"
     "rloo6-14": "relabelled",
     "rloo9-5": "boost-own",

@@ -8,12 +8,14 @@
 #   TRACK=agents SmolLM2, Qwen2.5-Coder-0.5B and, after TRACK=qwen, the trained model: the turn loop and each agent on HumanEvalFix, HumanEval, MBPP
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
 # to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
+# With LIMIT they and the pages go to outputs/real-$LIMIT.
 # TRACK=qwen repairs programs for the problems of PROBLEMS, by default those of outputs/pool, which `make real` makes of
 # the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path, and LIMIT=N the first N problems.
 set -eu
 cd "$(dirname "$0")/.."
 seed=${SEED:-0}
 track=${TRACK:-toy}
+results=outputs/real${LIMIT:+-$LIMIT} # a few problems are no result of the whole set
 base=models/SmolLM2-135M-Instruct
 configs=configs/smollm2
 data=data/public
@@ -303,9 +305,9 @@ run_agents() {
 }
 
 case $track in
-base | agents) out=outputs/real/$track ;;
-controls) out=outputs/real/qwen/seed$seed ;;
-qwen | toy | mbpp) out=outputs/real/$track/seed$seed ;;
+base | agents) out=$results/$track ;;
+controls) out=$results/qwen/seed$seed ;;
+qwen | toy | mbpp) out=$results/$track/seed$seed ;;
 *)
     echo "error: TRACK is $track; choose qwen, controls, base, toy, mbpp or agents" >&2
     exit 2
@@ -313,4 +315,5 @@ qwen | toy | mbpp) out=outputs/real/$track/seed$seed ;;
 esac
 mkdir -p "$out"
 "run_$track"
-[ "$track" = agents ] || python scripts/real_tables.py
+# shellcheck disable=SC2086
+[ "$track" = agents ] || python scripts/real_tables.py ${LIMIT:+--outputs $results --docs $results}

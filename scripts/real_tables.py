@@ -7,6 +7,7 @@ It reads what outputs/real contains, keeps the rows of other tracks and seeds, a
 of a table that has no rows.
 """
 
+import argparse
 from pathlib import Path
 
 import qwen_tables
@@ -16,19 +17,31 @@ from result_files import fill
 
 from cocos.entry_point import run_command
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-OUTPUTS = DOCS.parent / "outputs/real"
-RESULTS = DOCS / "real"
-PAGES = {DOCS / "smollm2.md": smollm2_tables.tables, DOCS / "real.md": qwen_tables.tables}
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {"smollm2.md": smollm2_tables.tables, "real.md": qwen_tables.tables}
+
+
+def write_results(outputs: Path, docs: Path) -> None:
+    """Update the CSV files in `docs`/real from finished runs, and the pages in `docs` from the CSV files."""
+    new, results = collect(outputs), docs / "real"
+    rows = Rows(*(update_csv(results / f"{name}.csv", KINDS[name], getattr(new, name)) for name in KINDS))
+    for page, tables in PAGES.items():
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        (docs / page).write_text(fill(text, tables(rows)), encoding="utf-8")
+    print(f"written: {', '.join(str(docs / page) for page in PAGES)}, {results}")
 
 
 def main() -> None:
-    """Update the CSV files from outputs/real, and the pages from the CSV files."""
-    new = collect(OUTPUTS)
-    rows = Rows(*(update_csv(RESULTS / f"{name}.csv", KINDS[name], getattr(new, name)) for name in KINDS))
-    for page, tables in PAGES.items():
-        page.write_text(fill(page.read_text(encoding="utf-8"), tables(rows)), encoding="utf-8")
-    print(f"written: {', '.join(map(str, PAGES))}, {RESULTS}")
+    """Read the command line and write the results."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--outputs", type=Path, default=ROOT / "outputs/real", help="folder of the runs")
+    parser.add_argument(
+        "--docs", type=Path, default=ROOT / "docs", help="folder of the pages that are written"
+    )
+    arguments = parser.parse_args()
+    write_results(arguments.outputs, arguments.docs)
 
 
 if __name__ == "__main__":

@@ -149,6 +149,11 @@ def test_a_recipe_is_compared_with_the_boost_that_it_started_from():
     assert made[again] == ["0.062", "0.12"]
     assert made[qwen_tables.MODELS["boost-own"]] == ["1", ""]
     assert made[qwen_tables.MODELS["cocos"]] == ["0.062", ""]  # its own Boost was not played
+    # What is told nothing is compared with its Boost, told nothing, and not with the untrained model, told its error.
+    told_nothing = evaluation("boost-own-untold", "100000"), evaluation("untold-own", "111111")
+    made = p_values(untrained, boost, *told_nothing)
+    assert made[qwen_tables.MODELS["untold-own"]] == ["", "0.062"]
+    assert made[qwen_tables.MODELS["boost-own-untold"]] == ["", ""]
 
 
 def test_rows_of_other_runs_stay_in_the_csv_files(outputs, tmp_path):
@@ -171,11 +176,34 @@ def test_a_problem_without_a_verdict_is_an_error(tmp_path):
         collect(tmp_path)
 
 
-@pytest.mark.parametrize("page", real_tables.PAGES, ids=lambda page: page.stem)
+def test_results_of_a_few_problems_go_to_their_own_pages(outputs, tmp_path, capsys):
+    committed = [path.read_bytes() for path in sorted((real_tables.ROOT / "docs/real").glob("*.csv"))]
+    docs = tmp_path / "few"
+    real_tables.write_results(outputs, docs)
+    assert cells((docs / "smollm2.md").read_text().split("<!-- toy -->\n")[1], 1)[3:5] == [
+        "50.0 [15.0, 85.0]",
+        "100.0 [51.0, 100.0]",
+    ]
+    assert "`TRACK=qwen make real`" in (docs / "real.md").read_text()
+    assert {path.name for path in (docs / "real").iterdir()} == {"evaluations.csv", "curves.csv", "times.csv"}
+    assert [path.read_bytes() for path in sorted((real_tables.ROOT / "docs/real").glob("*.csv"))] == committed
+
+
+def test_updates_of_one_turn_are_rows(tmp_path):
+    model = tmp_path / "qwen/seed0/models/single-turn"
+    model.mkdir(parents=True)
+    metrics = {"acc_t1": 0.25, "reward_t1": 0.5, "entropy_t1": 0.3, "completion_length_t1": 40.0}
+    (model / "log.jsonl").write_text(json.dumps({"step": 1, "time": 1.0, "metrics": metrics}) + "\n")
+    made = qwen_tables.tables(collect(tmp_path))["qwen updates"]
+    assert cells(made, 0) == ["single-turn", "0", "1 to 1", "25.0", "25.0", "", "0.30", "40"]
+
+
+@pytest.mark.parametrize("page", real_tables.PAGES)
 def test_the_pages_show_the_committed_numbers(page):
-    files = {name: real_tables.RESULTS / f"{name}.csv" for name in KINDS}
+    docs = real_tables.ROOT / "docs"
+    files = {name: docs / "real" / f"{name}.csv" for name in KINDS}
     rows = Rows(
         *(load_csv(files[name], kind) if files[name].exists() else [] for name, kind in KINDS.items())
     )
-    text = page.read_text(encoding="utf-8")
+    text = (docs / page).read_text(encoding="utf-8")
     assert fill(text, real_tables.PAGES[page](rows)) == text
