@@ -60,8 +60,8 @@ UNTOLD = ("boost-no-feedback", "no-feedback", "boost-own-untold", "untold-own")
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
-    "-examples": "CoCoS' few-shot: all tests, no feedback",
-    "-chat": "chat: all tests, no feedback",
+    "-examples": "CoCoS' few-shot, no feedback",
+    "-chat": "chat, no feedback",
     "-docstring": "chat: task and first test in a block",
     "-asserts": "CoCoS' own for HumanEval: asserts, no docstring",
 }
