@@ -55,7 +55,7 @@ BOOST_OF = {  # as it was evaluated; of the others it is "boost"
     "no-feedback": "boost-no-feedback",
     "untold-own": "boost-own-untold",
 }
-# Told nothing, unlike the untrained model, so no paired test.
+# Two turns that are told nothing: another protocol than the untrained model's, so no paired test with it.
 UNTOLD = ("boost-no-feedback", "no-feedback", "boost-own-untold", "untold-own")
 RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
