@@ -114,22 +114,25 @@ def _show_attempts(page: Shared, visit: Visit, was_playing: bool) -> None:
         return
     play = attempts[_choose_attempts(attempts)]
     plays = [play, play.beside] if play.beside else [play]
-    is_any_running = False
-    for place, one in zip(st.columns(len(plays)), plays, strict=True):
+    places = st.columns(len(plays))
+    for place, one in zip(places, plays, strict=True):
         with place:
             if len(plays) > 1:
                 st.caption(one.args.model_name_or_path)
-            is_any_running |= _show_one(one, f"stop {plays.index(one)}" if plays.index(one) else "stop")
-    if is_any_running:
+            _show_one(one, f"stop {attempts.index(one)}")
+    if any(one.is_running for one in plays):
         return
-    if turns := [turn for turn in play.trajectory.turns if not turn.is_carried]:
-        _offer_another(page, visit, play, turns)
-        _offer_changes(page, play, turns[-1].code)
-    _offer_downloads(page, attempts, play)
+    for place, one in zip(places, plays, strict=True):
+        with place:
+            _offer_more(page, visit, one)
+            with st.container(horizontal=True):
+                _offer_program(one, f"program {attempts.index(one)}")
+                if one is plays[-1]:
+                    _offer_session(page, attempts)
 
 
-def _show_one(play: LiveAttempts, key: str) -> bool:
-    """Show the attempts of one model, and while they are made the text so far; return whether they are."""
+def _show_one(play: LiveAttempts, key: str) -> None:
+    """Show the attempts of one model, and while they are made the text so far."""
     is_running, text = play.is_running, play.text
     _show_verdict(play)
     show_turns(trajectory_to_row(play.trajectory, **conditions(play.args)))
@@ -139,7 +142,6 @@ def _show_one(play: LiveAttempts, key: str) -> bool:
         st.button("Stop", key=key, on_click=play.stop)
     elif play.end_reason:
         show_error("No further attempt", in_words_of_the_page(play.end_reason))
-    return is_running
 
 
 def _choose_attempts(attempts: list[LiveAttempts]) -> int:
@@ -171,12 +173,21 @@ def _show_verdict(play: LiveAttempts) -> None:
         (st.success if is_solved else st.warning)(play.verdict)
 
 
-def _offer_another(page: Shared, visit: Visit, play: LiveAttempts, turns: list[Turn]) -> None:
+def _offer_more(page: Shared, visit: Visit, play: LiveAttempts) -> None:
+    """Offer what a visitor may do after the attempts of one model."""
+    turns = [turn for turn in play.trajectory.turns if not turn.is_carried]
+    if not turns:
+        return
+    number = visit.attempts.index(play)
+    _offer_another(page, visit, play, turns, f"feedback {number}")
+    _offer_changes(page, play, turns[-1].code, number)
+
+
+def _offer_another(page: Shared, visit: Visit, play: LiveAttempts, turns: list[Turn], key: str) -> None:
     """Offer another attempt with the visitor's own feedback."""
     is_possible = play.args.agent != "tools" and turns[-1].completion.error is None
     if not is_possible or len(turns) >= 2 * form.MAX_ATTEMPTS:
         return
-    key = f"feedback {visit.attempts.index(play)}"
 
     def begin() -> None:
         if words := st.session_state[key].strip():
@@ -192,18 +203,20 @@ def _offer_another(page: Shared, visit: Visit, play: LiveAttempts, turns: list[T
             help="The request of one more attempt begins with these words. The session leaves that attempt "
             "out, because no run of test.py repeats it.",
         )
-        st.button("Try again", on_click=begin)
+        st.button("Try again", key=f"again, {key}", on_click=begin)
 
 
-def _offer_changes(page: Shared, play: LiveAttempts, last_code: str) -> None:
+def _offer_changes(page: Shared, play: LiveAttempts, last_code: str, number: int) -> None:
     """Let the visitor change the last program, run its tests, and have a model repair it."""
     problem = play.trajectory.problem
     with st.expander("Change the program and run its tests"):
-        code = st.text_area("Your program", last_code, max_chars=form.MAX_CHARACTERS, height=200)
+        key, limit = f"change {number}", form.MAX_CHARACTERS
+        code = st.text_area("Your program", last_code, key=key, max_chars=limit, height=200)
         with st.container(horizontal=True):
-            is_run = st.button("Run the tests")
+            is_run = st.button("Run the tests", key=f"run {number}")
+            repair = partial(_fill, problem, buggy_code=code)
             words = "Fill the form with this program as the first attempt."
-            st.button("Let a model repair it", on_click=partial(_fill, problem, buggy_code=code), help=words)
+            st.button("Let a model repair it", key=f"repair {number}", on_click=repair, help=words)
         if is_run:
             result = page.executor.submit(as_program(problem, code)).result()
             st.text(outcome_text(result))
@@ -215,11 +228,14 @@ def program_file(code: str) -> bytes:
     return f"{code.rstrip(chr(10))}\n".encode("utf-8", "replace")
 
 
-def _offer_downloads(page: Shared, attempts: list[LiveAttempts], play: LiveAttempts) -> None:
-    with st.container(horizontal=True):
-        if turns := play.trajectory.turns:
-            program = program_file(turns[-1].code)
-            st.download_button("Download program", program, "program.py", on_click="ignore", icon=DOWNLOAD)
-        if played := [(one.args, one.trajectory) for one in attempts if one.is_complete]:
-            archive = partial(run_archive, played, page.executor)
-            st.download_button("Download session", archive, "session.zip", on_click="ignore", icon=DOWNLOAD)
+def _offer_program(play: LiveAttempts, key: str) -> None:
+    if turns := play.trajectory.turns:
+        program = program_file(turns[-1].code)
+        words = "Download program"
+        st.download_button(words, program, "program.py", key=key, on_click="ignore", icon=DOWNLOAD)
+
+
+def _offer_session(page: Shared, attempts: list[LiveAttempts]) -> None:
+    if played := [(one.args, one.trajectory) for one in attempts if one.is_complete]:
+        archive = partial(run_archive, played, page.executor)
+        st.download_button("Download session", archive, "session.zip", on_click="ignore", icon=DOWNLOAD)

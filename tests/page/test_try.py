@@ -14,7 +14,7 @@ from cocos.evaluation.trajectory_text import notes, turn_parts, verdicts_text
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.page import live_attempts
-from cocos.page.form import example_title, models_of, suited_options
+from cocos.page.form import ENDPOINT, example_title, models_of, suited_options
 from cocos.page.page_options import PageOptions
 from cocos.page.shared import in_words_of_the_page
 from cocos.page.try_view import program_file
@@ -269,6 +269,25 @@ def test_two_models_make_their_attempts_beside_each_other(monkeypatch, tmp_path)
     assert captions.index(model) < captions.index(other)
     assert sum(text.startswith("0 of 1 tests pass") for text in texts(page)) == 4  # two attempts of each
     assert page.selectbox(key="shown").options[0] == "1. ✗ Write a function f that doubles a number."
+
+
+def test_what_follows_two_models_belongs_to_one_of_them(endpoint, monkeypatch, tmp_path):
+    endpoint.behaviours = [fenced(WRONG), fenced(RIGHT)]
+    shutil.copytree(TOY / "base", tmp_path / "one")
+    page = opened(monkeypatch, tmp_path, "nine", base_urls=[endpoint.base_url])
+    page.selectbox(key="model").select(ENDPOINT).run()
+    fill(page, num_turns=1, tokens=4)
+    page.selectbox(key="second").set_value(str(tmp_path / "one"))
+    solve(page)
+    for number in (1, 0):  # first the local model, then the endpoint
+        page.selectbox(key="shown").select_index(1).run()
+        feedback = [field for field in page.text_area if field.label == "Your feedback"]
+        again = [button for button in page.button if button.label == "Try again"]
+        feedback[number].input("Twice, not once.")
+        again[number].click().run()
+        until(page, lambda: not any(button.label == "Stop" for button in page.button))
+        assert len(endpoint.bodies) == 2 - number
+    assert [element.value for element in page.success] == ["Solved at attempt 2."]
 
 
 def test_the_page_says_while_the_model_is_loaded(monkeypatch, tmp_path):
