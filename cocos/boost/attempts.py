@@ -1,13 +1,15 @@
-"""First attempts: a model's samples with verified corrections for the wrong ones, references, and their log.
+"""First attempts and their log: samples with corrections for the wrong ones, references, and planted bugs.
 
 Knows problems, turns and the rows of evaluations; does not know models.
 """
 
 import json
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cocos.boost.planted_bugs import plant_bugs
 from cocos.evaluation.sample_rows import played_problem, turn_from_row, validate_row
 from cocos.executor import Executor
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
@@ -98,8 +100,10 @@ def reference_attempts(
     ]
 
 
-def played_attempts(folder: Path, problems: Iterable[Problem], feedback: Feedback = "none") -> list[Attempt]:
-    """Return the first turns that an evaluation has played, as attempts.
+def played_attempts(
+    folder: Path, problems: Iterable[Problem], feedback: Feedback = "none"
+) -> list[tuple[Problem, Attempt]]:
+    """Return the first turns that an evaluation has played as attempts, each with its problem as played.
 
     Args:
         folder: Output folder of test.py. Its rows say which tests are visible.
@@ -114,16 +118,49 @@ def played_attempts(folder: Path, problems: Iterable[Problem], feedback: Feedbac
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
         turn = turn_from_row(row["turns"][0])
-        attempts.append(
-            Attempt(
-                task_id=problem.task_id,
-                code=turn.code,
-                is_right=_is_right(turn),
-                feedback=feedback_message(feedback, problem, turn.result),
-                passes_visible=passes_visible_tests(problem, turn.result),
-            )
+        attempt = Attempt(
+            task_id=problem.task_id,
+            code=turn.code,
+            is_right=_is_right(turn),
+            feedback=feedback_message(feedback, problem, turn.result),
+            passes_visible=passes_visible_tests(problem, turn.result),
         )
+        attempts.append((problem, attempt))
     return attempts
+
+
+def planted_attempts(
+    problems: Sequence[Problem],
+    attempts: Sequence[Attempt],
+    count: int,
+    executor: Executor,
+    feedback: Feedback,
+    seed: int,
+) -> list[Attempt]:
+    """Return wrong attempts that are right ones with a planted bug; the right one is the correction.
+
+    Args:
+        count: Largest number of bugs per right program, each in an attempt of its own.
+
+    """
+    by_id, rng = {problem.task_id: problem for problem in problems}, random.Random(seed)
+    right = dict.fromkeys((attempt.task_id, attempt.code) for attempt in attempts if attempt.is_right)
+    planted = [
+        (by_id[task_id], code, program) for task_id, code in right for program in plant_bugs(code, count, rng)
+    ]
+    results = executor.run([as_program(problem, program) for problem, _, program in planted])
+    return [
+        Attempt(
+            task_id=problem.task_id,
+            code=program,
+            is_right=False,
+            corrections=(code,),
+            feedback=feedback_message(feedback, problem, result),
+            passes_visible=passes_visible_tests(problem, result),
+        )
+        for (problem, code, program), result in zip(planted, results, strict=True)
+        if not result.is_infra_failure and not result.all_passed
+    ]
 
 
 def _is_right(turn: Turn) -> bool | None:

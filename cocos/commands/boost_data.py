@@ -5,7 +5,8 @@
 Samples attempts at every problem, executes them, and writes two rows per attempt: the attempt (turn 1) and
 its correction (turn 2). A right attempt is its own correction. The correction of a wrong one is the problem's
 reference or a program of the model that passes every test; see --corrections. Attempts without a correction
-are left out and counted. With --reference_attempts, references are attempts too. Each batch of attempts is
+are left out and counted. With --reference_attempts, references are attempts too, and with --planted_bugs,
+right attempts in which a bug was planted. Each batch of attempts is
 saved in OUTPUT.attempts.jsonl, so that the same command continues after an interruption.
 """
 
@@ -18,7 +19,14 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from cocos.assembly import open_executor, prompt_protocol, protocol_name
-from cocos.boost.attempts import Attempt, AttemptLog, played_attempts, reference_attempts, sample_attempts
+from cocos.boost.attempts import (
+    Attempt,
+    AttemptLog,
+    planted_attempts,
+    played_attempts,
+    reference_attempts,
+    sample_attempts,
+)
 from cocos.boost.rows import make_rows, save_rows, tokenize
 from cocos.boost.turn_pairs import TurnPair, balance_pairs, make_pairs
 from cocos.config.boost_data_config import BoostDataConfig
@@ -56,11 +64,15 @@ def main() -> None:
     tokenizer = load_tokenizer(args.model_name_or_path)
     with open_executor(args, problems) as executor:
         if args.samples:
-            attempts = [
-                attempt
+            played = [
+                pair
                 for folder in args.samples
-                for attempt in played_attempts(Path(folder), problems, args.feedback)
+                for pair in played_attempts(Path(folder), problems, args.feedback)
             ]
+            attempts = [attempt for _, attempt in played]
+            # References and planted bugs are told what the samples were told: the tests that were visible.
+            visible = {problem.task_id: problem for problem, _ in played}
+            problems = [visible.get(problem.task_id, problem) for problem in problems]
         else:
             made_with = {name: getattr(args, name) for name in SAMPLING_OPTIONS}
             made_with |= {"protocol": protocol_name(args)}
@@ -75,6 +87,10 @@ def main() -> None:
             if args.corrections in ("any", "reference")
             else []
         )
+        if args.planted_bugs:
+            attempts += planted_attempts(
+                problems, attempts, args.planted_bugs, executor, args.feedback, args.seed
+            )
     attempts += references if args.reference_attempts else []
     verified = {reference.task_id for reference in references}
     pairs = balance_pairs(

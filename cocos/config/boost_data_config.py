@@ -62,6 +62,12 @@ class BoostDataConfig(PromptOptions, ScoringOptions):
         help="Count the reference as a further attempt at its problem, if it passes every test. For a model "
         "that solves few problems, so that it also learns right first programs and keeping them.",
     )
+    planted_bugs: int = option(
+        role="data",
+        default=0,
+        help="Bugs to plant in each right attempt, such as a missing bracket, another name, or a constant "
+        "that is one off; each makes a wrong attempt, whose correction is the right one. 0: none.",
+    )
     first_turns: Literal["all", "right"] = option(
         role="data",
         default="all",
@@ -100,6 +106,13 @@ class BoostDataConfig(PromptOptions, ScoringOptions):
         require_positive(self, "num_samples", "batch_size", "max_completion_length")
         if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):
             raise ValueError("--num_corrections is 0 or more, --pairs_per_problem 1 or more")
+        if self.planted_bugs < 0:
+            raise ValueError(f"--planted_bugs is {self.planted_bugs}; it must be 0 or more")
+        if self.planted_bugs and self.corrections != "own":
+            raise ValueError(
+                f"--planted_bugs needs --corrections own, not {self.corrections}: a bug is repaired to the "
+                "program in which it was planted"
+            )
         if self.samples and self.num_corrections:
             raise ValueError("--num_corrections samples second turns; leave it out with --samples")
         if self.num_corrections and self.corrections == "reference":

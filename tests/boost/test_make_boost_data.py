@@ -90,6 +90,14 @@ def test_the_samples_of_an_evaluation_are_attempts_and_nothing_is_sampled(proble
     assert second["prompt"].startswith(f"{first['prompt']}{programs['wrong']}\n[DONE]")
     assert "assert double(2) == 4\n\nExpected 4, got 3." in second["prompt"]
     assert "double(0)" not in second["prompt"]
+    # A planted bug is told the visible test alone, too.
+    words = ("--samples", tmp_path / "samples", "--corrections", "own", "--planted_bugs", 3)
+    succeed(
+        *make(data, tmp_path / "planted.jsonl", *words, "--feedback", "error"), *("--first_turns", "right")
+    )
+    planted = [json.loads(line) for line in (tmp_path / "planted.jsonl").read_text().splitlines()]
+    assert len(planted) > 3 and {row["completion"] for row in planted} == {answer}
+    assert not any("double(0)" in row["prompt"].partition("[BEGIN]")[2] for row in planted)
     # Other problems under these ids are refused.
     save_problems([replace(problem, text="Write a function to halve a number.")], data)
     words = ("--samples", tmp_path / "samples", "--corrections", "own")
@@ -121,3 +129,5 @@ def test_options_without_effect_or_out_of_range_are_errors(problems_file, tmp_pa
     )
     assert "--reference_attempts has no effect with --corrections own" in line
     assert "it must lie in [0, 1]" in complaint(*make(problems_file, tmp_path / "r", "--keep_share", 1.5))
+    line = complaint(*make(problems_file, tmp_path / "r", "--planted_bugs", 1))
+    assert "--planted_bugs needs --corrections own, not any" in line
