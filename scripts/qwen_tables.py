@@ -32,6 +32,7 @@ MODELS = {
     "rloo6-14": "CoCoS from relabelled Boost",
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
+    "boost-planted": "Boost with planted bugs",
     "single-turn": "single-turn RLOO",
     "single-own": "single-turn RLOO, from that Boost",
     "random-own": "random rewards, from that Boost",
@@ -127,7 +128,7 @@ def correction_table(evaluations: Evaluations) -> str:
         for (model, name), (suffix, how) in product(MODELS.items(), REPAIRS.items()):
             if evaluation := find(evaluations, seed, data, model + suffix):
                 boost = find(evaluations, seed, data, BOOST_OF.get(model, "boost") + suffix)
-                is_boost = model in {"untrained", "boost", *BOOST_OF.values()}
+                is_boost = model in {"untrained", "boost", "boost-planted", *BOOST_OF.values()}
                 num_tests = num_recipes[suffix] if model in RECIPES else 1
                 tests = [
                     "" if model in UNTOLD else p_value(baseline, evaluation, num_tests),
