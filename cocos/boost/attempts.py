@@ -69,14 +69,7 @@ def sample_attempts(
         if _is_right(trajectory.turns[1]):
             corrections[index][trajectory.turns[1].code] = None
     return [
-        Attempt(
-            task_id=trajectory.problem.task_id,
-            code=trajectory.turns[0].code,
-            is_right=_is_right(trajectory.turns[0]),
-            corrections=tuple(corrections.get(index, ())),
-            feedback=feedback_message(feedback, trajectory.problem, trajectory.turns[0].result),
-            passes_visible=passes_visible_tests(trajectory.problem, trajectory.turns[0].result),
-        )
+        _played(trajectory.problem, trajectory.turns[0], feedback, tuple(corrections.get(index, ())))
         for index, trajectory in enumerate(first)
     ]
 
@@ -118,14 +111,7 @@ def played_attempts(
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
         turn = turn_from_row(row["turns"][0])
-        attempt = Attempt(
-            task_id=problem.task_id,
-            code=turn.code,
-            is_right=_is_right(turn),
-            feedback=feedback_message(feedback, problem, turn.result),
-            passes_visible=passes_visible_tests(problem, turn.result),
-        )
-        attempts.append((problem, attempt))
+        attempts.append((problem, _played(problem, turn, feedback)))
     return attempts
 
 
@@ -161,6 +147,18 @@ def planted_attempts(
         for (problem, code, program), result in zip(planted, results, strict=True)
         if not result.is_infra_failure and not result.all_passed
     ]
+
+
+def _played(problem: Problem, turn: Turn, feedback: Feedback, corrections: tuple[str, ...] = ()) -> Attempt:
+    """Return a turn that was played as an attempt."""
+    return Attempt(
+        task_id=problem.task_id,
+        code=turn.code,
+        is_right=_is_right(turn),
+        corrections=corrections,
+        feedback=feedback_message(feedback, problem, turn.result),
+        passes_visible=passes_visible_tests(problem, turn.result),
+    )
 
 
 def _is_right(turn: Turn) -> bool | None:

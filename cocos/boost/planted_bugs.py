@@ -1,7 +1,7 @@
 """Wrong programs with a known small repair: bugs that are planted in right programs, one in each.
 
-A model's own wrong programs are mostly beyond it: what repairs them is another program. A planted bug can be
-found by what the model is told, and repaired by a small edit. Does not know problems or models.
+A small model's own wrong programs are mostly beyond it: what repairs them is another program. A planted bug
+is repaired by a small edit. Does not know problems or models.
 """
 
 import ast
@@ -72,11 +72,11 @@ def _line_starts(code: str) -> list[int]:
     return [min(start, len(code)) for start in [*starts, len(code)]]
 
 
-def _names(code: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the uses of variables: names but those that are defined, imported or attributes."""
-    for token, before, start, end in _tokens(code):
+def _names(code: str, *before: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each name with its start and end, but those of functions and classes and those after `before`."""
+    for token, previous, start, end in _tokens(code):
         is_name = token.type == tokenize.NAME and not keyword.iskeyword(token.string)
-        if is_name and before not in ("def", "class", "import", "from", "as", "."):
+        if is_name and previous not in ("def", "class", *before):
             yield token.string, start, end
 
 
@@ -96,7 +96,7 @@ def _other_constants(code: str) -> Iterable[Edit]:
 
 
 def _other_names(code: str) -> Iterable[Edit]:
-    uses = list(_names(code))
+    uses = list(_names(code, "import", "from", "as", "."))
     others = sorted({name for name, _, _ in uses})
     for name, start, end in uses:
         for other in others:
@@ -105,12 +105,10 @@ def _other_names(code: str) -> Iterable[Edit]:
 
 
 def _misspelt_names(code: str) -> Iterable[Edit]:
-    for token, before, start, end in _tokens(code):
-        is_name = token.type == tokenize.NAME and not keyword.iskeyword(token.string)
-        if is_name and before not in ("def", "class"):
-            yield start, end, token.string + token.string[-1]
-            if len(token.string) > 3:
-                yield start, end, token.string[:-1]
+    for name, start, end in _names(code):
+        yield start, end, name + name[-1]
+        if len(name) > 3:
+            yield start, end, name[:-1]
 
 
 def _missing_marks(code: str) -> Iterable[Edit]:

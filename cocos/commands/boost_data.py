@@ -6,8 +6,8 @@ Samples attempts at every problem, executes them, and writes two rows per attemp
 its correction (turn 2). A right attempt is its own correction. The correction of a wrong one is the problem's
 reference or a program of the model that passes every test; see --corrections. Attempts without a correction
 are left out and counted. With --reference_attempts, references are attempts too, and with --planted_bugs,
-right attempts in which a bug was planted. Each batch of attempts is
-saved in OUTPUT.attempts.jsonl, so that the same command continues after an interruption.
+right attempts in which a bug was planted. Each batch of attempts is saved in OUTPUT.attempts.jsonl, so that
+the same command continues after an interruption.
 """
 
 from collections.abc import Sequence
