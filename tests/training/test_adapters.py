@@ -154,3 +154,41 @@ def test_the_gguf_converter_is_called_on_the_exported_checkpoint_and_named_if_it
     succeed(*words, "--llama_cpp", tmp_path)
     assert (tmp_path / "out/model.gguf").read_text() == "gguf"
     assert 'TEMPLATE "{{ .Prompt }}"' in (tmp_path / "out/Modelfile").read_text()
+
+
+def test_a_joined_adapter_is_the_weighted_sum(boost, trained, tmp_path):
+    out, _ = trained
+    parts = {boost: 0.25, out: -1.5}
+    words = [f"{folder}={weight}" for folder, weight in parts.items()]
+    done = succeed(sys.executable, "scripts/join_adapters.py", tmp_path / "joined", *words)
+    assert f"{tmp_path / 'joined'}: an adapter of rank 8" in done.stdout  # 4 + 4
+    base = AutoModelForCausalLM.from_pretrained(TOY / "base", dtype=torch.float32).state_dict()
+    updates = {folder: merged(str(folder)).state_dict() for folder in (*parts, tmp_path / "joined")}
+    largest = 0.0
+    for name, weight in base.items():
+        expected = sum(parts[folder] * (updates[folder][name] - weight) for folder in parts)
+        found = updates[tmp_path / "joined"][name] - weight
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4, msg=name)
+        largest = max(largest, found.abs().max().item())
+    assert largest > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{boost}"], "expected ADAPTER=WEIGHT, such as outputs/cocos=0.5"),
+        (["{base}=1"], "base is no folder of a LoRA adapter"),
+        (["{boost}=0.5", "{other}=0.5"], "the adapters have different base models"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused_in_one_line(words, message, boost, tmp_path):
+    shutil.copytree(boost, tmp_path / "other")
+    config = json.loads((boost / "adapter_config.json").read_text())
+    (tmp_path / "other/adapter_config.json").write_text(
+        json.dumps(config | {"base_model_name_or_path": "another"})
+    )
+    names = {"boost": boost, "base": TOY / "base", "other": tmp_path / "other"}
+    words = [word.format(**names) for word in words]
+    done = command(sys.executable, "scripts/join_adapters.py", tmp_path / "joined", *words)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "joined").exists()
