@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import floor, isnan
 
-from real_rows import Evaluation, Rows, Update, outcomes, table_or_command, time_table
+from real_rows import Evaluation, Rows, Update, outcomes, table_or_command
 
 from cocos.intervals import bounded_mean, change, compare, wilson
 from cocos.metrics import best_at_k, pass_at_k
@@ -99,6 +99,14 @@ def p_value(baseline: Evaluation | None, evaluation: Evaluation, num_tests: int 
     return format_p_value(min(1.0, num_tests * compare(*last).p_value))
 
 
+COSTS = ["tokens", "minutes"]  # mean of a trajectory; of the whole set
+
+
+def costs(evaluation: Evaluation) -> list[str]:
+    """Return the cells of COSTS; minutes that were not counted leave theirs empty."""
+    return [f"{evaluation.tokens:.0f}", "" if isnan(evaluation.minutes) else f"{evaluation.minutes:.0f}"]
+
+
 CHANGES = ["n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i", "wrong repeated", "or edited ≤ 5 %"]
 
 
@@ -134,9 +142,9 @@ def correction_table(evaluations: Evaluations) -> str:
                     "" if model in UNTOLD else p_value(baseline, evaluation, num_tests),
                     "" if is_boost else p_value(boost, evaluation, num_tests),
                 ]
-                cells = [*changes(evaluation), *tests, f"{evaluation.tokens:.0f}"]
+                cells = [*changes(evaluation), *tests, *costs(evaluation)]
                 rows.append([SETS[data], name + how, seed[4:], *cells])
-    header = ["set", "model", "seed", *CHANGES, "p, untrained", "p, its Boost", "tokens"]
+    header = ["set", "model", "seed", *CHANGES, "p, untrained", "p, its Boost", *COSTS]
     return table_or_command(header, rows, TRACK)
 
 
@@ -145,8 +153,8 @@ def protocol_table(evaluations: Evaluations) -> str:
     rows = []
     for data, (suffix, name) in product(SETS, PROTOCOLS.items()):
         if evaluation := find(evaluations, "seed0", data, f"untrained{suffix}"):
-            rows.append([SETS[data], name, *changes(evaluation), f"{evaluation.tokens:.0f}"])
-    return table_or_command(["set", "protocol", *CHANGES, "tokens"], rows, TRACK)
+            rows.append([SETS[data], name, *changes(evaluation), *costs(evaluation)])
+    return table_or_command(["set", "protocol", *CHANGES, *COSTS], rows, TRACK)
 
 
 def best_of(evaluation: Evaluation, k: float) -> list[float]:
@@ -217,7 +225,7 @@ def dev_table(evaluations: Evaluations) -> str:
                 repeated_wrong(evaluation, turn, kinds) for turn, kinds in ((2, "="), (2, "=~"), (3, "="))
             ]
             _, seed, _, model = folder.split("/")
-            rows.append([model, seed[4:], *map(percent, [*shares, *repeats]), f"{evaluation.tokens:.0f}"])
+            rows.append([model, seed[4:], *map(percent, [*shares, *repeats]), *costs(evaluation)])
     header = [
         "model",
         "seed",
@@ -227,7 +235,7 @@ def dev_table(evaluations: Evaluations) -> str:
         "wrong repeated, turn 2",
         "or edited ≤ 5 %",
         "turn 3",
-        "tokens",
+        *COSTS,
     ]
     return table_or_command(header, rows, TRACK)
 
@@ -244,9 +252,10 @@ def update_table(updates: Sequence[Update], width: int = 5) -> str:
         for start in range(0, len(of_model), width):
             part = of_model[start : start + width]
             means = [sum(values) / len(part) for values in zip(*(u[2:] for u in part), strict=True)]
-            *shares, entropy, length = means
+            *shares, entropy, length, minutes = means
             span = f"{part[0].update} to {part[-1].update}"
-            rows.append([model, seed[4:], span, *map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"])
+            cells = [*map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"]
+            rows.append([model, seed[4:], span, *cells, "" if isnan(minutes) else f"{minutes:.1f}"])
     header = [
         "run",
         "seed",
@@ -256,6 +265,7 @@ def update_table(updates: Sequence[Update], width: int = 5) -> str:
         "wrong repeated",
         "entropy",
         "tokens of the last turn",
+        "minutes per update",
     ]
     return table_or_command(header, rows, TRACK)
 
@@ -270,5 +280,4 @@ def tables(rows: Rows) -> dict[str, str]:
         "qwen sampled": sampled_turns_table(evaluations),
         "qwen dev": dev_table(evaluations),
         "qwen updates": update_table(rows.updates),
-        "qwen times": time_table(rows.times, TRACK),
     }

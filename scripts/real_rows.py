@@ -32,6 +32,9 @@ class Evaluation(NamedTuple):
     truncated: int  # completions that reached the length limit
     tokens: float  # mean tokens of all completions of a trajectory
     first_tokens: float = nan  # mean tokens of the first; nan in rows of a version that did not count them
+    minutes: float = (
+        nan  # of generation and execution; nan, too, in rows of a version that did not count them
+    )
 
     @property
     def right_T(self) -> list[str]:
@@ -67,6 +70,7 @@ class Update(NamedTuple):
     repeated_wrong: float  # share of the last turn's programs that repeat a wrong one; nan for one turn
     entropy: float  # nats per token of the last turn
     length: float  # mean tokens of the last turn
+    minutes: float = nan  # sampling, execution and gradient; nan in rows of a version that did not count them
 
 
 class Rows(NamedTuple):
@@ -106,10 +110,10 @@ def read_evaluation(folder: Path, name: str) -> Evaluation:
     written = [turn for rows in problems for row in rows for turn in row["turns"] if not turn["is_carried"]]
     tokens = sum(turn["num_completion_tokens"] for turn in written) / (samples * len(problems))
     firsts = [row["turns"][0]["num_completion_tokens"] for rows in problems for row in rows]
+    seconds = sum(turn["generation_s"] + turn["execution_s"] for turn in written)
     cells = (samples, " ".join(right), " ".join(visible), " ".join(edits), repeated)
-    return Evaluation(
-        name, run.record["isolation"], *cells, run.metrics["num_truncated"], tokens, sum(firsts) / len(firsts)
-    )
+    lengths = (run.metrics["num_truncated"], tokens, sum(firsts) / len(firsts))
+    return Evaluation(name, run.record["isolation"], *cells, *lengths, seconds / 60)
 
 
 def passes_visible(row: SampleRow, turn: int) -> bool:
@@ -148,7 +152,8 @@ def read_updates(folder: Path, name: str) -> list[Update]:
         if last and "reward_t1" in metrics:
             keys = ("acc_t1", f"acc_t{last}", f"repeated_wrong_t{last - 1}_t{last}")
             keys += (f"entropy_t{last}", f"completion_length_t{last}")
-            updates.append(Update(name, entry["step"], *(float(metrics.get(key, nan)) for key in keys)))
+            values = [float(metrics.get(key, nan)) for key in (*keys, "step_time")]
+            updates.append(Update(name, entry["step"], *values[:-1], values[-1] / 60))
     return updates
 
 

@@ -49,8 +49,12 @@ def test_finished_runs_become_rows(outputs):
     rows = collect(outputs)
     # The sampled run on training problems is no result. No second program repeats the first.
     assert rows.evaluations == [
-        Evaluation("toy/seed0/boost", "docker", 1, "1000 1000", "1000 1000", "xxxx", 0.0, 0, 6.0, 3.0),
-        Evaluation("toy/seed0/cocos", "docker", 1, "1010 1111", "1010 1111", "xxxx", 0.0, 0, 6.0, 3.0),
+        Evaluation(
+            "toy/seed0/boost", "docker", 1, "1000 1000", "1000 1000", "xxxx", 0.0, 0, 6.0, 3.0, 2 / 60
+        ),
+        Evaluation(
+            "toy/seed0/cocos", "docker", 1, "1010 1111", "1010 1111", "xxxx", 0.0, 0, 6.0, 3.0, 2 / 60
+        ),
     ]
     assert rows.curves == [Point("toy/seed0/models/cocos", 2, 1000, 0.25, 0.5)]
     assert rows.times == [
@@ -86,7 +90,16 @@ def test_the_tables_by_hand(outputs):
 def test_the_tables_of_three_turns_by_hand():
     folder = "qwen/seed0/mbpp/{}".format
     untrained = Evaluation(
-        folder("untrained"), "docker", 1, "1000 1000 1000", "1100 1100 1100", "--=~ --==", 0.5, 0, 30.0
+        folder("untrained"),
+        "docker",
+        1,
+        "1000 1000 1000",
+        "1100 1100 1100",
+        "--=~ --==",
+        0.5,
+        0,
+        30.0,
+        minutes=12.4,
     )
     boost = Evaluation(
         folder("boost"), "docker", 1, "1000 1010 1011", "1100 1110 1111", "--x~ ---x", 0.0, 0, 40.0
@@ -109,8 +122,8 @@ def test_the_tables_of_three_turns_by_hand():
     assert numbers[2][12] == "1"
     # two programs after wrong ones: repeated and nearly so; Boost gains two problems: p = 2 * 1 / 2^2
     assert [row[10:] for row in numbers[:2]] == [
-        ["50.0", "100.0", "", "", "30"],
-        ["0.0", "50.0", "0.5", "", "40"],
+        ["50.0", "100.0", "", "", "30", "12"],
+        ["0.0", "50.0", "0.5", "", "40", ""],
     ]
     # k = 40 / 20: best@2 = (1 + (1 - 1/6) * 1/2 + 0 + 0) / 4; pass@1 (1 + 1/4) / 4, pass@4 2 / 4
     choice = cells(made["qwen choice"], 0)
@@ -127,7 +140,7 @@ def test_the_tables_of_three_turns_by_hand():
         ["muCODE's, three examples", "4"],
         [qwen_tables.PROTOCOLS["-docstring"], "4"],
     ]
-    assert [cell.split(" ")[0] for cell in protocols[1][3:]] == ["50.0", "", "", "", "", "", "", "", "50"]
+    assert [cell.split(" ")[0] for cell in protocols[1][3:]] == ["50.0", "", "", "", "", "", "", "", "50", ""]
 
 
 def test_a_recipe_is_compared_with_the_boost_that_it_started_from():
@@ -138,7 +151,7 @@ def test_a_recipe_is_compared_with_the_boost_that_it_started_from():
     def p_values(*evaluations: Evaluation) -> dict[str, list[str]]:
         made = qwen_tables.tables(Rows(evaluations=list(evaluations)))["qwen correction"]
         rows = [cells(made, row) for row in range(len(evaluations))]
-        return {row[1]: row[-3:-1] for row in rows}
+        return {row[1]: row[-4:-2] for row in rows}
 
     untrained, boost = evaluation("untrained", "000000"), evaluation("boost-own", "100000")
     recipe, other = evaluation("rloo9-5", "111111"), evaluation("cocos", "111111")
@@ -192,10 +205,16 @@ def test_results_of_a_few_problems_go_to_their_own_pages(outputs, tmp_path, caps
 def test_updates_of_one_turn_are_rows(tmp_path):
     model = tmp_path / "qwen/seed0/models/single-turn"
     model.mkdir(parents=True)
-    metrics = {"acc_t1": 0.25, "reward_t1": 0.5, "entropy_t1": 0.3, "completion_length_t1": 40.0}
+    metrics = {
+        "acc_t1": 0.25,
+        "reward_t1": 0.5,
+        "entropy_t1": 0.3,
+        "completion_length_t1": 40.0,
+        "step_time": 90.0,
+    }
     (model / "log.jsonl").write_text(json.dumps({"step": 1, "time": 1.0, "metrics": metrics}) + "\n")
     made = qwen_tables.tables(collect(tmp_path))["qwen updates"]
-    assert cells(made, 0) == ["single-turn", "0", "1 to 1", "25.0", "25.0", "", "0.30", "40"]
+    assert cells(made, 0) == ["single-turn", "0", "1 to 1", "25.0", "25.0", "", "0.30", "40", "1.5"]
 
 
 @pytest.mark.parametrize("page", real_tables.PAGES)
