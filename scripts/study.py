@@ -45,7 +45,6 @@ class Arm:
     # Options of the rows of its Boost model, besides those of the laboratory.
     boost: dict[str, Any] = field(default_factory=dict)
     model: str = ""  # model that the arm starts from instead of a Boost model, or ""
-    is_planned: bool = False  # not part of the committed numbers yet
 
 
 @dataclass(frozen=True)
@@ -199,11 +198,9 @@ def main() -> None:
     parser.add_argument(
         "--figures", action="store_true", help="run nothing; write tables and figures from the CSV files"
     )
-    parser.add_argument("--planned", action="store_true", help="run the planned arms, too")
     options = parser.parse_args()
     if not options.figures:
         runs = list(all_runs(load_study(options.config), options.output_dir))
-        runs = [run for run in runs if options.planned or not run.arm.is_planned]
         for run in runs:
             if run.lab in (options.labs or [run.lab]) and run.seed in (options.seeds or [run.seed]):
                 finish(run)
