@@ -60,6 +60,8 @@ def join(parts: list[Part], output: Path) -> int:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from cocos.training.checkpoints import follow_umask
+
     base = AutoModelForCausalLM.from_pretrained(base_name, dtype=torch.float32)
     names = [f"part{i}" for i in range(len(parts))]
     model = PeftModel.from_pretrained(base, parts[0].folder, adapter_name=names[0])
@@ -67,11 +69,13 @@ def join(parts: list[Part], output: Path) -> int:
         model.load_adapter(part.folder, adapter_name=name)
     joined = "joined"
     model.add_weighted_adapter(names, [part.weight for part in parts], joined, combination_type="cat")
-    model.save_pretrained(output, selected_adapters=[joined])
-    for path in (output / joined).iterdir():  # PEFT saves an adapter with a name in a folder of that name
-        shutil.move(path, output / path.name)
-    (output / joined).rmdir()
-    AutoTokenizer.from_pretrained(parts[0].folder).save_pretrained(output)
+    unfinished = output.with_name(f"{output.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of an interrupted call
+    model.save_pretrained(unfinished, selected_adapters=[joined])
+    AutoTokenizer.from_pretrained(parts[0].folder).save_pretrained(unfinished / joined)
+    follow_umask(unfinished / joined)
+    (unfinished / joined).rename(output)  # PEFT saves an adapter with a name in a folder of that name
+    shutil.rmtree(unfinished)
     return int(model.peft_config[joined].r)
 
 
