@@ -24,6 +24,7 @@ SETS = {
     "debugbench": "DebugBench, given its programs",
     "mbpp-r": "MBPP test, given wrong programs",
 }
+DEV_SETS = {"dev": "MBPP validation", "debugbench-dev": "60 of DebugBench's other programs"}
 MODELS = {
     "untrained": "untrained, three examples",
     "boost": "Boost",
@@ -33,6 +34,8 @@ MODELS = {
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
     "boost-planted": "Boost with planted bugs",
+    "joined": "mean of CoCoS and Boost with planted bugs",
+    "joined-half": "mean of CoCoS again and Boost with planted bugs",
     "single-turn": "single-turn RLOO",
     "single-own": "single-turn RLOO, from that Boost",
     "random-own": "random rewards, from that Boost",
@@ -51,6 +54,7 @@ REPAIRS = {  # of the same greedy first programs
 BOOST_OF = {  # as it was evaluated; of the others it is "boost"
     "rloo6-14": "relabelled",
     "rloo9-5": "boost-own",
+    "joined-half": "boost-own",
     "single-own": "boost-own",
     "random-own": "boost-own",
     "no-feedback": "boost-no-feedback",
@@ -58,7 +62,13 @@ BOOST_OF = {  # as it was evaluated; of the others it is "boost"
 }
 # Two turns that are told nothing: another protocol than the untrained model's, so no paired test with it.
 UNTOLD = ("boost-no-feedback", "no-feedback", "boost-own-untold", "untold-own")
-RECIPES = ("cocos", "rloo6-14", "rloo9-5")  # chosen on dev, each played once on a test set
+RECIPES = (
+    "cocos",
+    "rloo6-14",
+    "rloo9-5",
+    "joined",
+    "joined-half",
+)  # chosen on dev, each played once on a test set
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
     "-examples": "CoCoS' few-shot, no feedback",
@@ -216,27 +226,20 @@ def sampled_turns_table(evaluations: Evaluations) -> str:
 
 
 def dev_table(evaluations: Evaluations) -> str:
-    """Return every model on MBPP's 90 validation problems, which choose recipe and checkpoint."""
+    """Return every model on the sets that choose recipe and checkpoint."""
     rows = []
-    for folder, evaluation in evaluations.items():
-        if folder.startswith("qwen/") and folder.split("/")[2] == "dev" and evaluation.samples == 1:
+    for data, name in DEV_SETS.items():
+        for folder, evaluation in evaluations.items():
+            words = folder.split("/")
+            if words[0] != TRACK or words[2] != data or evaluation.samples > 1:
+                continue
             shares = [right.count("1") / len(right) for right in evaluation.right_T]
-            repeats = [
-                repeated_wrong(evaluation, turn, kinds) for turn, kinds in ((2, "="), (2, "=~"), (3, "="))
-            ]
-            _, seed, _, model = folder.split("/")
-            rows.append([model, seed[4:], *map(percent, [*shares, *repeats]), *costs(evaluation)])
-    header = [
-        "model",
-        "seed",
-        "acc@1",
-        "acc@2",
-        "acc@3",
-        "wrong repeated, turn 2",
-        "or edited ≤ 5 %",
-        "turn 3",
-        *COSTS,
-    ]
+            kinds = ((2, "="), (2, "=~"), (3, "="))
+            repeats = [repeated_wrong(evaluation, turn, edits) for turn, edits in kinds]
+            cells = [*map(percent, [*shares, *repeats]), *costs(evaluation)]
+            rows.append([name, words[3], words[1][4:], *cells])
+    header = ["set", "model", "seed", "acc@1", "acc@2", "acc@3"]
+    header += ["wrong repeated, turn 2", "or edited ≤ 5 %", "turn 3", *COSTS]
     return table_or_command(header, rows, TRACK)
 
 
