@@ -36,6 +36,7 @@ MODELS = {
     "boost-planted": "Boost with planted bugs",
     "joined": "mean of CoCoS and Boost with planted bugs",
     "joined-half": "mean of CoCoS again and Boost with planted bugs",
+    "rloo11-5": "CoCoS from that mean",
     "single-turn": "single-turn RLOO",
     "single-own": "single-turn RLOO, from that Boost",
     "random-own": "random rewards, from that Boost",
@@ -55,6 +56,7 @@ BOOST_OF = {  # as it was evaluated; of the others it is "boost"
     "rloo6-14": "relabelled",
     "rloo9-5": "boost-own",
     "joined-half": "boost-own",
+    "rloo11-5": "boost-own",
     "single-own": "boost-own",
     "random-own": "boost-own",
     "no-feedback": "boost-no-feedback",
@@ -62,13 +64,8 @@ BOOST_OF = {  # as it was evaluated; of the others it is "boost"
 }
 # Two turns that are told nothing: another protocol than the untrained model's, so no paired test with it.
 UNTOLD = ("boost-no-feedback", "no-feedback", "boost-own-untold", "untold-own")
-RECIPES = (
-    "cocos",
-    "rloo6-14",
-    "rloo9-5",
-    "joined",
-    "joined-half",
-)  # chosen on dev, each played once on a test set
+# Chosen on dev, each played once on a test set.
+RECIPES = ("cocos", "rloo6-14", "rloo9-5", "joined", "joined-half", "rloo11-5")
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
     "-examples": "CoCoS' few-shot, no feedback",
