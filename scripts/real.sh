@@ -122,10 +122,13 @@ run_mbpp() {
     python -m cocos.report "$out/mbpp-boost" "$out/mbpp-cocos" --output_dir "$out/report"
 }
 
-# Options of every evaluation and every training run of the track qwen.
+# Options of the evaluations, of those that give programs to train on, and of the training runs of the track qwen.
 case ${LIMIT:-} in
-small) few="--limit 8 --max_completion_length 96" short="--max_steps 2 --global_batch_size 8" ;;
-*) few=${LIMIT:+--limit $LIMIT} short="" ;;
+small)
+    few="--limit 2 --max_completion_length 32" some="--limit 4 --max_completion_length 64"
+    short="--max_steps 2 --global_batch_size 8" short_rl="--max_completion_length 48"
+    ;;
+*) few=${LIMIT:+--limit $LIMIT} some=$few short="" short_rl="" ;;
 esac
 
 # Steps of the track qwen in their order, with minutes on one core (AVX512-BF16) that has nothing else to do.
@@ -207,7 +210,7 @@ run_qwen() {
     shown="--protocol cocos-fewshot --few_shot_data $out/examples.jsonl"
     # Eight first programs of the untrained model at each training problem: Boost's attempts, and the pool's solve rates.
     # shellcheck disable=SC2086
-    evaluate train-profile $base --config $configs/profile.yaml --test_data $data/mbpp/train.jsonl $shown $few
+    evaluate train-profile $base --config $configs/profile.yaml --test_data $data/mbpp/train.jsonl $shown $some
     boost_rows rows --config $configs/boost_data.yaml --train_data $data/mbpp/train.jsonl --samples "$out/train-profile" \
         --model_name_or_path $base
     # shellcheck disable=SC2086
@@ -215,10 +218,10 @@ run_qwen() {
     boost=$out/models/boost
     # What is left to repair: first programs of the Boost model, of which train.py leaves out those that pass.
     # shellcheck disable=SC2086
-    evaluate train-states "$boost" --config $configs/eval_states.yaml --test_data "$problems" $few
+    evaluate train-states "$boost" --config $configs/eval_states.yaml --test_data "$problems" $some
     # shellcheck disable=SC2086
     train cocos train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" \
-        --answers "$out/train-states/samples.jsonl" $short
+        --answers "$out/train-states/samples.jsonl" $short $short_rl
     # RL teaches to start again, Boost with planted bugs the small repair; the mean of their adapters does both.
     boost_rows rows-planted --config $configs/boost_data.yaml --train_data $data/mbpp/train.jsonl --samples "$out/train-profile" \
         --model_name_or_path $base --planted_bugs 2
@@ -279,7 +282,7 @@ run_controls() {
         no-feedback) set -- $untold --global_batch_size 32 ;;
         esac
         # shellcheck disable=SC2086
-        train $control train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" "$@" $short
+        train $control train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" "$@" $short $short_rl
         set -- --protocol cocos
         [ $control != no-feedback ] || set -- "$@" $untold --num_turns 2
         play dev/$control "$out/models/$control" --test_data $data/mbpp/validation.jsonl "$@"
