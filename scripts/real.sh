@@ -126,7 +126,7 @@ run_mbpp() {
 case ${LIMIT:-} in
 small)
     few="--limit 2 --max_completion_length 32" some="--limit 4 --max_completion_length 64"
-    short="--max_steps 2 --global_batch_size 8" short_rl="--max_completion_length 48"
+    short="--max_steps 2 --global_batch_size 8" short_rl="--max_completion_length 48 --max_truncated_share 1"
     ;;
 *) few=${LIMIT:+--limit $LIMIT} some=$few short="" short_rl="" ;;
 esac
