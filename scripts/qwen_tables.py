@@ -34,7 +34,7 @@ MODELS = {
     "boost-own": "Boost again, other samples",
     "rloo9-5": "CoCoS again, from that Boost",
     "boost-planted": "Boost with planted bugs",
-    "joined": "mean of CoCoS and Boost with planted bugs",
+    "joined-cocos": "CoCoS from the mean of CoCoS and Boost with planted bugs",
     "joined-half": "mean of CoCoS again and Boost with planted bugs",
     "rloo11-5": "CoCoS from that mean",
     "single-turn": "single-turn RLOO",
@@ -65,7 +65,7 @@ BOOST_OF = {  # as it was evaluated; of the others it is "boost"
 # Two turns that are told nothing: another protocol than the untrained model's, so no paired test with it.
 UNTOLD = ("boost-no-feedback", "no-feedback", "boost-own-untold", "untold-own")
 # Chosen on dev, each played once on a test set.
-RECIPES = ("cocos", "rloo6-14", "rloo9-5", "joined", "joined-half", "rloo11-5")
+RECIPES = ("cocos", "rloo6-14", "rloo9-5", "joined-cocos", "joined-half", "rloo11-5")
 PROTOCOLS = {  # of the untrained model, by the name after "untrained"
     "": "muCODE's, three examples",
     "-examples": "CoCoS' few-shot, no feedback",

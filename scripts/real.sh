@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run one track of a real model. The same command continues an interrupted run.
-#   TRACK=qwen   Qwen2.5-Coder-0.5B-Instruct: untrained -> Boost -> CoCoS with feedback, joined with Boost on planted bugs, on MBPP and HumanEval
+#   TRACK=qwen   Qwen2.5-Coder-0.5B-Instruct: untrained -> Boost -> CoCoS with feedback, joined with Boost on planted bugs and trained on, on MBPP and HumanEval
 #   TRACK=controls   after it: single-turn RLOO, random rewards, and training without feedback, from the same Boost model
 #   TRACK=base   SmolLM2-135M-Instruct, untrained, on MBPP, HumanEval and HumanEvalFix, with three protocols
 #   TRACK=toy    SmolLM2: base -> Boost -> CoCoS on the first laboratory's problems, and single-turn RLOO beside CoCoS
@@ -140,7 +140,8 @@ models/cocos 50
 rows-planted 1
 models/boost-planted 40
 models/joined 1
-$(for who in untrained boost cocos joined; do
+models/joined-cocos 15
+$(for who in untrained boost cocos joined-cocos; do
     echo "dev/$who 2"
     for set in mbpp humaneval humanevalfix debugbench mbpp-r; do
         [ ! -e "$data/$set/test.jsonl" ] || echo "$set/$who 9"
@@ -222,7 +223,7 @@ run_qwen() {
     # shellcheck disable=SC2086
     train cocos train.py --config $configs/cocos.yaml --model_name_or_path "$boost" --train_data "$problems" \
         --answers "$out/train-states/samples.jsonl" $short $short_rl
-    # RL teaches to start again, Boost with planted bugs the small repair; the mean of their adapters does both.
+    # RL teaches to start again, Boost with planted bugs the small repair; the mean of their adapters keeps a part of both.
     boost_rows rows-planted --config $configs/boost_data.yaml --train_data $data/mbpp/train.jsonl --samples "$out/train-profile" \
         --model_name_or_path $base --planted_bugs 2
     # shellcheck disable=SC2086
@@ -230,10 +231,13 @@ run_qwen() {
         --train_data "$out/rows-planted.jsonl" $short
     [ -e "$out/models/joined/adapter_config.json" ] || step "join cocos and boost-planted" \
         python scripts/join_adapters.py "$out/models/joined" "$out/models/cocos=0.5" "$out/models/boost-planted=0.5"
+    # shellcheck disable=SC2086
+    train joined-cocos train.py --config $configs/cocos.yaml --model_name_or_path "$out/models/joined" --train_data "$problems" \
+        --answers "$out/train-states/samples.jsonl" --max_steps 5 $short $short_rl
     play_sets untrained $base "$shown"
     play_sets boost "$boost" "--protocol cocos"
     play_sets cocos "$out/models/cocos" "--protocol cocos"
-    play_sets joined "$out/models/joined" "--protocol cocos"
+    play_sets joined-cocos "$out/models/joined-cocos" "--protocol cocos"
     play_protocols
 }
 
