@@ -8,7 +8,7 @@
 #   TRACK=agents SmolLM2, Qwen2.5-Coder-0.5B and, after TRACK=qwen, the trained model: the turn loop and each agent on HumanEvalFix, HumanEval, MBPP
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
 # to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
-# With LIMIT they and the pages go to outputs/real-$LIMIT.
+# With LIMIT they go to outputs/real-$LIMIT, and the pages to its docs.
 # TRACK=qwen repairs programs for the problems of PROBLEMS, by default those of outputs/pool, which `make real` makes of
 # the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path, and LIMIT=N the first N problems.
 set -eu
@@ -335,4 +335,4 @@ esac
 mkdir -p "$out"
 "run_$track"
 # shellcheck disable=SC2086
-[ "$track" = agents ] || python scripts/real_tables.py ${LIMIT:+--outputs $results --docs $results}
+[ "$track" = agents ] || python scripts/real_tables.py ${LIMIT:+--outputs $results --docs $results/docs}

@@ -180,7 +180,7 @@ def collect(outputs: Path) -> Rows:
         curves += read_curve(log.parent, name)
         updates += read_updates(log.parent, name)
     times: list[StepTime] = []
-    for path in sorted(outputs.rglob("times.csv")):
+    for path in sorted([*outputs.glob("*/times.csv"), *outputs.glob("*/seed*/times.csv")]):
         times += read_times(path, str(path.parent.relative_to(outputs)))
     return Rows(evaluations, curves, times, updates)
 

@@ -189,10 +189,13 @@ def test_a_problem_without_a_verdict_is_an_error(tmp_path):
         collect(tmp_path)
 
 
-def test_results_of_a_few_problems_go_to_their_own_pages(outputs, tmp_path, capsys):
+def test_results_of_a_few_problems_go_to_their_own_pages(outputs, capsys):
     committed = [path.read_bytes() for path in sorted((real_tables.ROOT / "docs/real").glob("*.csv"))]
-    docs = tmp_path / "few"
+    docs = outputs / "docs"
     real_tables.write_results(outputs, docs)
+    first = {path: path.read_bytes() for path in docs.rglob("*.*")}
+    real_tables.write_results(outputs, docs)  # which have CSV files of their own by now, beside the runs
+    assert {path: path.read_bytes() for path in docs.rglob("*.*")} == first and len(first) > 3
     assert cells((docs / "smollm2.md").read_text().split("<!-- toy -->\n")[1], 1)[3:5] == [
         "50.0 [15.0, 85.0]",
         "100.0 [51.0, 100.0]",
