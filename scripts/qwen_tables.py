@@ -4,7 +4,7 @@ An evaluation's folder is qwen/seedS/SET/MODEL. Three turns are played by muCODE
 name says otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import floor, isnan
 
@@ -78,7 +78,12 @@ Evaluations = Mapping[str, Evaluation]
 
 def percent(share: float) -> str:
     """Return a share in percent with one digit; "" for nan."""
-    return "" if isnan(share) else f"{100 * share:.1f}"
+    return number(100 * share, 1)
+
+
+def number(value: float, digits: int) -> str:
+    """Return a number with so many digits after the point; "" for nan."""
+    return "" if isnan(value) else f"{value:.{digits}f}"
 
 
 def find(evaluations: Evaluations, seed: str, data: str, model: str) -> Evaluation | None:
@@ -86,9 +91,18 @@ def find(evaluations: Evaluations, seed: str, data: str, model: str) -> Evaluati
     return evaluations.get(f"qwen/{seed}/{data}/{model}")
 
 
+def of_track(evaluations: Evaluations) -> Iterator[tuple[str, str, str, Evaluation]]:
+    """Yield the track's evaluations with the names of their seed, set and model."""
+    for folder, evaluation in evaluations.items():
+        track, *words = folder.split("/")
+        if track == TRACK:
+            seed, data, model = words
+            yield seed, data, model, evaluation
+
+
 def seeds(evaluations: Evaluations) -> list[str]:
     """Return the names of the folders of the track's seeds."""
-    return sorted({folder.split("/")[1] for folder in evaluations if folder.startswith("qwen/")})
+    return sorted({seed for seed, *_ in of_track(evaluations)})
 
 
 def repeated_wrong(evaluation: Evaluation, turn: int, kinds: str = "=") -> float:
@@ -111,7 +125,7 @@ COSTS = ["tokens", "minutes"]  # mean of a trajectory; of the whole set
 
 def costs(evaluation: Evaluation) -> list[str]:
     """Return the cells of COSTS; minutes that were not counted leave theirs empty."""
-    return [f"{evaluation.tokens:.0f}", "" if isnan(evaluation.minutes) else f"{evaluation.minutes:.0f}"]
+    return [f"{evaluation.tokens:.0f}", number(evaluation.minutes, 0)]
 
 
 CHANGES = ["n", "acc@1", "acc@2", "acc@3", "delta", "i→c", "c→i", "wrong repeated", "or edited ≤ 5 %"]
@@ -205,10 +219,9 @@ def choice_table(evaluations: Evaluations) -> str:
 def sampled_turns_table(evaluations: Evaluations) -> str:
     """Return three sampled turns beside as many of their own first programs as cost the same tokens."""
     rows = []
-    for folder, evaluation in evaluations.items():
-        if not folder.startswith("qwen/") or evaluation.samples == 1 or len(evaluation.right_T) < 3:
+    for seed, data, model, evaluation in of_track(evaluations):
+        if evaluation.samples == 1 or len(evaluation.right_T) < 3:
             continue
-        _, seed, data, model = folder.split("/")
         k = min(evaluation.samples, evaluation.tokens / evaluation.first_tokens)
         turns = [[int(right) / evaluation.samples for right in word] for word in evaluation.right_T]
         ahead = [[last - best] for last, best in zip(turns[-1], best_of(evaluation, k), strict=True)]
@@ -225,16 +238,15 @@ def sampled_turns_table(evaluations: Evaluations) -> str:
 def dev_table(evaluations: Evaluations) -> str:
     """Return every model on the sets that choose recipe and checkpoint."""
     rows = []
-    for data, name in DEV_SETS.items():
-        for folder, evaluation in evaluations.items():
-            words = folder.split("/")
-            if words[0] != TRACK or words[2] != data or evaluation.samples > 1:
+    for dev_set, name in DEV_SETS.items():
+        for seed, data, model, evaluation in of_track(evaluations):
+            if data != dev_set or evaluation.samples > 1:
                 continue
             shares = [right.count("1") / len(right) for right in evaluation.right_T]
             kinds = ((2, "="), (2, "=~"), (3, "="))
             repeats = [repeated_wrong(evaluation, turn, edits) for turn, edits in kinds]
             cells = [*map(percent, [*shares, *repeats]), *costs(evaluation)]
-            rows.append([name, words[3], words[1][4:], *cells])
+            rows.append([name, model, seed[4:], *cells])
     header = ["set", "model", "seed", "acc@1", "acc@2", "acc@3"]
     header += ["wrong repeated, turn 2", "or edited ≤ 5 %", "turn 3", *COSTS]
     return table_or_command(header, rows, TRACK)
@@ -255,7 +267,7 @@ def update_table(updates: Sequence[Update], width: int = 5) -> str:
             *shares, entropy, length, minutes = means
             span = f"{part[0].update} to {part[-1].update}"
             cells = [*map(percent, shares), f"{entropy:.2f}", f"{length:.0f}"]
-            rows.append([model, seed[4:], span, *cells, "" if isnan(minutes) else f"{minutes:.1f}"])
+            rows.append([model, seed[4:], span, *cells, number(minutes, 1)])
     header = [
         "run",
         "seed",

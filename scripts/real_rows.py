@@ -32,9 +32,7 @@ class Evaluation(NamedTuple):
     truncated: int  # completions that reached the length limit
     tokens: float  # mean tokens of all completions of a trajectory
     first_tokens: float = nan  # mean tokens of the first; nan in rows of a version that did not count them
-    minutes: float = (
-        nan  # of generation and execution; nan, too, in rows of a version that did not count them
-    )
+    minutes: float = nan  # of generation and execution; nan as above
 
     @property
     def right_T(self) -> list[str]:
@@ -152,8 +150,8 @@ def read_updates(folder: Path, name: str) -> list[Update]:
         if last and "reward_t1" in metrics:
             keys = ("acc_t1", f"acc_t{last}", f"repeated_wrong_t{last - 1}_t{last}")
             keys += (f"entropy_t{last}", f"completion_length_t{last}")
-            values = [float(metrics.get(key, nan)) for key in (*keys, "step_time")]
-            updates.append(Update(name, entry["step"], *values[:-1], values[-1] / 60))
+            values = [float(metrics.get(key, nan)) for key in keys]
+            updates.append(Update(name, entry["step"], *values, metrics.get("step_time", nan) / 60))
     return updates
 
 
