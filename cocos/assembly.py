@@ -69,7 +69,7 @@ def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     if options.prompt_file:
         return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot = load_problem_set(options.few_shot_data) if options.few_shot_data else ()
-    return named_protocol(options.protocol, few_shot, options.prompt_tests)
+    return named_protocol(options.protocol, few_shot, options.prompt_tests, options.prompt_signature)
 
 
 def protocol_name(options: PromptOptions) -> str:
@@ -130,6 +130,7 @@ def system_text(options: AgentOptions) -> str | None:
 def make_rules(options: AgentOptions, temperatures: Sequence[float], seed: int | None = None) -> Rules:
     """Return the rules between the turns of a trajectory; see `Rules` for the arguments."""
     rules = Rules(
+        carry=options.carry,
         feedback=options.feedback,
         feedback_failures=options.feedback_failures,
         early_stop=options.early_stop,
@@ -177,6 +178,9 @@ def own_reward(options: CoCoSOptions) -> OwnReward | None:
 def conditions(options: EvalConfig) -> dict[str, Any]:
     """Return the options that every row and the metrics record. Only results with equal ones compare."""
     recorded = {name: getattr(options, name) for name in option_names(EvalConfig, "rule", "prompt", "given")}
+    # Rows of the paper's turn loop are those of earlier versions, which had no such options.
+    new = {"carry": "transcript", "prompt_signature": False}
+    recorded = {name: value for name, value in recorded.items() if new.get(name) != value or name not in new}
     return {
         "protocol": protocol_name(options),
         **recorded,

@@ -3,8 +3,9 @@
 from typing import Literal
 
 Feedback = Literal["none", "verdict", "error"]  # on the previous program, in the next prompt
+Carry = Literal["transcript", "counterexamples", "nothing"]  # from earlier turns into a prompt
 OnRepeat = Literal["keep", "resample", "tell"]  # treatment of a program that equals the previous one
-RewardKind = Literal["fraction", "binary", "count", "random"]
+RewardKind = Literal["fraction", "binary", "mixed", "count", "random"]
 RewardTests = Literal["all", "hidden"]
 Credit = Literal["turn", "trajectory", "last"]  # which turns are trained, and with which return
 Agent = Literal["none", "reflect", "react", "tools", "best"]

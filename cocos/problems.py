@@ -4,6 +4,7 @@ Does not know file encodings (`cocos.files.json_lines`), other formats of rows (
 the executor or prompts.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterable
@@ -56,6 +57,15 @@ class Problem:
     def scored_tests(self) -> tuple[str, ...]:
         """Tests that decide whether a candidate is right: the visible ones, then the hidden ones."""
         return self.test_list + self.hidden_test_list
+
+    @property
+    def signature(self) -> str:
+        """First line of the function or class under test, as the reference defines it; "" without one.
+
+        Its name is `entry_point`, or else the first one that the reference defines and a test uses. A header
+        of several lines becomes one. Example: "def double(x: int) -> int:".
+        """
+        return _signature(self.code, self.entry_point, self.scored_tests)
 
     @property
     def setup(self) -> str:
@@ -156,6 +166,25 @@ def problem_from_row(row: object, place: Place) -> Problem:
             f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name"
         )
     return problem
+
+
+def _signature(code: str, entry_point: str, tests: tuple[str, ...]) -> str:
+    try:
+        used = (
+            {entry_point}
+            if entry_point
+            else {node.id for test in tests for node in ast.walk(parse(test)) if isinstance(node, ast.Name)}
+        )
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found = [node for node in parse(code).body if isinstance(node, kinds) and node.name in used]
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return ""
+    if not found:
+        return ""
+    # The last definition of a name is the one that counts.
+    header = next(node for node in reversed(found) if node.name == found[0].name)
+    header.body, header.decorator_list = [ast.Pass()], []
+    return ast.unparse(header).partition("\n")[0]
 
 
 def _check_test(test: str, field: str, place: Place) -> None:

@@ -4,9 +4,10 @@ The wording is an interface: the released CoCoS checkpoints were trained on exac
 golden tests compare them. Does not know tokens or how programs are run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Formatter
+from types import MappingProxyType
 from typing import Any
 
 from cocos.executor import ExecutionResult, Status, Verdict, comparison_text
@@ -79,9 +80,11 @@ TOOLS = (
 REPAIR_EXAMPLE = "Example {number}. A program with a bug:\n\n{buggy}\n\nThe repaired program:\n\n{fixed}"
 FEEDBACK_CHARS = 300  # of a quoted test, and of a quoted error: a screen's line or two of a small context
 TEMPLATE_PLACEHOLDERS = {  # of own wording
-    "first_turn": ("text", "entry_point", "tests"),
+    "first_turn": ("text", "entry_point", "signature", "tests", "attempt"),
     "later_turn": ("feedback",),
 }
+Failures = Mapping[int, Sequence[str]]  # index of a failed visible test -> what programs did instead
+NO_FAILURES: Failures = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -102,15 +105,25 @@ class PromptProtocol:
     tools: tuple[dict[str, Any], ...] = ()  # functions that the model may call in a chat, in OpenAI's format
     # Turn 1's message shows the program to repair in a code block, and the tests after a blank line.
     has_fences: bool = False
+    # Turn 1's message shows the first line of the reference, unless it stands in the task (HumanEval).
+    has_signature: bool = False
 
-    def first_turn(self, problem: Problem) -> str:
-        """Return the message of turn 1."""
-        tests, text, gap = self._shown_tests(problem), problem.text, " "
+    def first_turn(self, problem: Problem, failed: Failures = NO_FAILURES, turn: int = 1) -> str:
+        """Return the message of turn 1, which begins every turn if no transcript is carried.
+
+        Args:
+            failed: Tests that earlier programs failed, from `counterexamples`; they are shown, too.
+            turn: Number of the turn, from 1.
+
+        """
+        tests, text, gap = self._shown_tests(problem, failed), problem.text, " "
         if self.has_fences:
             gap = "\n\n"
             if problem.buggy_code:
                 text = text.replace(problem.buggy_code, self.answer(problem.buggy_code))
         task = f"You are an expert Python programmer, and here is your task: {text}"
+        if self.has_signature and (line := problem.signature) and line not in problem.text:
+            task += f"{gap}Your code should contain the line `{line}`."
         request = f"{gap}Your code should pass these tests:\n\n{tests}" if tests else ""
         return f"{self.prefix}{task}{request}\n\n{self.first_ending}"
 
@@ -133,8 +146,9 @@ class PromptProtocol:
         close = "" if is_closed else f"\n{DONE}"
         return f"{close}\n\n{request}"
 
-    def _shown_tests(self, problem: Problem) -> str:
-        return "\n".join(problem.test_list[: self.prompt_tests])
+    def _shown_tests(self, problem: Problem, failed: Failures) -> str:
+        first = range(len(problem.test_list))[: self.prompt_tests]
+        return shown_tests(problem, {index: failed.get(index, ()) for index in sorted({*first, *failed})})
 
     def _request(self, feedback: str) -> str:
         return f"{feedback}{self.instruction}\n\n{self.later_ending}"
@@ -147,14 +161,23 @@ class OwnWording(PromptProtocol):
     first_template: str = ""  # message of turn 1, with `{text}` or `{entry_point}`, and `{tests}`
     later_template: str = ""  # message of turns 2..T, in which `{feedback}` is optional
 
-    def first_turn(self, problem: Problem) -> str:
+    def first_turn(self, problem: Problem, failed: Failures = NO_FAILURES, turn: int = 1) -> str:
         if "{entry_point}" in self.first_template and not problem.entry_point:
             raise DataError(
                 f"problem {problem.task_id!r} has no entry_point, which {self.name} shows; add the "
                 "name of its function, or write {text}"
             )
+        if "{signature}" in self.first_template and not problem.signature:
+            raise DataError(
+                f"problem {problem.task_id!r} has no signature, which {self.name} shows: it has no reference "
+                "that defines what its tests call; add its code, or write {text} alone"
+            )
         return self.first_template.format(
-            text=problem.text, entry_point=problem.entry_point, tests=self._shown_tests(problem)
+            text=problem.text,
+            entry_point=problem.entry_point,
+            signature=problem.signature,
+            tests=self._shown_tests(problem, failed),
+            attempt=turn,
         )
 
     def _request(self, feedback: str) -> str:
@@ -175,7 +198,7 @@ PROTOCOLS = {protocol.name: protocol for protocol in _PROTOCOLS}
 
 
 def named_protocol(
-    name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None
+    name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None, has_signature: bool = False
 ) -> PromptProtocol:
     """Return the prompt protocol of that name.
 
@@ -187,6 +210,7 @@ def named_protocol(
         few_shot: Solved problems before turn 1 of `cocos-fewshot`; for a chat, problems with a bug and its
             repair, which the system message shows.
         prompt_tests: Number of tests that turn 1 shows, also of the few-shot problems; None: all visible.
+        has_signature: Whether turn 1 shows the first line of the reference, also of the few-shot problems.
 
     Raises:
         ValueError: The name is unknown, or few-shot problems are missing, lack a solution, or are given to a
@@ -196,7 +220,7 @@ def named_protocol(
     few_shot = list(few_shot)
     if name not in PROTOCOLS:
         raise ValueError(f"unknown prompt protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
-    named = replace(PROTOCOLS[name], prompt_tests=prompt_tests)
+    named = replace(PROTOCOLS[name], prompt_tests=prompt_tests, has_signature=has_signature)
     if named.is_chat and few_shot and all(p.code.strip() and p.buggy_code.strip() for p in few_shot):
         repairs = (
             REPAIR_EXAMPLE.format(number=number, buggy=named.answer(p.buggy_code), fixed=named.answer(p.code))
@@ -248,7 +272,8 @@ def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> 
     Args:
         name: Name that is stored with every result.
         first_turn: Message of turn 1: `{text}` is the task, `{entry_point}` the name of its function (of sets
-            that have it), `{tests}` its visible tests, one per line.
+            that have it), `{signature}` the first line of its reference, `{tests}` its visible tests, one per
+            line, `{attempt}` the number of the turn.
         later_turn: Message of turns 2..T: `{feedback}` is the feedback and a blank line, or "". Without this
             placeholder, feedback precedes the message. Other braces are doubled, as in `{{`.
 
@@ -316,6 +341,57 @@ def feedback_message(mode: Feedback, problem: Problem, result: ExecutionResult, 
     ][:max_failures]
     words = "This one fails" if len(failures) == 1 else "These fail"
     return "\n\n".join([f"{count} {words}:", *failures])
+
+
+def counterexamples(
+    mode: Feedback,
+    problem: Problem,
+    results: Iterable[ExecutionResult],
+    num_shown: int | None,
+    max_new: int = 1,
+) -> dict[int, list[str]]:
+    """Return the visible tests that programs failed, by index, with what the programs did instead.
+
+    Args:
+        mode: `error` says what each program returned or raised, each outcome once; `none` says nothing.
+        results: Results of the programs of turns 1, 2, ...
+        num_shown: Number of tests that the prompt shows anyway, the first ones; None: all.
+        max_new: Maximum number of tests that one program adds to those that the prompt shows.
+
+    Example:
+        The second of two tests fails, f(2) is 5 -> {1: ["not 5"]}.
+
+    """
+    found: dict[int, list[str]] = {}
+    shown = set(range(len(problem.test_list))[:num_shown])
+    for result in results:
+        failures = {i: v for i, v in enumerate(_visible_verdicts(problem, result)) if not v.passed}
+        shown.update([index for index in failures if index not in shown][:max_new])
+        for index in sorted(shown & failures.keys()):
+            outcomes = found.setdefault(index, [])
+            if mode == "error" and (outcome := _outcome(failures[index])) not in outcomes:
+                outcomes.append(outcome)
+    return dict(sorted(found.items()))
+
+
+def _outcome(verdict: Verdict) -> str:
+    """Return what a program did instead of passing a test, on one line."""
+    if verdict.status is Status.FAILED:
+        return "fails" if verdict.actual is None else f"not {_cut(verdict.actual, FEEDBACK_CHARS // 2)}"
+    return "takes too long" if verdict.status is Status.TIMEOUT else _reason(verdict)
+
+
+def shown_tests(problem: Problem, outcomes: Failures) -> str:
+    """Return visible tests, one per line, with comments on what programs did instead of passing them.
+
+    Example: {0: ["not 5"]} -> `assert f(2) == 4  # not 5`.
+    """
+    lines = []
+    for index, said in outcomes.items():
+        test = problem.test_list[index]
+        comment = "; ".join(" ".join(outcome.split()) for outcome in said)
+        lines.append(test + (f"{chr(10) if chr(10) in test else '  '}# {comment}" if comment else ""))
+    return "\n".join(lines)
 
 
 def _visible_verdicts(problem: Problem, result: ExecutionResult) -> tuple[Verdict, ...]:

@@ -17,7 +17,7 @@ A given turn (`Turn.is_given`) was not sampled either, so its row is empty, too.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
@@ -70,8 +70,9 @@ def turn_reward(
     """Return r_t of one executed program; None where the executor failed.
 
     `fraction`: share of tests that pass, in [0, 1] (the paper's fine-grained reward).
-    `binary`: 1 if all pass, else 0 (SCoRe). `count`: number of tests that pass (the released code).
-    Example: 2 of 3 tests pass -> 2/3, 0, 2.
+    `binary`: 1 if all pass, else 0 (SCoRe). `mixed`: the mean of both, so that the last test pays most.
+    `count`: number of tests that pass (the released code).
+    Example: 2 of 3 tests pass -> 2/3, 0, 1/3, 2.
 
     Args:
         reward_in_child: Whether a test that passes with the verdict `in_child` counts as passed. By default
@@ -92,8 +93,10 @@ def turn_reward(
         reward = float(passed)
     elif kind == "fraction":
         reward = passed / num_tests
+    elif kind == "mixed":
+        reward = (passed / num_tests + (passed == num_tests)) / 2
     else:
-        raise ValueError(f"the verdicts give no reward {kind!r}; choose fraction, binary or count")
+        raise ValueError(f"the verdicts give no reward {kind!r}; choose fraction, binary, mixed or count")
     assert isfinite(reward) and 0 <= reward <= num_tests
     return reward
 
@@ -252,38 +255,68 @@ def grouped_returns(scores_B: Sequence[Score], objective: Objective) -> list[lis
     return groups
 
 
-def leave_one_out(returns_G: Sequence[float | None]) -> list[float]:
+def leave_one_out(
+    returns_G: Sequence[float | None], states_G: Sequence[Hashable | None] | None = None
+) -> list[float]:
     """Return A_i = G_i - mean_{j != i} G_j over the siblings that have a return (RLOO).
 
-    A trajectory without a return, or without a sibling that has one, gets advantage 0. The advantages of a
-    group always sum to 0, so their mean says nothing about learning.
+    A trajectory without a return, or without a sibling that has one, gets advantage 0. Without states, the
+    advantages of a group sum to 0, so their mean says nothing about learning.
     Example: (1, 0, None) -> (1 - 0, 0 - 1, 0).
+
+    Args:
+        states_G: State in which each trajectory sampled the turn; None: it did not. A trajectory is then
+            compared with the siblings in its own state, if there are any, else with all. Which ones they are
+            depends on states, never on what was sampled in them, so the gradient stays unbiased; the
+            advantages need not sum to 0. Example: returns (1, 0, 1, 1) in states (a, a, b, None) ->
+            (1 - 0, 0 - 1, 1 - 2/3, 1 - 2/3).
+
     """
-    known = [value for value in returns_G if value is not None]
+    known = {i: value for i, value in enumerate(returns_G) if value is not None}
     if len(known) < 2:
         return [0.0] * len(returns_G)
-    total = sum(known)
-    # (total - g) / (n - 1) is the mean of the other n - 1 siblings.
-    return [0.0 if g is None else g - (total - g) / (len(known) - 1) for g in returns_G]
-
-
-def advantages(returns_P_G_K: Sequence[Sequence[Sequence[float | None]]]) -> list[list[list[float]]]:
-    """Return leave-one-out advantages; siblings are compared at the same turn. Shape (P, G, K)."""
     result = []
-    for returns_G_K in returns_P_G_K:
-        per_turn = [leave_one_out(returns_G) for returns_G in zip(*returns_G_K, strict=True)]  # (K, G)
+    for i in range(len(returns_G)):
+        peers = list(known.values())
+        if states_G is not None and states_G[i] is not None:
+            in_state = [value for j, value in known.items() if states_G[j] == states_G[i]]
+            peers = in_state if len(in_state) > 1 else peers
+        # (total - g) / (n - 1) is the mean of the other n - 1 siblings.
+        result.append(known[i] - (sum(peers) - known[i]) / (len(peers) - 1) if i in known else 0.0)
+    return result
+
+
+def advantages(
+    returns_P_G_K: Sequence[Sequence[Sequence[float | None]]],
+    states_P_G_K: Sequence[Sequence[Sequence[Hashable | None]]] | None = None,
+) -> list[list[list[float]]]:
+    """Return leave-one-out advantages; siblings are compared at the same turn. Shape (P, G, K).
+
+    Args:
+        states_P_G_K: See `leave_one_out`; None: siblings are compared whatever their states are.
+
+    """
+    result = []
+    for p, returns_G_K in enumerate(returns_P_G_K):
+        per_turn = [  # (K, G)
+            leave_one_out(returns_G, states_P_G_K and [states_K[k] for states_K in states_P_G_K[p]])
+            for k, returns_G in enumerate(zip(*returns_G_K, strict=True))
+        ]
         result.append([list(row) for row in zip(*per_turn, strict=True)])
     return result
 
 
 def trained_advantages(
-    returns_P_G_K: Sequence[Sequence[Sequence[float | None]]], scores_B: Sequence[Score]
+    returns_P_G_K: Sequence[Sequence[Sequence[float | None]]],
+    scores_B: Sequence[Score],
+    states_P_G_K: Sequence[Sequence[Sequence[Hashable | None]]] | None = None,
 ) -> list[list[float]]:
     """Return the advantages of all trajectories, 0 at the turns that they did not sample. Shape (B, K).
 
     Example: returns 1 and 0.25 of two siblings at turn 2, which only the second one sampled -> 0 and -0.75.
     """
-    advantages_B_K = [advantage_K for group in advantages(returns_P_G_K) for advantage_K in group]
+    advantages_P_G_K = advantages(returns_P_G_K, states_P_G_K)
+    advantages_B_K = [advantage_K for group in advantages_P_G_K for advantage_K in group]
     return [
         [0.0 if kl is None else advantage for advantage, kl in zip(advantage_K, score.kl_K, strict=True)]
         for advantage_K, score in zip(advantages_B_K, scores_B, strict=True)

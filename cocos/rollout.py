@@ -1,9 +1,10 @@
 """The turn loop. Training, evaluation and Boost data all call `rollout`; only the generator differs.
 
 Transcripts are token-exact: the prompt of turn t+1 is the prompt of turn t, the sampled ids, and the ids of
-the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Programs run
-while the model generates the next turn. `Play` is one trajectory under way; agents (`cocos.agents`) play it,
-too. Does not know rewards, models or files.
+the next message. Nothing is decoded and encoded again, so training sees exactly the sampled ids. Other rules
+carry no transcript (`Rules.carry`): each prompt is turn 1's message, with the failed tests or without them.
+Programs run while the model generates the next turn. `Play` is one trajectory under way; agents
+(`cocos.agents`) play it, too. Does not know rewards, models or files.
 """
 
 import hashlib
@@ -15,7 +16,15 @@ from cocos.executor import ExecutionResult, Executor, Program
 from cocos.extraction import extract_code
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
-from cocos.prompts import DONE, REPEATED, PromptProtocol, feedback_message, passes_visible_tests
+from cocos.prompts import (
+    DONE,
+    REPEATED,
+    PromptProtocol,
+    counterexamples,
+    feedback_message,
+    passes_visible_tests,
+    shown_tests,
+)
 from cocos.trajectories import Rules, Step, Trajectory, Turn, as_program
 
 PAPER_RULES = Rules()  # no feedback, every turn is played
@@ -60,7 +69,7 @@ def play_turns(
     assert all(len(t.turns) == num_played for t in trajectories), "trajectories of unequal length"
     context = RolloutContext(generator, executor, protocol, rules)
     plays = [Play(trajectory, context) for trajectory in trajectories]
-    # a batch plays all its turns before the next batch starts, so that the generator still has the KV cache
+    # A batch plays all its turns before the next batch starts, so that the generator still has the KV cache
     # of its transcripts. Programs of earlier batches keep running meanwhile.
     batch_size = generator.batch_size or len(plays)
     for start in range(0, len(plays), batch_size):
@@ -128,19 +137,34 @@ class Play:
             feedback: Feedback on the last turn, for its prompt; "" for none.
 
         """
-        if not self.turns:
+        if self.is_fresh:
             return self.first_prompt()
         return self.extend(self.turns[-1].prompt_ids, self.turns[-1].completion, self.request(feedback))
 
     def first_prompt(self) -> list[int]:
-        """Return the prompt of turn 1."""
-        protocol, request = self.context.protocol, self.context.protocol.first_turn(self.problem)
-        return self.context.generator.start(request, protocol.is_chat, protocol.system, protocol.tools)
+        """Return a prompt that begins with the task, without a transcript."""
+        protocol = self.context.protocol
+        message = protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
+        return self.context.generator.start(message, protocol.is_chat, protocol.system, protocol.tools)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the next prompt begins with the task, and has no program of an earlier turn."""
+        return not self.turns or self.context.rules.carry != "transcript"
+
+    def failed_tests(self) -> dict[int, list[str]]:
+        """Return the tests that the rules add to the next prompt. Blocks until the programs have run."""
+        rules = self.context.rules
+        if rules.carry != "counterexamples":
+            return {}
+        results = [result.result() for result in self.results]
+        shown = self.context.protocol.prompt_tests
+        return counterexamples(rules.feedback, self.problem, results, shown, rules.feedback_failures)
 
     def request(self, feedback: str = "") -> str:
         """Return the message that asks for the next turn."""
-        if not self.turns:
-            return self.context.protocol.first_turn(self.problem)
+        if self.is_fresh:
+            return self.context.protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
         return self.context.protocol.later_turn(DONE in self.turns[-1].completion.text, feedback)
 
     def extend(
@@ -152,6 +176,8 @@ class Play:
     def feedback(self) -> str:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
         rules, last, parts = self.context.rules, self.turns[-1], []
+        if rules.carry != "transcript":
+            return shown_tests(self.problem, self.failed_tests())
         if rules.feedback != "none":
             parts.append(feedback_message(rules.feedback, self.problem, self.result, rules.feedback_failures))
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
@@ -198,7 +224,7 @@ class Play:
             code = extract_code(completion.text)
         if request is None:
             request = self.request(feedback)
-        if not self.turns and self.context.protocol.system:
+        if self.is_fresh and self.context.protocol.system:
             request = f"{self.context.protocol.system}\n\n{request}"
         self.results.append(self.context.execute(self.problem, code, completion))
         self.turns.append(

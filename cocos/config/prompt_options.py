@@ -35,6 +35,12 @@ class PromptOptions:
         role="prompt", default=None, help="Visible tests that the prompt shows, the first N. By default all."
     )
 
+    prompt_signature: bool = option(
+        role="prompt",
+        default=False,
+        help="Show the first line of the reference after the task: the function's name and parameters.",
+    )
+
     def __post_init__(self) -> None:
         require_positive(self, "num_turns")
         require_not_negative(self, "prompt_tests")
@@ -42,3 +48,5 @@ class PromptOptions:
             raise ValueError(
                 "--prompt_file replaces --protocol and --few_shot_data; leave them out, or leave it out"
             )
+        if self.prompt_file and self.prompt_signature:
+            raise ValueError("--prompt_signature: with --prompt_file, write {signature} into its first_turn")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cocos.config.option import option, require_not_negative, require_positive
-from cocos.literals import Agent, Feedback, OnRepeat
+from cocos.literals import Agent, Carry, Feedback, OnRepeat
 
 
 @dataclass
@@ -17,6 +17,12 @@ class TurnOptions:
 
     group: ClassVar[str] = "between the turns"
 
+    carry: Carry = option(
+        role="rule",
+        default="transcript",
+        help="What the next prompt has of earlier turns: the whole `transcript`; turn 1's message with the "
+        "visible tests that programs failed, `counterexamples`; or turn 1's message alone, `nothing`.",
+    )
     feedback: Feedback = option(
         role="rule",
         default="none",
@@ -53,6 +59,8 @@ class TurnOptions:
             raise ValueError(f"--feedback_failures is {self.feedback_failures}; give 1, 2 or 3")
         if self.feedback_failures > 1 and not self.tells_errors:
             raise ValueError("--feedback_failures needs --feedback error")
+        if self.carry != "transcript":
+            self._check_carry()
         require_not_negative(self, "visible_tests")
         if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
             raise ValueError(
@@ -60,10 +68,25 @@ class TurnOptions:
                 "and --prompt_tests 0 to keep them out of the prompt"
             )
 
+    def _check_carry(self) -> None:
+        if self.on_repeat == "tell":
+            raise ValueError(f"--on_repeat tell speaks of programs that --carry {self.carry} does not show")
+        if self.carry == "nothing" and self.feedback != "none":
+            raise ValueError(
+                f"--carry nothing has no place for --feedback {self.feedback}; choose counterexamples"
+            )
+        if self.feedback == "verdict":
+            raise ValueError(
+                "--feedback verdict speaks of a program that --carry counterexamples does not show; choose "
+                "error, or none for the failed tests alone"
+            )
+        if self.visible_tests == 0:
+            raise ValueError("--carry counterexamples needs visible tests, but --visible_tests is 0")
+
     @property
     def tells_errors(self) -> bool:
         """Return True if prompts quote failing tests."""
-        return self.feedback == "error"
+        return self.feedback == "error" or self.carry == "counterexamples"
 
 
 # Attempt i of reflect is sampled at 0.25 + 0.2 i, at most 0.9: what failed is not written again.
@@ -102,6 +125,8 @@ class AgentOptions(TurnOptions):
                 f"--agent {self.agent} has its own feedback, end and treatment of repeated programs; leave "
                 "out --feedback, --early_stop and --on_repeat"
             )
+        if self.carry != "transcript":
+            raise ValueError(f"--agent {self.agent} plays on in its transcript; leave out --carry")
         if self.visible_tests == 0:
             raise ValueError(f"--agent {self.agent} needs visible tests; give --visible_tests 1 or more")
 

@@ -64,6 +64,7 @@ from cocos.trajectories import Trajectory, Turn
 logger = logging.getLogger(__name__)
 
 NUM_LOGGED_EXAMPLES = 4  # per entry of log.jsonl
+Prompt = tuple[int, ...]  # token ids
 
 
 class ScoredRows(NamedTuple):
@@ -213,7 +214,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         rows, (old_logps, kl_R, gap), local_kl_B_K = scored[0]
         # Every rank computes the advantages of all ranks.
         scores = self._scores(batch, gather_object(local_kl_B_K))
-        advantages_B_K = self.advantages(scores)
+        advantages_B_K = self.advantages(scores, self.states(batch.trajectories))
         self._log_batch(batch, scores, advantages_B_K)
         times = self.timer.metrics(played_here) | {"time/hidden_s": self.player.hidden_s}
         times["tokens_per_s"] = sum(gather_object([times["tokens_per_s"]]))  # of all ranks
@@ -456,11 +457,28 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         rewards_B_T = [rewards_T for group in batch.groups for rewards_T in group.rewards_G_T]
         return [Score(rewards_T, kl_K) for rewards_T, kl_K in zip(rewards_B_T, kl_B_K, strict=True)]
 
-    def advantages(self, scores: Sequence[Score]) -> list[list[float]]:
+    def states(self, trajectories: Sequence[Trajectory]) -> list[list[list[Prompt | None]]] | None:
+        """Return the exact prompt of every trained turn, None for those not sampled. Shape (P, G, K).
+
+        With a transcript, which has the own programs, siblings are compared whatever their states are: None.
+        """
+        if self.args.carry == "transcript":
+            return None
+        states_B_K = [
+            [turn.prompt_ids if turn.is_sampled else None for turn in self.row_turns(trajectory)]
+            for trajectory in trajectories
+        ]
+        size = self.args.num_generations
+        return [states_B_K[start : start + size] for start in range(0, len(states_B_K), size)]
+
+    def advantages(
+        self, scores: Sequence[Score], states_P_G_K: Sequence[Sequence[Sequence[Prompt | None]]] | None = None
+    ) -> list[list[float]]:
         """Return the advantages of all ranks' trajectories, shape (B, K), and log the share of equal groups.
 
         Args:
             scores: Scores of all ranks' trajectories. Siblings are consecutive.
+            states_P_G_K: See `leave_one_out`.
 
         """
         returns_P_G_K = grouped_returns(scores, self.objective)
@@ -474,7 +492,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             if known:
                 self.record({f"return_t{turn}_std": statistics.pstdev(known)})
         self.run_warnings.check_spread(zero_spread_K)
-        return trained_advantages(returns_P_G_K, scores)
+        return trained_advantages(returns_P_G_K, scores, states_P_G_K)
 
     # -- logging --
 
@@ -485,9 +503,12 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def count_tokens(self, trajectories: Sequence[Trajectory]) -> None:
         """Update the totals of the run: tokens of all transcripts, sampled tokens, and trajectories."""
-        # The prompt of the last turn that was played contains all earlier turns.
-        last = [[turn for turn in t.turns if not turn.is_carried][-1] for t in trajectories]
-        self.state.num_input_tokens_seen += sum(len(t.prompt_ids) + len(t.completion.token_ids) for t in last)
+        played = [[turn for turn in t.turns if not turn.is_carried] for t in trajectories]
+        if self.args.carry == "transcript":  # the prompt of the last turn contains all earlier turns
+            played = [turns[-1:] for turns in played]
+        self.state.num_input_tokens_seen += sum(
+            len(turn.prompt_ids) + len(turn.completion.token_ids) for turns in played for turn in turns
+        )
         sampled = num_sampled_tokens(trajectories, self.args.credit)
         self.num_sampled_tokens += sampled
         self.record({"sampled_tokens": sampled})

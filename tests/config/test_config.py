@@ -197,7 +197,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (
             CoCoSConfig,
             ["--reward", "sum"],
-            ["--reward is 'sum'; choose fraction, binary, count, random", "module:function"],
+            ["--reward is 'sum'; choose fraction, binary, mixed, count, random", "module:function"],
         ),
         (CoCoSConfig, ["--gamma", "1.5"], ["--gamma is 1.5; it must lie in [0, 1]"]),
         (CoCoSConfig, ["--weight", "-0.1"], ["--weight is -0.1; it must lie in [0, 1]"]),
@@ -333,7 +333,7 @@ def test_a_command_needs_model_and_data_but_the_configuration_of_a_trainer_does_
         ("num_turns: 2.5", ["--num_turns", "invalid int value: '2.5'"]),
         ("num_turns: 0", ["--num_turns is 0"]),
         ("credit: first", ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
-        ("reward: sum", ["--reward", "choose fraction, binary, count, random"]),
+        ("reward: sum", ["--reward", "choose fraction, binary, mixed, count, random"]),
         ("gamma: [0.1", ["--config:", "config.yaml", "line 1", "give a readable YAML file"]),
         ("- gamma\n- 0.1", ["config.yaml: contains no options", "write one per line"]),
         ("", ["config.yaml: contains no options", "write one per line"]),

@@ -265,3 +265,24 @@ def test_real_problems_survive_saving(tmp_path):
     real = load_problems(dataset("mbpp.jsonl"))
     save_problems(real, tmp_path / "copy.jsonl")
     assert load_problems(tmp_path / "copy.jsonl") == real
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "entry_point", "signature"),
+    [
+        ("def f(a, b=2):\n    return a", ("assert f(1) == 1",), "", "def f(a, b=2):"),
+        ("import math\n\ndef g(x):\n    return x\n\ndef f(a):\n    return g(a)", ("assert f(1) == 1",), "", "def f(a):"),
+        ("@cache\ndef f(\n    a: int,\n    b: str = 'x\\ny',\n) -> int:\n    '''Doc.'''\n    return a", ("assert f(1) == 1",), "", "def f(a: int, b: str='x\\ny') -> int:"),
+        ("def f(a): return secret(a)", ("assert f(1) == 1",), "", "def f(a):"),
+        ("class Stack(list):\n    def push(self, x): ...", ("s = Stack()\nassert not s",), "", "class Stack(list):"),
+        ("def f(a):\n    return a\n\ndef f(b):\n    return b", ("assert f(1) == 1",), "f", "def f(b):"),
+        ("def f(a):\n    return a", ("assert g(1) == 1",), "", ""),
+        ("", ("assert f(1) == 1",), "f", ""),
+        ("def f(", ("assert f(1) == 1",), "f", ""),
+    ],
+)  # fmt: skip
+def test_a_signature_is_the_first_line_of_what_the_tests_call_and_never_more(
+    code, tests, entry_point, signature
+):
+    assert Problem("1", "Do it.", tests, code, entry_point=entry_point).signature == signature
+    assert "\n" not in signature

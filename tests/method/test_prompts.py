@@ -84,7 +84,7 @@ def test_own_wording_is_used_character_by_character(problem):
         (
             "{task}",
             "x",
-            r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{entry_point\}, \{tests\}",
+            r"first_turn: unknown placeholder \{task\}; the known ones are \{text\}, \{entry_point\}, \{signature\}",
         ),
         ("{text}", "{text}", r"later_turn: unknown placeholder \{text\}; the known ones are \{feedback\}"),
         ("{text:>9}", "x", "unknown placeholder"),
@@ -363,3 +363,15 @@ def test_extraction_takes_anything_and_invents_nothing(pieces):
     code = extract_code(completion)
     assert code in completion and "[BEGIN]" not in code.split("\n")[0]
     assert extract_code(code) == code
+
+
+def test_the_signature_stands_behind_the_task_unless_the_task_has_it(problem):
+    shown = named_protocol("cocos", prompt_tests=0, has_signature=True)
+    assert shown.first_turn(problem) == (
+        f"You are an expert Python programmer, and here is your task: {problem.text} "
+        f"Your code should contain the line `def double(x):`.\n\n[BEGIN]\n"
+    )
+    in_text = replace(problem, text='def double(x):\n    """Double a number."""')
+    plain = named_protocol("cocos", prompt_tests=0)
+    assert shown.first_turn(in_text) == plain.first_turn(in_text)
+    assert shown.first_turn(replace(problem, code="")) == plain.first_turn(problem)

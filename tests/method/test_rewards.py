@@ -65,7 +65,7 @@ def test_all_tests_are_one_or_one_or_their_number():
 
 def test_the_fraction_is_the_default_and_an_unknown_kind_names_the_choices():
     assert turn_reward(executed(True, False)) == 0.5
-    with pytest.raises(ValueError, match="choose fraction, binary or count"):
+    with pytest.raises(ValueError, match="choose fraction, binary, mixed or count"):
         turn_reward(executed(True), "fine")
 
 
@@ -500,3 +500,18 @@ def test_a_mean_over_rows_of_row_advantages_is_a_mean_over_trajectories_of_sums_
     assert rows == [1.0, -2.0, 0.5, 0.0]
     # ((0.5 - 1) + (0.25 + 0)) / 2 trajectories = -0.125
     assert sum(rows) / len(rows) == sum(map(sum, advantages_B_K)) / len(advantages_B_K) == -0.125
+
+
+def test_a_trajectory_is_compared_with_the_siblings_in_its_own_state_if_there_are_any():
+    # State a: 1 and 0 are compared with each other. State b has one trajectory: its baseline is the mean of
+    # all others, (1 + 0 + 1) / 3, of which the last one stopped earlier and has no row.
+    found = leave_one_out((1.0, 0.0, 1.0, 1.0), ("a", "a", "b", None))
+    assert found == approx([1.0, -1.0, 1 / 3, 1 / 3])
+    assert leave_one_out((1.0, 0.0, None), ("a", "b", "a")) == approx([1.0, -1.0, 0.0])
+    same = leave_one_out((1.0, 0.25, 0.5), ("a", "a", "a"))
+    assert same == leave_one_out((1.0, 0.25, 0.5))
+
+
+def test_a_mixed_reward_is_the_mean_of_fraction_and_binary():
+    for passed, reward in (((True, False), 0.25), ((True, True), 1.0), ((False, False), 0.0)):
+        assert turn_reward(executed(*passed), "mixed") == reward

@@ -9,8 +9,8 @@ from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
-from cocos.problems import Problem
-from cocos.prompts import answer, named_protocol
+from cocos.problems import DataError, Problem
+from cocos.prompts import answer, named_protocol, own_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin, check_infra_failures
 
@@ -486,3 +486,72 @@ def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run
     played = rollout(begin([problem] * 5), Narrow(in_turn(answer(WRONG), answer(RIGHT))), executor, COCOS, 2)
     assert asked == [[0, 0], [1, 1], [0, 0], [1, 1], [0], [1]]
     assert [[turn.result.all_passed for turn in t.turns] for t in played] == [[False, True]] * 5
+
+
+TESTS = ("assert double(0) == 0", "assert double(3) == 6", "assert double(5) == 10")
+HEAD = "You are an expert Python programmer, and here is your task: Write a function to double a number."
+SHOWN = " Your code should pass these tests:\n\n"
+
+
+def prompts_of(trajectory) -> list[str]:
+    return [decode(turn.prompt_ids) for turn in trajectory.turns if not turn.is_carried]
+
+
+def test_counterexamples_are_the_failed_tests_in_the_order_of_the_file_and_no_program(problem, executor):
+    problem = replace(problem, test_list=TESTS, hidden_test_list=("assert double(7) == 14",))
+    attempts = iter(["def double(x):\n    return 5", "def double(x):\n    return 6", RIGHT])
+    generator = ScriptedGenerator(lambda prompt: answer(next(attempts)))
+    rules = Rules(carry="counterexamples", early_stop=True)
+    protocol = named_protocol("cocos", prompt_tests=0)
+    [played] = rollout(begin([problem]), generator, executor, protocol, num_turns=4, rules=rules)
+    assert (
+        prompts_of(played)
+        == [
+            f"{HEAD}\n\n[BEGIN]\n",
+            f"{HEAD}{SHOWN}{TESTS[0]}\n\n[BEGIN]\n",
+            f"{HEAD}{SHOWN}{TESTS[0]}\n{TESTS[2]}\n\n[BEGIN]\n",  # the second program fails the first and the third
+        ]
+    )
+    assert [turn.feedback for turn in played.turns] == ["", TESTS[0], f"{TESTS[0]}\n{TESTS[2]}", ""]
+    assert played.turns[3].is_carried and played.turns[3].result.is_right
+
+
+def test_with_feedback_a_counterexample_has_what_each_program_did(problem, executor):
+    problem = replace(problem, test_list=TESTS)
+    attempts = iter(["def double(x):\n    return 6", "def double(x):\n    return 7 if x else 1 / x", RIGHT])
+    generator = ScriptedGenerator(lambda prompt: answer(next(attempts)))
+    rules = Rules(carry="counterexamples", feedback="error", feedback_failures=3, early_stop=True)
+    [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=rules)
+    first, second, third = prompts_of(played)
+    assert first == f"{HEAD}{SHOWN}" + "\n".join(TESTS) + "\n\n[BEGIN]\n"
+    assert second == f"{HEAD}{SHOWN}{TESTS[0]}  # not 6\n{TESTS[1]}\n{TESTS[2]}  # not 6\n\n[BEGIN]\n"
+    assert third == (
+        f"{HEAD}{SHOWN}{TESTS[0]}  # not 6; ZeroDivisionError: division by zero\n{TESTS[1]}  # not 7\n"
+        f"{TESTS[2]}  # not 6; not 7\n\n[BEGIN]\n"
+    )
+
+
+def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_seed(problem, executor):
+    seeds = []
+
+    class SeededGenerator(ScriptedGenerator):
+        def generate(self, prompts, temperature, seeds_of_prompts=None):
+            seeds.append((temperature, seeds_of_prompts))
+            return super().generate(prompts, temperature)
+
+    generator = SeededGenerator(lambda prompt: answer(WRONG))
+    rules = Rules(carry="nothing", early_stop=True, temperatures=(0.0, 0.8), seed=1)
+    [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=rules)
+    assert len(prompts_of(played)) == 3 and len(set(prompts_of(played))) == 1
+    assert [temperature for temperature, _ in seeds] == [0.0, 0.8, 0.8]
+    assert len({seed for _, [seed] in seeds}) == 3
+    assert [turn.feedback for turn in played.turns] == ["", "", ""]
+
+
+def test_own_wording_names_the_attempt_and_the_signature(problem, executor):
+    own = own_protocol("mine", "{signature} {attempt} {text}\n", "Again.", is_chat=False)
+    generator = ScriptedGenerator(lambda prompt: answer(WRONG))
+    [played] = rollout(begin([problem]), generator, executor, own, 2, Rules(carry="nothing"))
+    assert prompts_of(played) == [f"def double(x): {n} {problem.text}\n" for n in (1, 2)]
+    with pytest.raises(DataError, match="has no signature, which mine shows: it has no reference"):
+        own.first_turn(replace(problem, code=""))
