@@ -6,18 +6,19 @@ Knows problems, turns and the rows of evaluations; does not know models.
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cocos.boost.planted_bugs import plant_bugs
 from cocos.evaluation.sample_rows import played_problem, turn_from_row, validate_row
-from cocos.executor import Executor
+from cocos.executor import ExecutionResult, Executor
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
 from cocos.files.json_lines import DataError, read_rows
 from cocos.generation import Generator
 from cocos.problems import Problem
-from cocos.prompts import Feedback, PromptProtocol, feedback_message, passes_visible_tests
-from cocos.rollout import rollout
+from cocos.prompts import PromptProtocol, counterexamples, feedback_message, passes_visible_tests
+from cocos.rollout import PAPER_RULES, rollout
 from cocos.trajectories import Rules, Turn, as_program, begin, check_infra_failures
 
 
@@ -32,6 +33,8 @@ class Attempt:
     is_right: bool | None
     corrections: tuple[str, ...] = ()  # right programs that the model wrote in turn 2 after this attempt
     feedback: str = ""  # feedback on the attempt in the prompt of turn 2; "" for none
+    # Tests that the prompt of turn 2 adds, with what the attempt did instead, from `counterexamples`.
+    failed: tuple[tuple[int, tuple[str, ...]], ...] = ()
     passes_visible: bool = False  # the program passes the visible tests
 
 
@@ -45,7 +48,7 @@ def sample_attempts(
     num_corrections: int,
     temperature: float,
     max_infra_share: float,
-    feedback: Feedback = "none",
+    rules: Rules = PAPER_RULES,
 ) -> list[Attempt]:
     """Sample first attempts at each problem, then second turns after the wrong ones (rejection sampling).
 
@@ -58,7 +61,7 @@ def sample_attempts(
         ExecutorError: A larger share of the first attempts met an infrastructure failure.
 
     """
-    rules = Rules(feedback=feedback, temperatures=(temperature,))
+    rules = replace(rules, early_stop=False, temperatures=(temperature,))
     first = rollout(begin(problems, num_samples), generator, executor, protocol, 1, rules)
     check_infra_failures(first, max_infra_share)
     wrong = [index for index, trajectory in enumerate(first) if _is_right(trajectory.turns[0]) is False]
@@ -69,13 +72,16 @@ def sample_attempts(
         if _is_right(trajectory.turns[1]):
             corrections[index][trajectory.turns[1].code] = None
     return [
-        _played(trajectory.problem, trajectory.turns[0], feedback, tuple(corrections.get(index, ())))
+        replace(
+            played_attempt(trajectory.problem, trajectory.turns[0], protocol, rules),
+            corrections=tuple(corrections.get(index, ())),
+        )
         for index, trajectory in enumerate(first)
     ]
 
 
 def reference_attempts(
-    problems: Sequence[Problem], executor: Executor, feedback: Feedback = "none"
+    problems: Sequence[Problem], executor: Executor, protocol: PromptProtocol, rules: Rules = PAPER_RULES
 ) -> list[Attempt]:
     """Return the references that pass every test, as attempts."""
     solved = [problem for problem in problems if problem.code.strip()]
@@ -85,8 +91,8 @@ def reference_attempts(
             task_id=problem.task_id,
             code=problem.code,
             is_right=True,
-            feedback=feedback_message(feedback, problem, result),
             passes_visible=True,
+            **_told(problem, result, protocol, rules),
         )
         for problem, result in zip(solved, results, strict=True)
         if result.all_passed
@@ -94,7 +100,7 @@ def reference_attempts(
 
 
 def played_attempts(
-    folder: Path, problems: Iterable[Problem], feedback: Feedback = "none"
+    folder: Path, problems: Iterable[Problem], protocol: PromptProtocol, rules: Rules = PAPER_RULES
 ) -> list[tuple[Problem, Attempt]]:
     """Return the first turns that an evaluation has played as attempts, each with its problem as played.
 
@@ -111,7 +117,7 @@ def played_attempts(
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
         turn = turn_from_row(row["turns"][0])
-        attempts.append((problem, _played(problem, turn, feedback)))
+        attempts.append((problem, played_attempt(problem, turn, protocol, rules)))
     return attempts
 
 
@@ -120,7 +126,8 @@ def planted_attempts(
     attempts: Sequence[Attempt],
     count: int,
     executor: Executor,
-    feedback: Feedback,
+    protocol: PromptProtocol,
+    rules: Rules,
     seed: int,
 ) -> list[Attempt]:
     """Return wrong attempts that are right ones with a planted bug; the right one is the correction.
@@ -141,24 +148,35 @@ def planted_attempts(
             code=program,
             is_right=False,
             corrections=(code,),
-            feedback=feedback_message(feedback, problem, result),
             passes_visible=passes_visible_tests(problem, result),
+            **_told(problem, result, protocol, rules),
         )
         for (problem, code, program), result in zip(planted, results, strict=True)
         if not result.is_infra_failure and not result.all_passed
     ]
 
 
-def _played(problem: Problem, turn: Turn, feedback: Feedback, corrections: tuple[str, ...] = ()) -> Attempt:
+def played_attempt(problem: Problem, turn: Turn, protocol: PromptProtocol, rules: Rules) -> Attempt:
     """Return a turn that was played as an attempt."""
     return Attempt(
         task_id=problem.task_id,
         code=turn.code,
         is_right=_is_right(turn),
-        corrections=corrections,
-        feedback=feedback_message(feedback, problem, turn.result),
         passes_visible=passes_visible_tests(problem, turn.result),
+        **_told(problem, turn.result, protocol, rules),
     )
+
+
+def _told(
+    problem: Problem, result: ExecutionResult, protocol: PromptProtocol, rules: Rules
+) -> dict[str, Any]:
+    """Return the fields of an attempt that say what the prompt of turn 2 has of its result."""
+    if rules.carry == "transcript":
+        return {"feedback": feedback_message(rules.feedback, problem, result)}
+    if rules.carry == "nothing":
+        return {}
+    failed = counterexamples(rules.feedback, problem, [result], protocol.prompt_tests)
+    return {"failed": tuple((index, tuple(outcomes)) for index, outcomes in failed.items())}
 
 
 def _is_right(turn: Turn) -> bool | None:
@@ -221,5 +239,14 @@ class AttemptLog:
         for batch in rows[1:]:
             assert isinstance(batch, list)
             self.batches.append(
-                [Attempt(**row | {"corrections": tuple(row["corrections"])}) for row in batch]
+                [
+                    Attempt(
+                        **row
+                        | {
+                            "corrections": tuple(row["corrections"]),
+                            "failed": tuple((index, tuple(said)) for index, said in row.get("failed", ())),
+                        }
+                    )
+                    for row in batch
+                ]
             )

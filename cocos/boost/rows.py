@@ -14,7 +14,7 @@ from pathlib import Path
 from cocos.files.durable import write_atomically
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
-from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, PromptProtocol, answer
+from cocos.prompts import AUXILIARY_INSTRUCTION, BEGIN, CORRECT, DONE, Failures, PromptProtocol, answer
 
 TokenizedRow = dict[str, list[int]]  # input_ids and labels, equally long
 
@@ -28,7 +28,12 @@ class BoostRow:
 
 
 def make_rows(
-    problem: Problem, attempt: str, correction: str, protocol: PromptProtocol, feedback: str = ""
+    problem: Problem,
+    attempt: str,
+    correction: str,
+    protocol: PromptProtocol,
+    feedback: str = "",
+    failed: Failures | None = None,
 ) -> list[BoostRow]:
     """Return the rows of a problem, one per turn: a ratio of 1 : 1 (CoCoS, arXiv 2505.23060).
 
@@ -36,10 +41,14 @@ def make_rows(
         attempt: The model's own first program. It teaches the format and keeps the model close to its
             own distribution.
         correction: A program that passes the tests; equal to `attempt` if that is right.
+        failed: Tests that the prompt of turn 2 adds to turn 1's, without a transcript; None: it has one.
 
     """
     first = protocol.first_turn(problem)
-    second = first + answer(attempt) + protocol.later_turn(feedback=feedback)
+    if failed is None:
+        second = first + answer(attempt) + protocol.later_turn(feedback=feedback)
+    else:
+        second = protocol.first_turn(problem, failed, turn=2)
     return [BoostRow(first, answer(attempt)), BoostRow(second, answer(correction))]
 
 

@@ -38,6 +38,7 @@ from cocos.executor import Executor
 from cocos.files.run_record import sha256
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol, named_protocol
+from cocos.trajectories import Rules
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -61,13 +62,18 @@ def main() -> None:
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
     problems = load_problem_set(args.train_data)
     sampled_with = prompt_protocol(args)
+    # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
+    taught = named_protocol("cocos", prompt_tests=args.prompt_tests, has_signature=args.prompt_signature)
+    rules = Rules(carry=args.carry, feedback=args.feedback)
+    # Without a transcript, the second turn of a right attempt would be its first.
+    ends_early = args.early_stop or args.carry != "transcript"
     tokenizer = load_tokenizer(args.model_name_or_path)
     with open_executor(args, problems) as executor:
         if args.samples:
             played = [
                 pair
                 for folder in args.samples
-                for pair in played_attempts(Path(folder), problems, args.feedback)
+                for pair in played_attempts(Path(folder), problems, taught, rules)
             ]
             attempts = [attempt for _, attempt in played]
             # References and planted bugs are told what the samples were told: the tests that were visible.
@@ -80,16 +86,16 @@ def main() -> None:
                 if file := getattr(args, name):
                     made_with[name] = sha256(problems_file(file))
             log = AttemptLog(log_path, made_with)
-            sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log)
+            sample_missing_attempts(args, problems, sampled_with, tokenizer, executor, log, rules)
             attempts = [attempt for batch in log.batches for attempt in batch]
         references = (
-            reference_attempts(problems, executor, args.feedback)
+            reference_attempts(problems, executor, taught, rules)
             if args.corrections in ("any", "reference")
             else []
         )
         if args.planted_bugs:
             attempts += planted_attempts(
-                problems, attempts, args.planted_bugs, executor, args.feedback, args.seed
+                problems, attempts, args.planted_bugs, executor, taught, rules, args.seed
             )
     attempts += references if args.reference_attempts else []
     verified = {reference.task_id for reference in references}
@@ -99,16 +105,21 @@ def main() -> None:
         args.keep_share,
         args.seed,
     )
-    # Boost teaches the `cocos` format, even if the base model was sampled with another protocol.
-    taught = named_protocol("cocos", prompt_tests=args.prompt_tests)
     rows = [
         row
         for pair in pairs
         for row, is_made in zip(
-            make_rows(pair.problem, pair.attempt.code, pair.correction, taught, pair.attempt.feedback),
+            make_rows(
+                pair.problem,
+                pair.attempt.code,
+                pair.correction,
+                taught,
+                pair.attempt.feedback,
+                None if args.carry == "transcript" else dict(pair.attempt.failed),
+            ),
             (
                 args.first_turns == "all" or pair.attempt.is_right,
-                not (args.early_stop and pair.attempt.passes_visible),
+                not (ends_early and pair.attempt.passes_visible),
             ),
             strict=True,
         )
@@ -140,6 +151,7 @@ def sample_missing_attempts(
     tokenizer: "PreTrainedTokenizerBase",
     executor: Executor,
     log: AttemptLog,
+    rules: Rules,
 ) -> None:
     """Sample the batches that the log lacks, and append each of them."""
     starts, done = range(0, len(problems), args.batch_size), len(log.batches)
@@ -166,7 +178,7 @@ def sample_missing_attempts(
             num_samples=args.num_samples,
             num_corrections=args.num_corrections,
             temperature=args.temperature,
-            feedback=args.feedback,
+            rules=rules,
             max_infra_share=args.max_infra_share,
         )
         log.append(attempts)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import option, require_options, require_positive
 from cocos.config.prompt_options import PromptOptions
-from cocos.literals import Feedback
+from cocos.literals import Carry, Feedback
 
 
 @dataclass
@@ -50,6 +50,12 @@ class BoostDataConfig(PromptOptions, ScoringOptions):
         role="sampling",
         default=0,
         help="Second turns per wrong attempt. Those that pass every test become corrections. 0: none.",
+    )
+    carry: Carry = option(
+        role="rule",
+        default="transcript",
+        help="What the prompt of the second turn has of the attempt, as in training and evaluation: the "
+        "`transcript`, the tests that it failed (`counterexamples`), or `nothing`.",
     )
     feedback: Feedback = option(
         role="rule",

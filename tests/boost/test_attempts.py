@@ -7,6 +7,7 @@ from cocos.boost.rows import make_rows
 from cocos.boost.turn_pairs import make_pairs
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.prompts import answer, named_protocol
+from cocos.trajectories import Rules
 
 RIGHT, WRONG = "def double(x):\n    return 2 * x", "def double(x):\n    return x * x"
 COCOS = named_protocol("cocos")
@@ -27,11 +28,32 @@ def test_second_turns_and_rows_quote_the_feedback_on_the_attempt(problem, execut
     def script(prompt: str) -> str:
         return answer(RIGHT if feedback in prompt else WRONG)
 
-    [made] = sample([problem], script, executor, num_samples=1, num_corrections=1, feedback="error")
+    [made] = sample(
+        [problem], script, executor, num_samples=1, num_corrections=1, rules=Rules(feedback="error")
+    )
     assert made == Attempt("1", WRONG, False, (RIGHT,), feedback, passes_visible=False)
     [pair] = make_pairs([problem], [made], set(), "own")
     _, second = make_rows(problem, pair.attempt.code, pair.correction, COCOS, pair.attempt.feedback)
     assert f"[DONE]\n\n{feedback}\n\nThere might be an error" in second.prompt
+
+
+def test_without_a_transcript_the_second_turn_has_the_failed_test_and_no_program(problem, executor):
+    failing = "assert double(-1) == -2  # not 1"
+
+    def script(prompt: str) -> str:
+        return answer(RIGHT if failing in prompt else WRONG)
+
+    rules, bare = Rules(carry="counterexamples", feedback="error"), named_protocol("cocos", prompt_tests=0)
+    [made] = sample_attempts(
+        [problem], ScriptedGenerator(script), executor, bare, num_samples=1, num_corrections=1, temperature=1.0,
+        max_infra_share=0.0, rules=rules,
+    )  # fmt: skip
+    assert made == Attempt("1", WRONG, False, (RIGHT,), failed=((2, ("not 1",)),))
+    first, second = make_rows(problem, made.code, RIGHT, bare, failed=dict(made.failed))
+    assert "assert" not in first.prompt and first.completion == answer(WRONG)
+    task = first.prompt.removesuffix("\n\n[BEGIN]\n")
+    assert second.prompt == f"{task} Your code should pass these tests:\n\n{failing}\n\n[BEGIN]\n"
+    assert WRONG not in second.prompt and second.completion == answer(RIGHT)
 
 
 def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(problem, executor):
@@ -51,7 +73,7 @@ def test_wrong_attempts_get_second_turns_and_those_that_pass_are_corrections(pro
 def test_references_that_pass_are_right_attempts_with_the_feedback_of_a_right_program(problem, executor):
     failing = replace(problem, task_id="failing", code=WRONG)
     without = replace(problem, task_id="without", code="")
-    made = reference_attempts([failing, problem, without], executor, feedback="verdict")
+    made = reference_attempts([failing, problem, without], executor, COCOS, Rules(feedback="verdict"))
     feedback = "The program above passes the tests."
     assert made == [Attempt("1", problem.code, True, feedback=feedback, passes_visible=True)]
     [pair] = make_pairs([problem], made, set(), "reference")

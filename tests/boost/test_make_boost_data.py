@@ -98,6 +98,14 @@ def test_the_samples_of_an_evaluation_are_attempts_and_nothing_is_sampled(proble
     planted = [json.loads(line) for line in (tmp_path / "planted.jsonl").read_text().splitlines()]
     assert len(planted) > 3 and {row["completion"] for row in planted} == {answer}
     assert not any("double(0)" in row["prompt"].partition("[BEGIN]")[2] for row in planted)
+    # Without a transcript, the second row is the task with the failed test.
+    words = ("--samples", tmp_path / "samples", "--corrections", "own", "--first_turns", "right")
+    carry = ("--carry", "counterexamples", "--prompt_tests", 0, "--prompt_signature", "true")
+    succeed(*make(data, tmp_path / "fresh.jsonl", *words, *carry))
+    first, second = map(json.loads, (tmp_path / "fresh.jsonl").read_text().splitlines())
+    line, test = "Your code should contain the line `def double(x):`.", "assert double(2) == 4"
+    assert first["prompt"].endswith(f"{line}\n\n[BEGIN]\n") and second["completion"] == answer
+    assert second["prompt"].endswith(f"{line} Your code should pass these tests:\n\n{test}\n\n[BEGIN]\n")
     # Other problems under these ids are refused.
     save_problems([replace(problem, text="Write a function to halve a number.")], data)
     words = ("--samples", tmp_path / "samples", "--corrections", "own")

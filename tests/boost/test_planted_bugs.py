@@ -8,6 +8,8 @@ import pytest
 from cocos.boost.attempts import Attempt, planted_attempts
 from cocos.boost.planted_bugs import plant_bugs
 from cocos.boost.turn_pairs import make_pairs
+from cocos.prompts import named_protocol
+from cocos.trajectories import Rules
 
 CODE = """\
 def total(values, start):
@@ -70,7 +72,8 @@ def test_in_what_is_no_program_nothing_is_planted(code):
 def test_planted_attempts_are_wrong_are_told_so_and_are_repaired_to_their_program(problem, executor):
     code = "def double(x):\n    unused = 1\n    return x + x"
     right = Attempt("1", code, True, passes_visible=True)
-    made = planted_attempts([problem], [right, right, Attempt("1", "wrong", False)], 40, executor, "error", 0)
+    attempts, told = [right, right, Attempt("1", "wrong", False)], Rules(feedback="error")
+    made = planted_attempts([problem], attempts, 40, executor, named_protocol("cocos"), told, 0)
     programs = [attempt.code for attempt in made]
     assert len(programs) == len(set(programs)) > 5
     assert "def double(x):\n    unused = 2\n    return x + x" not in programs  # harmless
