@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import takewhile
 
 import torch
 import torch.distributed as dist
@@ -25,6 +26,8 @@ from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
 from cocos.generation.sampling import sample_ids, uniform_draws
 from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
+
+MIN_SHARED_IDS = 128  # of a beginning that is computed once; for less, a forward pass more does not pay
 
 
 class HuggingFaceGenerator(TokenTranscripts):
@@ -170,6 +173,7 @@ class HuggingFaceGenerator(TokenTranscripts):
 
         Equal prompts (the samples of one problem) are computed once.
         """
+        self._cache_common_prefix(prompts, max_transcripts)
         unique: dict[tuple[int, ...], int] = {}
         unique_rows = [unique.setdefault(tuple(prompt), len(unique)) for prompt in prompts]
         has_duplicates = len(unique) < len(prompts) and self.cache.is_supported
@@ -185,6 +189,19 @@ class HuggingFaceGenerator(TokenTranscripts):
             batch.select(index)
             logits = logits[index]
         return batch, logits
+
+    def _cache_common_prefix(self, prompts: list[Sequence[int]], max_transcripts: int) -> None:
+        """Compute the ids with which all prompts begin, such as few-shot examples, once."""
+        # The first and the last prompt in the order of their ids differ earliest.
+        first, last = min(map(list, prompts)), max(map(list, prompts))
+        length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+        shared = first[:length]
+        if first == last or length < MIN_SHARED_IDS or not self.cache.is_supported:
+            return
+        if not self.cache.has_prefix(shared):
+            batch, new_ids, parts = self.cache.start_batch([shared], 0, max_transcripts, self.model.device)
+            self._first_logits(batch, new_ids, parts)
+            self.cache.store(batch, {0: shared}, is_last_use=True)
 
     def _first_logits(self, batch: Batch, new_ids: torch.Tensor, parts: list[Pass]) -> torch.Tensor:
         """Compute a batch of `TranscriptCache.start_batch`; return the logits (B, V) of the next ids."""

@@ -86,6 +86,10 @@ class TranscriptCache:
         batch = Batch(cache, (columns >= 0).long(), columns.clamp(min=0), width)
         return batch, torch.tensor(new_ids, device=device), found
 
+    def has_prefix(self, ids: Sequence[int]) -> bool:
+        """Return whether a stored transcript begins with these ids."""
+        return any(transcript.ids[: len(ids)].tolist() == list(ids) for transcript in self.transcripts)
+
     def store(self, batch: Batch, ids_by_row: Mapping[int, Sequence[int]], is_last_use: bool) -> None:
         """Store transcripts of a batch.
 

@@ -304,6 +304,22 @@ def test_a_repeated_turn_computes_one_id_and_evicts_nothing(model, tokenizer, pr
     assert computed[0] == 10 * (1 + 3)
 
 
+def test_a_common_beginning_is_computed_once(model, tokenizer, prompts, computed):
+    """Ten prompts behind few-shot examples of 150 ids: a pass of 150 ids, then what follows them."""
+    examples = [5 + i % 90 for i in range(150)]
+    behind = [[*examples, *prompt] for prompt in prompts]
+    generator = HuggingFaceGenerator(model, tokenizer, 24, batch_size=10)
+    made = generator.generate(behind, 0.0)
+    start, *rest = computed
+    longest, first_ids = max(map(len, prompts)), {prompt[0] for prompt in prompts}
+    assert len(first_ids) > 1 or start > 150  # prompts may begin with the same ids, too
+    assert 150 <= start < 150 + longest and sum(rest[:2]) <= 2 * 10 * longest
+    computed.clear()
+    alone = [c for p in behind for c in HuggingFaceGenerator(model, tokenizer, 24).generate([p], 0.0)]
+    assert computed[0] == len(behind[0])
+    assert [c.token_ids for c in made] == [c.token_ids for c in alone]
+
+
 def test_the_cache_holds_at_most_a_batch_and_evicts_the_oldest(model, tokenizer, prompts):
     generator = HuggingFaceGenerator(model, tokenizer, 4, batch_size=3)
     for part in (prompts, prompts[:2], prompts[5:6], prompts):
