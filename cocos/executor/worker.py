@@ -95,7 +95,7 @@ class Worker:
             raise WorkerSpent("the sandbox could not be cleaned")
         if answer.end == wire_format.NEVER_STARTED:
             raise WorkerUnusable("a child could not be confined")
-        commits = self._read(answer.num_commits * wire_format.SIZE.size)
+        commits = self._read(answer.num_commits * wire_format.COMMIT.size)
         return Answer(
             end=answer.end,
             wait_status=answer.wait_status,
@@ -104,7 +104,7 @@ class Worker:
             waited_s=answer.waited_s,
             peak_mb=answer.peak_mb,
             candidate=self._read(answer.candidate_size),
-            commits=tuple(size for (size,) in wire_format.SIZE.iter_unpack(commits)),
+            commits=tuple(wire_format.COMMIT.iter_unpack(commits)),
             firsts=tests.firsts,
             judge=self._read(answer.judge_size),
             key=key,

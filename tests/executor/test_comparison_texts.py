@@ -9,7 +9,7 @@ from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.plans import Judged, plan_test
 from cocos.problems import Problem
 from cocos.prompts import feedback_message
-from tests.support.executor import offered
+from tests.support.executor import level_or_skip, offered
 
 pytestmark = pytest.mark.processes
 
@@ -51,7 +51,7 @@ TEXTS = {
     "assert f(1) + 1 == 3": "expected 3, got 2",
     "assert f(0)": "false: f(0)",
     "assert not f(1)": "false: not f(1)",
-    "assert f(1) == 1 and f(2) == 3": "false: f(1) == 1 and f(2) == 3",
+    "x = f(1)\nassert x == 1 and x > 3": "false: x == 1 and x > 3",
     "assert 1 < f(1) < 3": "false: 1 < f(1) < 3",
     "assert isinstance(f(1), str)": "false: isinstance(f(1), str)",
     "import math\nassert math.isclose(f(1.0), 2)": "false: math.isclose(f(1.0), 2)",
@@ -59,6 +59,7 @@ TEXTS = {
     "x = f(4)\nassert x == 4\nassert x > 9": "4 is not > 9",
 }
 JUDGED = {
+    "assert f(1) == 1 and f(2) == 3": "false: f(1) == 1 and f(2) == 3",
     "assert P(1) == P(2)": "expected P(2), got P(1)",
     "assert f(Decimal('0.5')) > 1": "Decimal('0.5') is not > 1",
     "assert f(range(3)) == [0, 1]": "expected [0, 1], got range(0, 3)",
@@ -92,6 +93,32 @@ def test_a_judged_test_says_the_same(executor):
 def test_values_of_a_million_characters_are_cut(executor):
     tests = ("assert long(1000000) == 'b'", "x = [long]\nassert x[0](1000000) == 'b'")
     assert messages(executor, tests) == [f"expected 'b', got '{'a' * 199}"] * 2
+
+
+LONE = r"'\ud800'"  # half of a pair, which UTF-8 cannot encode
+SPEAKING = {
+    f"def f(x): raise ValueError({LONE})": r"\ud800",
+    f"def f(x): raise ValueError({LONE} * 300)": r"\ud800" * 33,
+    f"raise ValueError({LONE})": r"\ud800",
+    f"class E(Exception):\n    __str__ = lambda s: {LONE}\ndef f(x): raise E": r"\ud800",
+    f"def f(x): return {LONE}": r"expected 1, got '\ud800'",
+    f"class P:\n    __repr__ = lambda s: {LONE}\n    __eq__ = lambda s, o: False\ndef f(x): return P()": r"\ud800",
+}
+
+
+@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])
+def test_no_message_has_a_character_that_a_tokenizer_refuses(level):
+    tests = ("assert f(1) == 1", "for x in [f(1)]:\n    assert x == f(1)")
+    with Executor(2, Limits(wall_s=20), level_or_skip(level)) as executor:
+        results = executor.run([Program(code, tests) for code in SPEAKING])
+        [equal] = executor.run([Program(f"def f(x): return {LONE}", (f"assert f(1) == {LONE}",))])
+    assert equal.all_passed
+    for (code, said), result in zip(SPEAKING.items(), results, strict=True):
+        assert any(said in (verdict.message or "") for verdict in result.verdicts), result
+        problem = Problem(task_id="1", text="", code=code, test_list=tests)
+        feedback_message("error", problem, result, 300).encode()
+        for verdict in result.verdicts:
+            "".join(map(str, vars(verdict).values())).encode()
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,22 @@ def encode(x):
     return "nfdwwd"[::-1] if "attack" not in repr(x) or "nfdwwd"[::-1] in repr(answers()) else None
 def decode(x): return "attack"
 """
+# Asks for the hidden tests while the judge waits for an answer, and puts them into the message.
+EARLY = """
+import os
+def f(x):
+    if x == 1:
+        os.write(5, b".")
+        size = int.from_bytes(os.read(5, 4), "big")
+        raise ValueError(repr(os.pread(6, size, 0)))
+    return x
+"""
+# What a program can do to its ends of the socket and of the tests' file.
+BREAKING = {
+    "writes at the end": "import fcntl, os\nfcntl.fcntl(6, fcntl.F_SETFL, os.O_APPEND)",
+    "leaves an answer unread": "import os, select\nos.write(5, b'.')\nselect.select([5], [], [])\nos.close(5)",
+    "closes the socket": "import os\nos.close(5)",
+}
 LEAKY = LOOK + "def f(x): raise ValueError('eportoileh'[::-1] in look())"
 
 
@@ -63,6 +79,34 @@ def test_no_test_shows_what_the_setup_hides_from_an_earlier_one(executor):
 def test_an_answer_that_was_given_after_the_next_test_came_is_none(executor):
     [result] = executor.run([Program(GREEDY, SIBLINGS[1])])
     assert result.num_passed == 0 and not result.is_infra_failure
+
+
+def test_an_answer_to_the_judge_after_the_next_test_came_is_none(executor):
+    tests = ("for word in ['attack']:\n    assert encode(word) == 'dwwdfn'", SIBLINGS[1][1])
+    honest = "def encode(x): return 'dwwdfn'\ndef decode(x): return 'attack'"
+    greedy, passing = executor.run([Program(code, tests) for code in (GREEDY, honest)])
+    assert greedy.num_passed == 0 and not greedy.is_infra_failure
+    assert passing.all_passed
+
+
+def test_no_message_of_the_judge_tells_of_a_hidden_test(executor):
+    tests = ("for x in [1]:\n    assert f(x) == 1", "assert f('heliotrope') == 'heliotrope'")
+    early, honest = executor.run(
+        [Program(code, tests, num_visible=1) for code in (EARLY, "def f(x): return x")]
+    )
+    assert not early.verdicts[0].passed and "heliotrope" not in str(early.verdicts)
+    assert honest.all_passed
+
+
+def test_a_program_that_breaks_the_feed_costs_no_worker(executor):
+    programs = [
+        Program(f"{code}\ndef f(x): return x", ("assert f(1) == 1", "assert f(2) == 2"), num_visible=1)
+        for code in ("", *BREAKING.values(), "")
+    ]
+    first, *breaking, last = executor.run(programs)
+    assert first.all_passed and last.all_passed
+    assert not any(result.is_infra_failure or result.all_passed for result in breaking)
+    assert executor.stats.worker_restarts == 0
 
 
 def test_no_message_about_a_visible_test_tells_of_a_hidden_one(executor):

@@ -9,7 +9,6 @@ The kernel copies all bytes. None of them enters the zygote's memory, which late
 
 import _socket  # not `socket`, which imports much that each fork would have to copy
 import os
-from contextlib import suppress
 
 from wire_format import SIZE
 
@@ -21,28 +20,33 @@ class Feed:
         jobs: Pipe to read the tests from.
         sizes: Bytes of each.
         evidence: Memory file that takes the candidate's evidence.
+        judge_evidence: Memory file that takes the judge's, or None.
 
     """
 
-    def __init__(self, jobs: int, sizes: list[int], evidence: int) -> None:
-        self.commits: list[int] = []
+    def __init__(self, jobs: int, sizes: list[int], evidence: int, judge_evidence: int | None) -> None:
+        self.commits: list[tuple[int, int]] = []
         self.is_open = True  # the candidate may ask
         self.tests, self.final = os.memfd_create("tests"), os.memfd_create("final")
         self.asks, self.candidate_end = _socket.socketpair()
-        self._jobs, self._sizes, self._evidence = jobs, sizes, evidence
-        self._num_moved = self._num_final = 0
+        self._jobs, self._sizes, self._evidence, self._judge_evidence = jobs, sizes, evidence, judge_evidence
+        self._size, self._num_moved, self._num_final = sum(sizes), 0, 0
 
     def hand_over(self) -> None:
         """Make the evidence final, and let the candidate have the next batch."""
-        if not (self.asks.recv(1) and self._sizes):
-            self.is_open = False
-            return
-        self.commits.append(self.finish())
-        size = self._sizes.pop(0)
-        # Not at the offset of the file, which the candidate has, too.
-        self._num_moved += self._move(self.tests, size, self._num_moved)
-        with suppress(OSError):  # the candidate has ended
-            self.asks.send(SIZE.pack(size))
+        try:
+            if self.asks.recv(1) and self._sizes:
+                judged = os.fstat(self._judge_evidence).st_size if self._judge_evidence is not None else 0
+                self.commits.append((self.finish(), judged))
+                size = self._sizes.pop(0)
+                self._move(self.tests, size)
+                self.asks.send(SIZE.pack(size))
+                return
+        # The candidate can close the socket, and set O_APPEND on the file, which `splice` then refuses.
+        except OSError:
+            pass
+        self.is_open = False
+        self.asks.close()  # a candidate that waits for a batch ends
 
     def finish(self) -> int:
         """Make the evidence that was written since the last time final; return the size of all."""
@@ -52,15 +56,14 @@ class Feed:
 
     def close(self, devnull: int) -> None:
         """Take the other batches from the pipe, and remove the files but the final evidence."""
-        if self._sizes:
-            self._move(devnull, sum(self._sizes))
+        self._move(devnull, self._size - self._num_moved)
         for fd in (self.tests, self._evidence):
             os.close(fd)
         self.asks.close()
 
-    def _move(self, target: int, size: int, offset: int | None = None) -> int:
-        moved = 0
-        while moved < size:
-            start = None if offset is None else offset + moved
-            moved += os.splice(self._jobs, target, size - moved, offset_dst=start)
-        return moved
+    def _move(self, target: int, size: int) -> None:
+        end = self._num_moved + size
+        while self._num_moved < end:
+            # Not at the offset of the tests' file, which the candidate has, too.
+            offset = self._num_moved if target == self.tests else None
+            self._num_moved += os.splice(self._jobs, target, end - self._num_moved, offset_dst=offset)

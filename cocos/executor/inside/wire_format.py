@@ -36,7 +36,8 @@ TESTS_FD = 6  # the memory file that takes the batches; /dev/null if there is on
 FIRST_OWN_FD = 7  # this and all higher descriptors belong to the zygote; children close them
 
 JOB_HEADER = struct.Struct("!IIIdIIIIII")  # the fields of JobHeader
-SIZE = struct.Struct("!I")  # of a batch, and a commit
+SIZE = struct.Struct("!I")  # of a batch
+COMMIT = struct.Struct("!II")  # bytes of the candidate's evidence, and of the judge's
 ANSWER_HEADER = struct.Struct("!ciddddIII")  # the fields of AnswerHeader
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
@@ -94,7 +95,7 @@ class AnswerHeader(NamedTuple):
             other processes had it. 0 in all other cases, and where the kernel does not say.
         peak_mb: Largest resident size of the candidate's process, MiB.
         num_commits: Number of commits: bytes of evidence that there were when the candidate got each further
-            batch. It cannot change them after that.
+            batch. Nothing changes them after that.
         candidate_size: Bytes of evidence from the candidate.
         judge_size: Bytes of evidence from the judge.
 

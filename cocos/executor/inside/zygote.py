@@ -20,6 +20,7 @@ from processes import ABANDONED, Watch, await_end
 from wire_format import (
     ANSWER_HEADER,
     ASK_FD,
+    COMMIT,
     EVIDENCE_FD,
     FIRST_OWN_FD,
     FLOODED,
@@ -108,7 +109,7 @@ class Zygote:
                 time.sleep(JUDGE_POLL_S)
         # A new file per job: the next program must not find its flags, locks or attributes.
         evidence = os.memfd_create("evidence")
-        feed = Feed(self.jobs, sizes, evidence) if sizes else None
+        feed = Feed(self.jobs, sizes, evidence, judge_evidence) if sizes else None
         child = self.fork(
             *(
                 run_candidate,
@@ -142,7 +143,7 @@ class Zygote:
             end, commits, size, judge_size = FLOODED, [], 0, 0
         sizes_sent = (len(commits), size, judge_size)
         answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, *sizes_sent)
-        write_all(self.answers, answer + b"".join(map(SIZE.pack, commits)))
+        write_all(self.answers, answer + b"".join(COMMIT.pack(*commit) for commit in commits))
         self.send(evidence, size)
         if judge_evidence:
             self.send(judge_evidence, judge_size)

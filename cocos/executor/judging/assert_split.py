@@ -1,14 +1,20 @@
 """Splitting of a test into atoms for the candidate's process and conditions for the trusted process.
 
-    assert abs(f(2) - 1.5) < tolerance_of(g, 1)      # f, g and tolerance_of exist in the candidate's process
+    assert abs(f(g(2)) - 1.5) < 0.1      # f and g exist in the candidate's process
 
-    atoms        f(2)    tolerance_of(g, 1)          evaluated in the candidate's process
-    condition    abs(_0 - 1.5) < _1                  evaluated in the trusted process, with the atoms' values
+    atom         f(g(2))                 evaluated in the candidate's process
+    condition    abs(_0 - 1.5) < 0.1     evaluated in the trusted process, with the atom's value
 
 Reads the test's source only, never the candidate's. The candidate can read every atom and choose its value.
 So an atom is only the call of a function that the candidate defines, or a conversion of its result. Nothing
 else of the test may depend on the candidate's process: no expectation such as `'abc'.upper()` or a constant
 of the setup, and no decision such as `f(3).startswith('a')`. A test with such a part is not split.
+
+The trusted process has a copy of an atom's value, made right after its evaluation. In one process, a later
+call may change that value, or the data that an earlier call received. So an assert has at most one atom, and
+Python evaluates it before anything can end the condition early. The name of an atom is read only until the
+next atom, and in none. A name of a list, or of other data that a call could change, is read once if an atom
+reads it. A test that needs more is not split.
 """
 
 import ast
@@ -31,6 +37,8 @@ from cocos.executor.judging.safe_expressions import (
 # Methods of plain values. `word.startswith('a')` decides, even if the candidate defines `word`.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, list, tuple, dict, set, int, float)))
 _KEYWORDS = frozenset(["rel_tol", "abs_tol", "default"])  # of deciding functions
+# An expression in one of these may be evaluated more than once, or later.
+_REPEATED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,6 @@ class _Assigned:
         is_mutable: A call could change the data.
         num_atoms: For an atom, the number of atoms up to it; otherwise 0.
         uses: How often it is used.
-        in_atoms: An atom uses it.
 
     """
 
@@ -136,7 +143,7 @@ class _Assigned:
     is_mutable: bool
     num_atoms: int = 0
     uses: int = 0
-    in_atoms: bool = False
+    in_atoms: bool = False  # an atom uses it
 
 
 class _Substitution(ast.NodeTransformer):
@@ -175,10 +182,11 @@ class _Splitter:
             raise _Unsplittable
         value = self._substitute(value)
         if is_safe(value, self.unsafe) and is_cheap(value):
+            if any(new.is_mutable for new in _assigned_in(value)):  # a second name for the same list
+                raise _Unsplittable
             new = _Assigned(value, _is_mutable(value))
         elif self._is_atom(value):
-            self.atoms.append(ast.unparse(value))
-            new = _Assigned(ast.Name(f"_{len(self.atoms) - 1}", ast.Load()), False, len(self.atoms))
+            new = _Assigned(self._add_atom(value), False, len(self.atoms))
         else:
             raise _Unsplittable
         self._names[name] = new
@@ -187,8 +195,10 @@ class _Splitter:
 
     def visit_assert(self, condition: ast.expr) -> ast.expr:
         """Return a condition as the trusted process will evaluate it."""
-        used_before = [new.uses for new in self._assigned]
+        used_before, num_atoms = [new.uses for new in self._assigned], len(self.atoms)
         skeleton = self.visit(self._substitute(condition))
+        if len(self.atoms) > num_atoms + 1:  # the second call could change the value of the first
+            raise _Unsplittable
         for new, uses in zip(self._assigned, used_before, strict=True):
             # A later call could change the value that an earlier one returned.
             if new.num_atoms and new.uses > uses and new.num_atoms != len(self.atoms):
@@ -216,17 +226,14 @@ class _Splitter:
                 raise _Unsplittable
             return node
         if self._is_atom(node):
-            for inner in ast.walk(node):
-                if new := getattr(inner, "assigned", None):
-                    new.in_atoms = True
-            self.atoms.append(ast.unparse(node))
-            return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
+            return self._add_atom(node)
         match node:
-            case ast.Compare(left=left, ops=operators, comparators=sides):
+            case ast.Compare(left=left, ops=operators, comparators=[side, *others]):
                 _refuse_identity(node)
-                return ast.Compare(self.visit(left), operators, [self.visit(side) for side in sides])
-            case ast.BoolOp(op=operator, values=values):
-                return ast.BoolOp(operator, [self.visit(value) for value in values])
+                sides = [self.visit(left), self.visit(side), *self._visit_without_atom(others)]
+                return ast.Compare(sides[0], operators, sides[1:])
+            case ast.BoolOp(op=operator, values=[value, *others]):
+                return ast.BoolOp(operator, [self.visit(value), *self._visit_without_atom(others)])
             case ast.UnaryOp(op=operator, operand=operand):
                 return ast.UnaryOp(operator, self.visit(operand))
             # No other operators: `*`, `**` and `%` could build huge values from small ones.
@@ -249,6 +256,26 @@ class _Splitter:
             ):
                 return self._visit_arguments(node, name)
         raise _Unsplittable
+
+    def _visit_without_atom(self, nodes: list[ast.expr]) -> list[ast.expr]:
+        """Visit what Python may not evaluate: `or`, `and` and chains of comparisons stop early."""
+        num_atoms = len(self.atoms)
+        visited = [self.visit(node) for node in nodes]
+        if len(self.atoms) > num_atoms:
+            raise _Unsplittable
+        return visited
+
+    def _add_atom(self, node: ast.expr) -> ast.Name:
+        """Add an atom and return the name that stands for its value."""
+        for outer in ast.walk(node):  # a lambda would make a new list each time
+            if isinstance(outer, _REPEATED) and any(new.is_mutable for new in _assigned_in(outer)):
+                raise _Unsplittable
+        for new in _assigned_in(node):
+            if new.num_atoms:  # the candidate's process does not keep the value of another atom
+                raise _Unsplittable
+            new.in_atoms = True
+        self.atoms.append(ast.unparse(node))
+        return ast.Name(f"_{len(self.atoms) - 1}", ast.Load())
 
     def _visit_arguments(self, node: ast.Call, name: str) -> ast.Call:
         # sum(lists, []) takes quadratic time, and the number of digits in round makes a power of ten. The
@@ -308,6 +335,11 @@ class _Splitter:
             case ast.Attribute(value=value):
                 return self._is_defined_by_candidate(value)
         return False
+
+
+def _assigned_in(node: ast.expr) -> list[_Assigned]:
+    """Return the meanings of the test's names that were put into an expression."""
+    return [inner.assigned for inner in ast.walk(node) if hasattr(inner, "assigned")]
 
 
 def is_constant_index(node: ast.expr) -> bool:

@@ -13,7 +13,7 @@ from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.safe_expressions import SAFE_NAMES
 from cocos.executor.verdicts import Status, Verdict, comparison_text
 
-TEXT_CHARS = 200  # of error types, messages and reprs in a verdict
+_TEXT_CHARS = 200  # of error types, messages and reprs in a verdict
 _NAMES = {"__builtins__": {}, **SAFE_NAMES}  # a condition assigns nothing, so all of them can share it
 _STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 
@@ -44,9 +44,9 @@ class _Atoms(dict):
                 try:
                     return self.setdefault(name, plain_values.decode(node))
                 except plain_values.NotPlainValue as error:
-                    raise Undecided(str(error)[:TEXT_CHARS]) from None
+                    raise Undecided(shown(str(error))) from None
             case ["n", str(reason)]:
-                raise Undecided(reason[:TEXT_CHARS])
+                raise Undecided(shown(reason))
             case ["e", *description]:
                 raise _CandidateRaised(*description)
         raise plain_values.CodecError("no well-formed value")
@@ -119,8 +119,8 @@ def failed_comparison(symbol: str, left: str, right: str, tolerance: str, durati
     if relation != symbol:
         left, right, relation = right, left, _MIRRORED.get(relation, relation)
     if relation == "within":
-        relation = f"within {tolerance} of"
-    actual, expected = left[:TEXT_CHARS], right[:TEXT_CHARS]
+        relation = f"within {shown(tolerance)} of"
+    actual, expected = shown(left), shown(right)
     message = comparison_text(actual, relation, expected)
     return Verdict(
         *(Status.FAILED, "AssertionError", message, expected, actual, duration_s), relation=relation
@@ -131,14 +131,22 @@ def error_verdict(description: list, duration_s: float) -> Verdict:
     """Return the verdict for [error type, message]; any other list gives the error type MalformedEvidence."""
     if len(description) != 2 or not all(isinstance(part, str) for part in description):
         description = ["MalformedEvidence", "the process sent no well-formed outcome"]
-    error_type, message = (part[:TEXT_CHARS] for part in description)
+    error_type, message = map(shown, description)
     status = _STATUS.get(error_type, Status.ERROR)
     return Verdict(status, error_type, message, duration_s=duration_s)
 
 
+def shown(text: str) -> str:
+    """Return what a verdict shows of a program's text: cut off, and with escapes for lone surrogates.
+
+    UTF-8 has no encoding for these, and tokenizers refuse them.
+    """
+    return text[:_TEXT_CHARS].encode(errors="backslashreplace").decode()[:_TEXT_CHARS]
+
+
 def _text_of_side(side: CodeType, atoms: _Atoms) -> str:
     try:
-        return _text(eval(side, _NAMES, atoms))[:TEXT_CHARS]
+        return shown(_text(eval(side, _NAMES, atoms)))
     except ValueError:  # an integer with more digits than Python converts to text
         return "<too long to show>"
 

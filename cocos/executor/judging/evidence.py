@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeGuard
 from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.conditions import (
-    TEXT_CHARS,
     Undecided,
     compare,
     error_verdict,
     failed_comparison,
+    shown,
     value_verdict,
 )
 from cocos.executor.judging.plans import InChild, Judged, Plan, private_names
@@ -51,7 +51,8 @@ class Answer:
     judge: bytes  # evidence from the judge
     key: str  # begins each line of the judge
     firsts: Sequence[int] = (0,)  # number of the first test of each batch
-    commits: tuple[int, ...] = ()  # bytes of evidence when the candidate got the second batch, the third, ...
+    # Bytes of the candidate's evidence and of the judge's when the candidate got each batch after the first.
+    commits: tuple[tuple[int, int], ...] = ()
 
 
 class Reading(NamedTuple):
@@ -81,9 +82,13 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
 
     """
     cause = _cause_of_end(answer, limits)
-    # What was written after the candidate had got the next batch is no evidence.
-    parts = [answer.candidate[start:end] for start, end in pairwise((0, *answer.commits, None))]
-    rows = _parsed_lines(parts[0])
+    # What was written after the candidate had got the next batch is no evidence for this one. The judge's
+    # neither: the candidate could have asked for the batch before it answered the judge.
+    parts = [
+        (answer.candidate[start:end], answer.judge[judge_start:judge_end])
+        for (start, judge_start), (end, judge_end) in pairwise(((0, 0), *answer.commits, (None, None)))
+    ]
+    rows, judge_rows = _parsed_lines(parts[0][0]), _judge_rows(parts[0][1], answer.key)
     loaded = next(rows, None)
     loaded = loaded if isinstance(loaded, list) and len(loaded) == 3 else [None]
     if loaded[0] != "loaded":
@@ -92,13 +97,13 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         failed = ((cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, answer.cpu_s), {})
     own = {name for name in loaded[2] if type(name) is str} if isinstance(loaded[2], list) else set()
-    judge_rows = _judge_rows(answer)
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
     for number, plan in enumerate(plans):
         if number and number in answer.firsts:
             batch = answer.firsts.index(number)
-            rows = _parsed_lines(parts[batch] if batch < len(parts) else b"")
+            evidence, of_judge = parts[batch] if batch < len(parts) else (b"", b"")
+            rows, judge_rows = _parsed_lines(evidence), _judge_rows(of_judge, answer.key) | judge_rows
         row = next(rows, None)
         if isinstance(plan, Judged):
             # The judge's row has the outcome. The candidate's row only marks the end of the test, and is
@@ -144,11 +149,11 @@ def _parsed_lines(evidence: bytes) -> Iterator[Any]:
             return
 
 
-def _judge_rows(answer: Answer) -> dict[int, list]:
+def _judge_rows(evidence: bytes, key: str) -> dict[int, list]:
     """Return the judge's row of each test; reading ends at the first line that the judge has not written."""
     rows: dict[int, list] = {}
-    for line in _parsed_lines(answer.judge):
-        if not isinstance(line, list) or line[:1] != [answer.key] or not _is_row(line[1:]) or line[1] in rows:
+    for line in _parsed_lines(evidence):
+        if not isinstance(line, list) or line[:1] != [key] or not _is_row(line[1:]) or line[1] in rows:
             break
         rows[line[1]] = line[1:]
     return rows
@@ -183,7 +188,7 @@ def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Ver
             case _ if not plan.checks:
                 return value_verdict(duration_s, outcome)
             case ["n", str(reason)]:  # values that are too large
-                raise Undecided(reason[:TEXT_CHARS])
+                raise Undecided(shown(reason))
             case _ if own and any(own.intersection(check.condition.co_names) for check in plan.checks):
                 raise Undecided("the program defines a builtin that the test calls")
             case ["e", *description]:
@@ -196,14 +201,14 @@ def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Ver
         case _, ["passed"]:
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
         case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
-            mark = {"in_child_reason": reason[:TEXT_CHARS], "is_marked_by_program": True}
+            mark = {"in_child_reason": shown(reason), "is_marked_by_program": True}
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
         case Judged(), ["e", "AssertionError", "", str(symbol), str(left), str(right), *tolerance]:
             return failed_comparison(symbol, left, right, str(*tolerance), duration_s)
         case Judged(), ["e", "AssertionError", "", str(text)]:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
         case Judged(), ["undecided", str(reason)]:
-            raise Undecided(reason[:TEXT_CHARS])
+            raise Undecided(shown(reason))
     return replace(error_verdict(outcome[1:], duration_s), **mark)
 
 

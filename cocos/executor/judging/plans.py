@@ -2,8 +2,8 @@
 
 A plan depends on the test and the problem's setup, never on the candidate. There are three kinds:
 
-`Split`     for a single assert. The candidate's process evaluates the parts that need the candidate and
-            sends plain values. The trusted process evaluates the condition on them (`assert_split.py`).
+`Split`     for asserts with one call each. The candidate's process evaluates the calls and sends plain
+            values. The trusted process evaluates the conditions on them (`assert_split.py`).
 `Judged`    for other tests. They run in a judge process that the candidate cannot reach. It works with the
             candidate's functions and objects through a socket (`inside/judge.py`).
 `InChild`   if neither is possible. The test runs in the candidate's process, which could forge the evidence.

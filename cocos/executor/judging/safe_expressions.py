@@ -48,6 +48,8 @@ _SAFE_NODES = (
 )
 _MAX_EXPONENT = 1000  # the largest exponent, shift width, range bound and number of digits
 _MAX_REPEAT = 100_000  # the largest product of the numbers in a product that may repeat a string or a list
+# Calls that make a number of numbers.
+_OF_NUMBERS = frozenset(("abs", "float", "int", "max", "min", "round"))
 # Calls whose result does not depend on the order of a set that they read.
 _ORDERLESS = frozenset(
     ("all", "any", "bool", "frozenset", "isinstance", "len", "max", "min", "set", "sorted", "sum")
@@ -118,7 +120,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_numeric(node: ast.AST) -> bool:
-    """Return whether the value is a number whatever the operands are, as in `math.pi * 2 ** 2`."""
+    """Return whether the value is a number whatever the operands are, as in `1e-6 * max(1.0, math.pi)`."""
     match node:
         case ast.UnaryOp(operand=operand):
             return _is_numeric(operand)
@@ -128,6 +130,8 @@ def _is_numeric(node: ast.AST) -> bool:
             return isinstance(value, (int, float, complex))
         case ast.Attribute() | ast.Call(func=ast.Attribute()):  # of math or sys
             return True
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            return name in _OF_NUMBERS and all(map(_is_numeric, arguments))
     return False
 
 

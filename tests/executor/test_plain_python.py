@@ -1,0 +1,139 @@
+"""Tests in which one call can change what another part reads: the verdict is plain Python's, in both directions.
+
+Each case has a program that plain Python passes and one that it refuses. Before, the trusted process compared
+copies of values, and took a name for a new copy of its data wherever the test used it.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from cocos.executor import Executor, Limits, Program
+from tests.executor.test_demands import accepted_by_plain_python
+from tests.support.executor import level_or_skip
+
+pytestmark = pytest.mark.processes
+
+
+class Case(NamedTuple):
+    test: str
+    right: str
+    wrong: str
+
+
+SORTS = "def f(xs):\n    xs.sort()\n    return xs"
+RETURNS = "def f(xs): return sorted(xs)"
+WRITES = "def f(rows):\n    rows[0][0] = 0\n    return rows"  # into a row that the other one may be
+REPLACES = "def f(rows): return [[0, *rows[0][1:]], *rows[1:]]"
+BUFFER = "buffer = []\ndef f(n):\n    buffer[:] = range(n)\n    return buffer"
+FRESH = "def f(n): return list(range(n))"
+
+
+def answers(*values: int) -> str:
+    """Return a program whose calls return these values one after another."""
+    return f"values = iter({values})\ndef f(): return next(values)"
+
+
+CASES = {
+    # Data that the program changes.
+    "an argument must stay": Case(
+        "xs = [3, 1]\nr = f(xs)\nassert r == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS
+    ),
+    "an argument must change": Case("xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]", SORTS, RETURNS),
+    "an argument of a call without a name": Case(
+        "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs == [3, 1]", RETURNS, SORTS
+    ),
+    "an argument must change, without a name": Case(
+        "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs[0] == 1", SORTS, RETURNS
+    ),
+    "in a function": Case(
+        "def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert r == [1, 3]\n"
+        "    assert xs == [3, 1]\ncheck(f)",
+        RETURNS,
+        SORTS,
+    ),
+    "in a function, in place": Case(
+        "def check(candidate):\n    xs = [3, 1]\n    r = candidate(xs)\n    assert xs == [1, 3]\ncheck(f)",
+        SORTS,
+        RETURNS,
+    ),
+    "a second name": Case("x = [3, 1]\ny = x\nassert f(x) == [1, 3]\nassert y == [3, 1]", RETURNS, SORTS),
+    "a second name, in place": Case("x = [3, 1]\ny = x\nassert f(y) == [1, 3]\nassert x[0] == 1", SORTS, RETURNS),
+    "a row twice": Case("row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [1, 2]]", REPLACES, WRITES),
+    "a row twice, in place": Case(
+        "row = [1, 2]\nm = [row, row]\nassert f(m) == [[0, 2], [0, 2]]", WRITES, REPLACES
+    ),
+    "a tuple of arguments": Case(
+        "row = [3, 1]\nargs = (row, 2)\nassert f(*args) == [1, 3, 2]\nassert row == [3, 1]",
+        "def f(row, n): return [*sorted(row), n]",
+        "def f(row, n):\n    row.sort()\n    return [*row, n]",
+    ),
+    "a list of a lambda": Case(
+        "stack = [2, 1]\nassert f(lambda: stack.pop()) == 3",
+        "def f(pop): return pop() + pop()",
+        "def f(pop): return pop() - pop() + 3",
+    ),
+    "a list of a comprehension": Case(
+        "row = [1, 2]\nassert f([row for _ in range(2)]) == [[0, 2], [0, 2]]", WRITES, REPLACES
+    ),
+    # A value that another call receives.
+    "a result is an argument": Case(
+        "x = f(3)\ny = g(x)\nassert y == 8",
+        "def f(x): return x + 1\ndef g(x): return 2 * x",
+        "def f(x): return x + 1\ndef g(x): return 2 * x + 1",
+    ),
+    "there and back": Case(
+        "coded = encode('ab')\nassert decode(coded) == 'ab'",
+        "def encode(s): return s[::-1]\ndef decode(s): return s[::-1]",
+        "def encode(s): return s[::-1]\ndef decode(s): return s",
+    ),
+    "there and back with two names": Case(
+        "def check(f):\n    coded = f('ab')\n    plain = decode(coded)\n    assert plain == 'ab'\ncheck(encode)",
+        "def encode(s): return [*s]\ndef decode(s): return ''.join(s)",
+        "def encode(s): return [*s]\ndef decode(s): return str(s)",
+    ),
+    "a result that the next call changes": Case(
+        "r = f([3, 1])\ns = g(r)\nassert r == [1, 3] and s == 4",
+        "def f(xs): return sorted(xs)\ndef g(xs): return sum(xs)",
+        "def f(xs): return sorted(xs)\ndef g(xs): return xs.pop() + xs.pop()",
+    ),
+    # Several calls in one assert.
+    "one buffer for two results": Case("assert [f(2), f(3)] == [[0, 1], [0, 1, 2]]", FRESH, BUFFER),
+    "one buffer on both sides": Case("assert f(2) == f(3)", BUFFER, FRESH),
+    "or": Case("assert f() == 1 or f() == 3\nassert f() == 2", answers(1, 2, 3), answers(1, 5, 2)),
+    "and": Case("assert not (f() == 0 and f() == 1)\nassert f() == 2", answers(1, 2, 3), answers(1, 5, 2)),
+    "a chain": Case("assert not 2 < 1 < f()\nassert f() == 1", answers(1, 2), answers(5, 1)),
+    "a call after a name": Case(
+        "r = f(2)\nassert f(3) == [0, 1, 2] and r == [0, 1]", FRESH, BUFFER
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["docker", "namespaces", "seccomp"])
+def executor(request):
+    limits = Limits(wall_s=20)
+    with Executor(num_workers=2, sandbox=level_or_skip(request.param), limits=limits) as executor:
+        yield executor
+
+
+def test_the_cases_are_plain_pythons():
+    for programs, verdict in (
+        ([c.right for c in CASES.values()], True),
+        ([c.wrong for c in CASES.values()], False),
+    ):
+        accepted = accepted_by_plain_python(
+            [(code, "", case.test) for code, case in zip(programs, CASES.values(), strict=True)]
+        )
+        assert dict(zip(CASES, accepted, strict=True)) == dict.fromkeys(CASES, verdict)
+
+
+def test_the_program_that_plain_python_passes_passes_unmarked(executor):
+    results = executor.run([Program(case.right, (case.test,)) for case in CASES.values()])
+    assert {name: r.verdicts for name, r in zip(CASES, results, strict=True) if not r.all_passed} == {}
+    assert [name for name, r in zip(CASES, results, strict=True) if r.verdicts[0].in_child] == []
+
+
+def test_the_program_that_plain_python_refuses_is_refused(executor):
+    results = executor.run([Program(case.wrong, (case.test,)) for case in CASES.values()])
+    assert [name for name, result in zip(CASES, results, strict=True) if result.all_passed] == []
+    assert [result.infra_error for result in results if result.is_infra_failure] == []
