@@ -131,7 +131,7 @@ def prepare(
     options: PreparationOptions,
     folder: Path,
     journal: Journal,
-    open_executor: OpenExecutor | None = None,
+    open_executor: OpenExecutor | None,
 ) -> PreparationReport:
     """Write the splits, dropped.jsonl and findings.jsonl of a data set into a folder.
 
