@@ -84,7 +84,6 @@ study: $(VENV)/.installed  ## compare objectives and feedback in both laboratori
 
 bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines
 	$(BIN)/python scripts/bench/executor.py
-	$(BIN)/python scripts/bench/remote.py
 	$(BIN)/python scripts/bench/bench.py turns
 	$(BIN)/python scripts/bench/bench.py update
 

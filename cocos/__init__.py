@@ -22,7 +22,6 @@ What uses the method:
     __main__.py       the same as `python -m cocos`
     commands/         the steps of each command: train, boost, evaluate, prepare, ...
     assembly.py       options -> executor, protocol, problems, prompts, rules, objective
-    executors.py      options -> the executor: workers of this machine, or servers
     own_reward.py     a reward function of the user's own, by the name `module:function`
     given_answers.py  answers of a file or of the problems, to be played as the first turns
     boost/            the stage before CoCoS: rows, BoostTrainer

@@ -19,9 +19,9 @@ from cocos.config.option import option_names
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.turn_options import AgentOptions, TurnOptions
 from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.distributed import num_processors
 from cocos.executor import Executor
 from cocos.executor.calibration import calibrate
-from cocos.executors import start_executor
 from cocos.extras import install_command
 from cocos.files.run_record import checksums, sha256
 from cocos.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
@@ -49,7 +49,14 @@ def open_executor(
         sandbox: Isolation level instead of `options.sandbox`; None for that.
 
     """
-    executor = start_executor(options, max_wait_s, sandbox)
+    executor = Executor(
+        options.executor_workers or num_processors(),
+        options.program_limits,
+        sandbox or options.sandbox,
+        options.min_isolation,
+        max_wait_s,
+        tuple(options.program_packages),
+    )
     if isinstance(options, ScoringOptions) and options.program_timeout_factor is not None:
         references = [as_program(problem, problem.code) for problem in problems if problem.code.strip()]
         try:

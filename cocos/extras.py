@@ -26,7 +26,6 @@ EXTRAS = {
     ),
     "agents": ("eval --agent", ("langgraph",)),
     "page": ("page", ("streamlit",)),
-    "serve": ("servers of programs", ("uvicorn",)),
     "gguf": ("GGUF files", ("gguf",)),
     "vllm": ("--generator vllm", ("vllm",)),
 }
@@ -56,7 +55,7 @@ def missing_package(error: ImportError) -> str:
     if not module or module == "cocos" or find_spec(module) is not None:
         return str(error)
     extra = next((name for name, (_, modules) in EXTRAS.items() if module in modules), None)
-    if extra is None and module not in ("yaml", "jinja2", "markupsafe", "tqdm", "shtab"):
+    if extra is None and module not in ("yaml", "jinja2", "markupsafe", "tqdm"):
         return str(error)
     return (
         f"{module} is not installed for {sys.executable}; activate the environment that has it, or "

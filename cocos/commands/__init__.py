@@ -38,5 +38,4 @@ COMMANDS = {
     "page": Command("cocos.page.__main__", "serve a web page: try a model, compare runs, watch training"),
     "export": Command("cocos.commands.export", "write a trained model for transformers, vLLM and Ollama"),
     "doctor": Command("cocos.commands.doctor", "show what is installed, and what the sandbox promises here"),
-    "completion": Command("cocos.commands.completion", "print the completion of these commands for a shell"),
 }

@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+from cocos.assembly import open_executor
 from cocos.config.arguments import add_options
 from cocos.config.command_line import PlainParser
 from cocos.config.executor_options import ExecutorOptions
@@ -289,7 +290,7 @@ def convert(args: argparse.Namespace, options: PreparationOptions) -> int:
         raise ValueError(f"--splits: {args.input or source.name} has its own splits; leave the option out")
     if args.push_to_hub:
         require_access(args.push_to_hub)
-    report = prepare_data_set(source, inputs, options, args.output_dir, args.revision)
+    report = prepare_data_set(source, inputs, options, args.output_dir, args.revision, open_executor)
     print(
         f"{report.rows_in} rows read, {report.dropped.total()} dropped, {_describe(report.counts)}; "
         f"written to {args.output_dir}"
@@ -343,7 +344,8 @@ def _print_findings(
 ) -> None:
     """Run the checks on prepared data sets; print and count the findings."""
     for name in options.checks:
-        for finding in run_check(name, read_prepared(paths), benchmarks, options, report, journal):
+        problems = read_prepared(paths)
+        for finding in run_check(name, problems, benchmarks, options, report, journal, open_executor):
             report.findings[finding.kind] += 1
             other = finding.other and f" as {finding.other}"
             print(f"{finding.kind}: {finding.split}/{finding.task_id}: {finding.detail}{other}")

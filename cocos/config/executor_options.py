@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Literal
 
-from cocos.config.option import option, require_options, require_positive, require_share
+from cocos.config.option import option, require_positive, require_share
 from cocos.executor.limits import LEAST_MEMORY_MB, Limits
 from cocos.literals import IsolationLevel
 
@@ -34,39 +34,13 @@ class ExecutorOptions:
         default_factory=list,
         help="Installed packages that programs may import, such as numpy.",
     )
-    program_python: str | None = option(
-        role="executor",
-        default=None,
-        help="Interpreter that has --program_packages. By default the one in use.",
-    )
-    runtime: str | None = option(
-        role="executor",
-        default=None,
-        help="Runtime of the containers at level docker, such as runsc (gVisor).",
-    )
     executor_workers: int | None = option(
         role="run", default=None, help="Programs that run at once. By default one per processor."
-    )
-    executor_url: list[str] = option(
-        role="run", default_factory=list, help="Servers that run the programs, such as https://node1:8765."
-    )
-    executor_token_file: str | None = option(
-        role="run", default=None, help="File with the token of the servers of --executor_url."
-    )
-    executor_certificate: str | None = option(
-        role="run", default=None, help="File with the certificates to trust; by default the system's."
     )
 
     def __post_init__(self) -> None:
         if self.executor_workers is not None:
             require_positive(self, "executor_workers")
-        if self.executor_url:
-            for name in ("executor_workers", "program_python", "runtime"):
-                if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"--{name} is an option of the servers; give it to `python -m cocos.executor serve`"
-                    )
-            require_options(self, "executor_token_file")
         if not 0 < self.program_timeout_s < inf:
             raise ValueError(f"--program_timeout_s is {self.program_timeout_s}; give seconds above 0")
         if self.program_memory_mb < LEAST_MEMORY_MB:

@@ -38,6 +38,7 @@ WITHOUT_EFFECT = {
     "mask_truncated_completions": False,
     "cache_implementation": None,
     "chat_template_kwargs": None,
+    "transformers_continuous_batching_config": None,
 }
 # Options of transformers and TRL that results depend on, besides those that are declared with a role.
 INHERITED = (
@@ -130,6 +131,11 @@ class CoCoSConfig(CoCoSOptions, ModelConfig, RLOOConfig):
                     "distribution, because the loss uses its log-probabilities; leave it at "
                     f"{neutral} and use --temperature"
                 )
+        if self.use_transformers_continuous_batching or self.use_transformers_paged:
+            raise ValueError(
+                "--use_transformers_continuous_batching cannot stop at [DONE], so completions run on to "
+                "--max_completion_length; leave it out, or give --use_vllm true"
+            )
         for name, neutral in WITHOUT_EFFECT.items():
             if getattr(self, name) != neutral:
                 raise ValueError(

@@ -21,7 +21,13 @@ from cocos.dataprep.code_base import REPOSITORY, describe_reasons, python_files,
 from cocos.dataprep.dataset_card import dataset_card
 from cocos.dataprep.hub import read_hub
 from cocos.dataprep.output_folder import new_folder
-from cocos.dataprep.preparation import PreparationOptions, PreparationReport, prepare, read_splits
+from cocos.dataprep.preparation import (
+    OpenExecutor,
+    PreparationOptions,
+    PreparationReport,
+    prepare,
+    read_splits,
+)
 from cocos.dataprep.readers import RawRow, read_debugbench, read_file
 from cocos.dataprep.set_report import save_set_report
 from cocos.dataprep.set_statistics import statistics_of
@@ -95,7 +101,6 @@ def _recorded_options(options: PreparationOptions) -> dict[str, object]:
         "profile": Path(options.profile).name,
     }
     del recorded["executor_workers"]  # it changes how long a preparation takes, not what it writes
-    del recorded["program_python"]  # a path
     return dict(sorted(recorded.items()))
 
 
@@ -108,12 +113,14 @@ def prepare_data_set(
     options: PreparationOptions,
     output_dir: Path,
     revision: str | None = None,
+    open_executor: OpenExecutor | None = None,
 ) -> PreparationReport:
     """Prepare a data set in a new folder: its splits, card and manifest.
 
     Args:
         inputs: (file, split or None); empty to read the rows from the hub.
         output_dir: The folder to create; it may exist if it is empty.
+        open_executor: Starts an executor for the references; None if none are executed.
 
     Raises:
         DataError: A row or a file cannot be used.
@@ -129,7 +136,7 @@ def prepare_data_set(
         former_handler = exit_on_ctrl_c(lambda: _discard(folder, output_dir, journal))
         try:
             with tqdm(rows, desc="rows", unit=" rows", delay=BAR_DELAY_S) as bar:
-                report = prepare(bar, source, options, folder, journal)
+                report = prepare(bar, source, options, folder, journal, open_executor)
             if source.name == REPOSITORY:
                 _save_yields(folder)
             save_card(report, source, options, [path for path, _ in inputs], revision)

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -26,11 +26,11 @@ from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, requ
 from cocos.dataprep.readers import RawRow, read_solve_rates
 from cocos.dataprep.sources import EASIER, HARDER, SPLITS, Source, convert_row
 from cocos.executor import Executor
-from cocos.executors import start_executor
 from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem, written_problem
 
 CHECKS = ("references", "overlap")
+OpenExecutor = Callable[[ExecutorOptions], Executor]
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -126,12 +126,18 @@ class PreparationReport:
 
 
 def prepare(
-    rows: Iterable[RawRow], source: Source, options: PreparationOptions, folder: Path, journal: Journal
+    rows: Iterable[RawRow],
+    source: Source,
+    options: PreparationOptions,
+    folder: Path,
+    journal: Journal,
+    open_executor: OpenExecutor | None,
 ) -> PreparationReport:
     """Write the splits, dropped.jsonl and findings.jsonl of a data set into a folder.
 
     Args:
         journal: Findings about references of an interrupted run.
+        open_executor: Starts an executor for the references; None if none are executed.
 
     Raises:
         DataError: There is no valid row, a row is malformed and `options.drop` does not include "malformed",
@@ -141,7 +147,7 @@ def prepare(
     """
     report = PreparationReport(folder)
     benchmarks = list(read_benchmarks(options.against))  # first: a mistake there is found before the work
-    _convert(rows, source, options, report)
+    _convert(rows, source, options, report, open_executor)
     if not report.rows_in:
         raise DataError("there is no function or class with doctests or tests; give another folder")
     if not report.counts:
@@ -152,7 +158,8 @@ def prepare(
     for check in CHECKS:
         if check in options.checks:
             dropped: dict[tuple[str, str], Finding] = {}  # (split, task_id) -> first finding to drop it for
-            for finding in run_check(check, read_splits(folder), benchmarks, options, report, journal):
+            problems = read_splits(folder)
+            for finding in run_check(check, problems, benchmarks, options, report, journal, open_executor):
                 report.add_finding(finding)
                 if finding.kind in options.drop:
                     dropped.setdefault((finding.split, finding.task_id), finding)
@@ -175,6 +182,7 @@ def run_check(
     options: PreparationOptions,
     report: PreparationReport,
     journal: Journal,
+    open_executor: OpenExecutor | None,
 ) -> Iterator[Finding]:
     """Yield the findings of one check.
 
@@ -182,6 +190,7 @@ def run_check(
         benchmarks: (name, problem) of the benchmarks with which the problems are compared.
         report: Gives the total for the progress bar; receives the isolation level.
         journal: Findings about references of an interrupted run.
+        open_executor: Starts an executor for the references.
 
     """
     with tqdm(problems, desc=check, unit=" problems", total=sum(report.counts.values()) or None) as bar:
@@ -190,20 +199,27 @@ def run_check(
 
             yield from find_overlap(bar, benchmarks)
             return
-        with _open_executor(options, report) as executor:
+        with _open_executor(options, report, open_executor) as executor:
             journal.conditions = (options.program_limits, executor.isolation, executor.packages, sys.version)
             yield from check_references(bar, executor, journal)
 
 
-def _open_executor(options: PreparationOptions, report: PreparationReport) -> Executor:
+def _open_executor(
+    options: PreparationOptions, report: PreparationReport, open_executor: OpenExecutor | None
+) -> Executor:
     """Return a new executor after writing its isolation level and packages into the report."""
-    executor = start_executor(options)
+    assert open_executor is not None, "references are executed"
+    executor = open_executor(options)
     report.isolation, report.packages = executor.isolation, executor.packages
     return executor
 
 
 def _convert(
-    rows: Iterable[RawRow], source: Source, options: PreparationOptions, report: PreparationReport
+    rows: Iterable[RawRow],
+    source: Source,
+    options: PreparationOptions,
+    report: PreparationReport,
+    open_executor: OpenExecutor | None,
 ) -> None:
     """Write the converted rows to the files of their splits, and fill the report's counts."""
     seen: set[bytes] = set()
@@ -211,7 +227,9 @@ def _convert(
     are_assigned = False
     with (
         SplitWriter(report.folder) as writer,
-        _open_executor(options, report) if source.executes_references else nullcontext() as executor,
+        _open_executor(options, report, open_executor)
+        if source.executes_references
+        else nullcontext() as executor,
     ):
         for place, raw_split, row in rows:
             report.rows_in += 1

@@ -32,8 +32,7 @@ def open_run_executor(args: EvalConfig, trajectories: Iterable[Trajectory]) -> E
     """
     problems = dict.fromkeys(trajectory.problem for trajectory in trajectories)
     folder = Path(args.output_dir)
-    # The level of servers is that of their machines; `configuration_changes` compares it with the run's.
-    if not args.resume or args.sandbox != "auto" or args.executor_url or not sample_paths(folder):
+    if not args.resume or args.sandbox != "auto" or not sample_paths(folder):
         return open_executor(args, problems)
     level = _read_record(folder)["isolation"]
     try:

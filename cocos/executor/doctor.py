@@ -9,7 +9,7 @@ import platform
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,21 +80,16 @@ def broken_promises(executor: Executor) -> dict[Promise, str]:
     return broken
 
 
-def doctor(write: Callable[[str], None] = print) -> int:
-    """Write which levels work and which of their promises hold; return the exit status.
-
-    Args:
-        write: Takes each line.
-
-    """
+def doctor() -> int:
+    """Print which levels work and which of their promises hold; return the exit status."""
     reasons = {level.name: level.missing_reason() for level in LEVELS}
     for name, reason in reasons.items():
-        write(f"{name:<11} {_yes_or_no(reason)}")
-    write(
+        print(f"{name:<11} {_yes_or_no(reason)}")
+    print(
         f"filter      {_yes_or_no(syscall_filter.missing_reason())} (system calls, at all levels but rlimits)"
     )
-    write(f"Landlock    version {landlock.version()}; up to {landlock.NEWEST_VERSION} are used (seccomp)")
-    write(f"kernel      {platform.release()}\n")
+    print(f"Landlock    version {landlock.version()}; up to {landlock.NEWEST_VERSION} are used (seccomp)")
+    print(f"kernel      {platform.release()}\n")
     working = [name for name, reason in reasons.items() if reason is None]
     try:
         best = choose().name
@@ -103,17 +98,17 @@ def doctor(write: Callable[[str], None] = print) -> int:
             with Executor(num_workers=1, sandbox=name) as executor:
                 broken[name] = broken_promises(executor)
     except ExecutorError as error:
-        write(f"auto        {error}")
+        print(f"auto        {error}")
         return 1
     width = max(len(promise.text) for promise in PROMISES)
-    write(" ".join([" " * width, *(f"{name:<10}" for name in working)]))
+    print(" " * width, *(f"{name:<10}" for name in working))
     for promise in PROMISES:
         cells = (f"{_cell(promise, name, broken[name]):<10}" for name in working)
-        write(" ".join([f"{promise.text:<{width}}", *cells]))
+        print(f"{promise.text:<{width}}", *cells)
     lies = [(name, promise) for name in working for promise in broken[name] if name in promise.levels]
     for name, promise in lies:
-        write(f"{name} breaks its promise that {promise.text}: {broken[name][promise]}")
-    write(f"\nauto        {best}; its self-test passes")
+        print(f"{name} breaks its promise that {promise.text}: {broken[name][promise]}")
+    print(f"\nauto        {best}; its self-test passes")
     return 1 if any(name == best for name, _ in lies) else 0
 
 

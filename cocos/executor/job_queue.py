@@ -22,21 +22,14 @@ class Job:
     """A submitted program and the future of its result; all times are on the monotonic clock."""
 
     program: Program
-    future: "Future[ExecutionResult]"
-    queued_s: float
-    max_wait_s: float  # a job that starts later than this after it was queued is overdue
+    future: Future[ExecutionResult]
+    start_by_s: float  # a job that starts later than this is overdue
     waited_s: float = 0.0  # that its first attempt waited for a processor
     requeued_s: float | None = None  # when its second attempt was queued; None during the first attempt
-    losses: int = 0  # servers that were lost while they had it, see `remote/client.py`
-
-    @property
-    def may_wait_s(self) -> float:
-        """Seconds that the job may still wait; negative: it is overdue."""
-        return self.queued_s + self.max_wait_s - time.monotonic()
 
     @property
     def is_overdue(self) -> bool:
-        return self.may_wait_s < 0
+        return time.monotonic() > self.start_by_s
 
 
 class JobQueue:
@@ -57,21 +50,14 @@ class JobQueue:
         self._closed_because: str | None = None
         self._changed = threading.Condition()  # guards every field above
 
-    def __len__(self) -> int:
-        return len(self._first_attempts) + len(self._second_attempts)
-
-    def put(self, program: Program, max_wait_s: float | None = None) -> "Future[ExecutionResult]":
+    def put(self, program: Program) -> Future[ExecutionResult]:
         """Queue a program and return the future of its result.
-
-        Args:
-            max_wait_s: Seconds that this job may wait. None: as the others.
 
         Raises:
             ExecutorError: The queue is closed.
 
         """
-        wait_s = self._max_wait_s if max_wait_s is None else min(max_wait_s, self._max_wait_s)
-        job = Job(program, Future(), time.monotonic(), wait_s)
+        job = Job(program, Future(), time.monotonic() + self._max_wait_s)
         with self._changed:
             if self._closed_because:
                 raise ExecutorError(self._closed_because)
@@ -90,8 +76,8 @@ class JobQueue:
                 # it has waited too long, nothing new starts until the running jobs have finished.
                 if self._first_attempts and not self._second_attempt_is_running and not self._must_drain():
                     job = self._first_attempts.popleft()
-                    if not _start(job):
-                        continue
+                    if not job.future.set_running_or_notify_cancel():
+                        continue  # its caller has cancelled it
                 elif self._second_attempts and not self._num_running:
                     job = self._second_attempts.popleft()
                     self._second_attempt_is_running = True
@@ -102,30 +88,6 @@ class JobQueue:
                     continue
                 self._num_running += 1
                 return job
-
-    def take_more(self, count: int) -> list[Job]:
-        """Return up to `count` further jobs that wait now, without those that some server has lost.
-
-        For a queue without second attempts. The caller must pass each to `finish` or `put_back`.
-        """
-        jobs: list[Job] = []
-        with self._changed:
-            while self._first_attempts and not self._first_attempts[0].losses and len(jobs) < count:
-                job = self._first_attempts.popleft()
-                if _start(job):
-                    jobs.append(job)
-            self._num_running += len(jobs)
-        return jobs
-
-    def put_back(self, job: Job) -> None:
-        """Queue a job that was taken, and whose program has no result, before all others."""
-        with self._changed:
-            self._num_running -= 1
-            if self._closed_because:
-                job.future.set_exception(ExecutorError(self._closed_because))
-                return
-            self._first_attempts.appendleft(job)
-            self._changed.notify()
 
     def finish(self, job: Job, retry: bool = False) -> bool:
         """End an attempt; with `retry`, queue a second attempt that will run alone.
@@ -171,8 +133,3 @@ class JobQueue:
         waited_since_s = self._second_attempts[0].requeued_s
         assert waited_since_s is not None
         return time.monotonic() > waited_since_s + MAX_WAIT_FOR_QUIET_S
-
-
-def _start(job: Job) -> bool:
-    """Mark a job's future as running; return False if its caller has cancelled it."""
-    return job.future.running() or job.future.set_running_or_notify_cancel()

@@ -9,16 +9,15 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cocos.executor.job_queue import Job, JobQueue
 from cocos.executor.judging import plain_values
 from cocos.executor.limits import Limits
 from cocos.executor.runner import Attempt, Runner
-from cocos.executor.sandboxes.interpreter import find_interpreter
+from cocos.executor.sandboxes.installed_packages import find_packages
 from cocos.executor.sandboxes.levels import choose
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import self_test
@@ -59,22 +58,19 @@ class Executor:
         max_wait_s: Seconds that a program may wait for a worker. A program that would start later is not
             executed: its result is an infrastructure failure. In distributed training this limit and the
             limit of a program bound how long one rank can make the others wait. None: no limit.
-        packages: Names of third-party packages that programs may import, with all that these require.
-        python: Path of an interpreter to run programs with, which also has the packages. None: the one in
-            use. Level docker runs the interpreter of its image, which must have the same version.
-        runtime: Runtime of the containers of level docker, such as "runsc". None: the engine's own.
+        packages: Names of third-party packages that programs may import, with all that these require. Level
+            docker imports them with the interpreter of its image, which must have the same version.
 
     Attributes:
         num_workers: Programs that run at the same time.
         limits: Limits of programs without limits of their own.
         isolation: Name of the isolation level in force.
         packages: Name and version of each third-party package that programs can import.
-        python_version: Major and minor version of the interpreter that runs the programs.
         stats: Counters.
 
     Raises:
         ExecutorError: No acceptable isolation level works on this machine, or the self-test failed.
-        ValueError: A package is not installed, or `python` is not a usable interpreter.
+        ValueError: A package is not installed.
 
     """
 
@@ -86,23 +82,24 @@ class Executor:
         min_isolation: str | None = None,
         max_wait_s: float | None = None,
         packages: tuple[str, ...] = (),
-        python: str | None = None,
-        runtime: str | None = None,
     ) -> None:
-        self._interpreter = find_interpreter(packages, python)
-        self._level = choose(sandbox, min_isolation, runtime)
-        self._set_up(
-            num_workers or len(os.sched_getaffinity(0)),
-            limits.clamped(),
-            self._level.name,
-            self._interpreter.packages,
-            ".".join(map(str, self._interpreter.version)),
-            max_wait_s,
-        )
-        self._runners = [
-            Runner(self._launch, self._limits_for, self.isolation) for _ in range(self.num_workers)
+        self.num_workers = num_workers or len(os.sched_getaffinity(0))
+        self.limits = limits.clamped()
+        self.stats = Stats()
+        self._limits_by_tests: dict[Program, Limits] = {}  # programs without their code
+        self._pid = os.getpid()  # a forked process has no threads of ours
+        self._interpreter = find_packages(packages)
+        self._level = choose(sandbox, min_isolation)
+        self._max_wait_s = max_wait_s
+        self._queue = JobQueue(max_wait_s)
+        self._recent_errors: deque[str | None] = deque(maxlen=RECENT_PROGRAMS)  # None: no failure
+        self._stats_lock = threading.Lock()  # guards the stats and the recent errors
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"executor-{number}", daemon=True)
+            for number in range(self.num_workers)
         ]
-        self._start_threads((self._serve, runner) for runner in self._runners)
+        for thread in self._threads:
+            thread.start()
         try:
             self_test(lambda program: self.submit(program).result(), self.limits, self.isolation)
         except ExecutorError:
@@ -110,38 +107,15 @@ class Executor:
             raise
         self.stats = Stats()  # the programs of the self-test do not count
 
-    def _set_up(
-        self,
-        num_workers: int,
-        limits: Limits,
-        isolation: str,
-        packages: tuple[str, ...],
-        python_version: str,
-        max_wait_s: float | None,
-    ) -> None:
-        """Set the state that executors on this machine and on servers have."""
-        self.num_workers, self.limits = num_workers, limits
-        self.isolation, self.packages, self.python_version = isolation, packages, python_version
-        self.stats = Stats()
-        self._limits_by_tests: dict[Program, Limits] = {}  # programs without their code
-        self._pid = os.getpid()  # a forked process has no threads of ours
-        self._queue = JobQueue(max_wait_s)
-        self._recent_errors: deque[str | None] = deque(maxlen=RECENT_PROGRAMS)  # None: no failure
-        self._stats_lock = threading.Lock()  # guards the stats and the recent errors
-        self._threads: list[threading.Thread] = []
-
-    def _start_threads(self, calls: Iterable[tuple[Callable[[Any], None], Any]]) -> None:
-        """Start a thread for each function and argument; `close` waits for them."""
-        for number, (function, argument) in enumerate(calls):
-            name = f"executor-{number}"
-            self._threads.append(threading.Thread(target=function, args=(argument,), name=name, daemon=True))
-            self._threads[-1].start()
+    @property
+    def isolation(self) -> str:
+        """Name of the isolation level in force."""
+        return self._level.name
 
     @property
-    def worker_pids(self) -> list[int]:
-        """Process ids of the running workers, for monitoring."""
-        workers = [runner.worker for runner in self._runners]
-        return [worker.sandbox.process.pid for worker in workers if worker]
+    def packages(self) -> tuple[str, ...]:
+        """Name and version of each third-party package that programs can import."""
+        return self._interpreter.packages
 
     def set_limits(self, references: Sequence[Program], limits: Sequence[Limits]) -> None:
         """Set the limits of the programs that have the same tests as a reference; see `calibration.py`.
@@ -158,15 +132,12 @@ class Executor:
             return self.limits
         return self._limits_by_tests.get(replace(program, code=""), self.limits)
 
-    def submit(self, program: Program, max_wait_s: float | None = None) -> "Future[ExecutionResult]":
+    def submit(self, program: Program) -> Future[ExecutionResult]:
         """Queue one program and return the future of its result.
 
         A program that fails raises nothing: its failure is in the result. The future raises ExecutorError if
         the executor stops before the program has started. A callback of the future runs on a thread of the
         pool, so it must not wait for another program.
-
-        Args:
-            max_wait_s: Seconds that this program may wait for a worker, if fewer than those of the executor.
 
         Raises:
             ExecutorError: The executor is closed, or had too many infrastructure failures.
@@ -174,7 +145,7 @@ class Executor:
         """
         if os.getpid() != self._pid:
             raise ExecutorError("this executor belongs to the parent process; make one in this process")
-        return self._queue.put(program, max_wait_s)
+        return self._queue.put(program)
 
     def run(self, programs: Sequence[Program]) -> list[ExecutionResult]:
         """Execute programs and return their results in the same order; identical programs run once.
@@ -250,11 +221,18 @@ class Executor:
     def _launch(self) -> Sandbox:
         return self._level.launch(self.limits, self._interpreter)
 
-    def _serve(self, runner: Runner) -> None:
-        """Execute jobs on this thread's worker until the queue is closed."""
+    def _serve(self) -> None:
+        """Execute jobs on a worker of this thread until the queue is closed."""
+        runner = Runner(self._launch, self._limits_for, self.isolation)
         while job := self._queue.take():
-            late = self._overdue(job) if job.is_overdue else None
-            attempt = Attempt(late) if late else runner.run(job.program, job.waited_s)
+            if job.is_overdue:
+                reason = (
+                    f"not started within {self._max_wait_s:.0f} s; the programs are too many or too slow "
+                    f"for {self.num_workers} workers"
+                )
+                attempt = Attempt(ExecutionResult((), reason, self.isolation))
+            else:
+                attempt = runner.run(job.program, job.waited_s)
             try:
                 self._finish(job, attempt)
             except BaseException as error:  # whoever waits for the result must not wait for ever
@@ -263,7 +241,7 @@ class Executor:
         runner.close()
 
     def _finish(self, job: Job, attempt: Attempt) -> None:
-        """Requeue the job, or count and publish its result."""
+        """Requeue the job or publish its result; close the queue after too many infrastructure failures."""
         result = attempt.result
         with self._stats_lock:
             self.stats.busy_s += attempt.busy_s
@@ -276,22 +254,8 @@ class Executor:
                 self.stats.retried_timeouts += 1
                 return
             self._count(result)
-        if self.packages:
-            result = replace(result, packages=self.packages)
-        self._publish(job, result)
-
-    def _overdue(self, job: Job) -> ExecutionResult:
-        reason = (
-            f"not started within {job.max_wait_s:.0f} s; the programs are too many or too slow "
-            f"for {self.num_workers} workers"
-        )
-        return ExecutionResult((), reason, self.isolation)
-
-    def _publish(self, job: Job, result: ExecutionResult) -> None:
-        """Set the result of a counted job; close the queue after too many infrastructure failures."""
-        job.future.set_result(result)
-        with self._stats_lock:
             num_failures = len(self._recent_errors) - self._recent_errors.count(None)
+        job.future.set_result(replace(result, packages=self.packages))
         if num_failures > MAX_INFRA_FAILURES:
             self._queue.close(
                 f"stopped: more than {MAX_INFRA_FAILURES} of the last {RECENT_PROGRAMS} programs "

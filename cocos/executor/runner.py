@@ -64,7 +64,7 @@ class Runner:
     def __init__(
         self, launch: Callable[[], Sandbox], limits_for: Callable[[Program], Limits], isolation: str
     ) -> None:
-        self.worker: Worker | None = None
+        self._worker: Worker | None = None
         self._launch = launch
         self._limits_for = limits_for
         self._isolation = isolation
@@ -98,9 +98,9 @@ class Runner:
 
     def close(self) -> None:
         """End the worker. Safe to call twice; the next program starts a new one."""
-        if self.worker:
-            self.worker.kill()
-            self.worker = None
+        if self._worker:
+            self._worker.kill()
+            self._worker = None
 
     def _try(self, program: Program, more_s: float = 0.0) -> Attempt | Exception:
         """Execute a program on this worker; return the executor's own error if that fails.
@@ -139,13 +139,13 @@ class Runner:
             return error
 
     def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
-        if self.worker:
+        if self._worker:
             try:
-                return self.worker.run(program, plans, limits)
+                return self._worker.run(program, plans, limits)
             except WorkerSpent:
                 self.close()
-        self.worker = Worker(self._launch)
-        return self.worker.run(program, plans, limits)
+        self._worker = Worker(self._launch)
+        return self._worker.run(program, plans, limits)
 
 
 def _next_plans(program: Program, plans: tuple[Plan, ...], undecided: dict[int, str]) -> tuple[Plan, ...]:

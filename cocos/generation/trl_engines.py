@@ -1,8 +1,7 @@
-"""Generators that sample with the rollout engines of TRL: vLLM and transformers' continuous batching.
+"""Generator that samples with TRL's vLLM, which TRL's own option `--use_vllm` selects.
 
-They are selected by TRL's own options, `--use_vllm` and `--use_transformers_continuous_batching`. The
-trainer computes the log-probabilities of the loss with the policy itself. Those of vLLM tell it how far the
-engine's samples are from the policy's.
+The trainer computes the log-probabilities of the loss with the policy itself. Those of vLLM show it how far
+the engine's samples are from the policy's.
 """
 
 import math
@@ -14,12 +13,11 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.generation import ContinuousBatchingConfig
+from transformers import PreTrainedTokenizerBase
 from trl.generation.vllm_generation import VLLMGeneration
 
 from cocos.generation.interface import Completion, GenerationStopped
-from cocos.generation.tokenizer import TokenTranscripts, eos_token_ids
+from cocos.generation.tokenizer import TokenTranscripts
 from cocos.generation.vllm_offline import STOP_AT_DONE, engine_failure_named
 
 
@@ -110,48 +108,3 @@ def check_server(engine: VLLMGeneration) -> None:
             f"the vLLM server runs with --logprobs-mode {mode}, before temperature; restart it with "
             "--logprobs-mode processed_logprobs"
         )
-
-
-class ContinuousBatches(TokenTranscripts):
-    """Generator that samples with continuous batching: waiting prompts take the place of finished rows.
-
-    Continuous batching supports no stop strings. A completion that does not end with an end-of-sequence
-    id runs on after [DONE]; the ids after [DONE] are dropped.
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        config: ContinuousBatchingConfig,
-        max_completion_length: int,
-    ):
-        super().__init__(tokenizer, eos_token_ids(model.generation_config, tokenizer))
-        self.model = model
-        self.config = config
-        self.max_completion_length = max_completion_length
-
-    def generate(
-        self, prompts: Sequence[Sequence[int]], temperature: float, seeds: Sequence[int] | None = None
-    ) -> list[Completion]:
-        assert seeds is None, "seeds are not supported: sampling uses the random state of the process"
-        if self.has_to_stop:
-            raise GenerationStopped
-        started = time.perf_counter()
-        # No top-k or nucleus truncation: the trainer computes log-probabilities of the full distribution.
-        sampling = {"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}
-        outputs = self.model.generate_batch(
-            list(map(list, prompts)),
-            generation_config=GenerationConfig(
-                max_new_tokens=self.max_completion_length,
-                do_sample=temperature > 0,
-                eos_token_id=sorted(self.eos_ids),
-                pad_token_id=self.tokenizer.pad_token_id,
-                **sampling,
-            ),
-            continuous_batching_config=self.config,
-            progress_bar=False,
-        )
-        assert len(outputs) == len(prompts), "continuous batching lost a request"
-        sampled = [output.generated_tokens for output in outputs.values()]
-        return self.batch_completions(sampled, time.perf_counter() - started)

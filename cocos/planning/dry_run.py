@@ -64,7 +64,6 @@ def run_warnings(
         *_length_warnings(args, shape, lengths, prompts_T),
         *_vocabulary_warnings(config, num_tokens),
         *_reference_warnings(args, trajectory),
-        *_engine_warnings(args),
         *_draw_warnings(args),
         *_reward_warnings(args),
     ]
@@ -116,15 +115,6 @@ def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
             f"forge the verdict ({reasons[0]}); give --reward_in_child true to reward them"
         )
     return [f"{warning}; see scripts/prepare_data.py check" for warning in warnings]
-
-
-def _engine_warnings(args: CoCoSConfig) -> list[str]:
-    if not args.use_transformers_continuous_batching:
-        return []
-    return [
-        "memory and seconds of the rollout are estimated for this project's own sampler; continuous batching "
-        "samples faster and reserves its own share of the GPU for its cache"
-    ]
 
 
 def _draw_warnings(args: CoCoSConfig) -> list[str]:

@@ -94,7 +94,7 @@ def row_statistics(
     """Make the passes of a batch before its update, no more than it needs.
 
     Args:
-        rows: The batch; `engine_logps`, shape (R, C), if the engine has stated log-probabilities.
+        rows: The batch; `engine_logps`, shape (R, C), are the log-probabilities that the engine stated.
         policy: Makes the policy's pass: log p of every completion token at the sampling temperature, (R, C).
         reference: Makes the reference's pass; None without a KL penalty.
         needs_old_logps: The update does not give the old log-probabilities by itself.
@@ -109,5 +109,5 @@ def row_statistics(
     return RowStatistics(
         old_logps=(logps * mask).sum(1) if needs_old_logps else None,
         kl=zeros if reference is None else ((logps - reference()) * mask).sum(1),
-        gap=engine_gap(logps, rows["engine_logps"], mask) if "engine_logps" in rows else None,
+        gap=engine_gap(logps, rows["engine_logps"], mask),
     )

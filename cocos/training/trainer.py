@@ -35,7 +35,7 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server, sync_weights
+from cocos.generation.trl_engines import VLLMRollouts, check_server, sync_weights
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Score, grouped_returns, row_advantages, trained_advantages, zero_spread
@@ -56,7 +56,7 @@ from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.rollouts import RolloutPlayer, unchanged_base, whole_weights
 from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, engine_gap, row_statistics
 from cocos.training.sample_tables import MAX_ROWS, SampleTables, sample_table
-from cocos.training.tree_attention import attend_along_trees, plain_sdpa
+from cocos.training.tree_attention import attend_along_trees
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
 from cocos.trajectories import Trajectory, Turn
@@ -352,11 +352,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             whole_weights(self.model_wrapped, self.accelerator),
         ):
             length = self.args.max_completion_length
-            if self.use_transformers_continuous_batching:
-                with plain_sdpa(model):
-                    yield ContinuousBatches(model, self._tokenizer, self.continuous_batching_config, length)
-            else:
-                yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
+            yield HuggingFaceGenerator(model, self._tokenizer, length, self.args.rollout_batch_size)
 
     @property
     def has_one_update_per_batch(self) -> bool:
@@ -411,7 +407,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
         The row of a turn that was not sampled has one pad token as its prompt, and another one as its
         completion, which is masked: so no batch is without a column of completions. `engine_logps` are the
-        engine's log-probabilities of the sampled ids, NaN where it stated none; continuous batching has none.
+        engine's log-probabilities of the sampled ids, NaN where it stated none.
         """
         turns = [turn for trajectory in trajectories for turn in self.row_turns(trajectory)]
         pad_id = self._tokenizer.pad_token_id
@@ -424,21 +420,19 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         def padded(values: list[torch.Tensor], side: str, value: float) -> torch.Tensor:
             return pad(values, value, side, self.pad_to_multiple_of).to(self.accelerator.device)
 
+        stated = [
+            turn.completion.engine_logps or (math.nan,) * len(ids)
+            for turn, ids in zip(turns, completions, strict=True)
+        ]
+        engine_logps = [torch.tensor(values, dtype=torch.float32) for values in stated]
         # Masks come from lengths, not from pad ids: if pad and eos are one id, a sampled eos must be trained.
-        rows = {
+        return {
             "prompt_ids": padded(prompts, "left", pad_id),  # (R, P)
             "prompt_mask": padded([torch.ones_like(ids) for ids in prompts], "left", 0),  # (R, P)
             "completion_ids": padded(completions, "right", pad_id),  # (R, C)
             "completion_mask": padded(masks, "right", 0),  # (R, C)
+            "engine_logps": padded(engine_logps, "right", math.nan),  # (R, C)
         }
-        if not self.use_transformers_continuous_batching:
-            stated = [
-                turn.completion.engine_logps or (math.nan,) * len(ids)
-                for turn, ids in zip(turns, completions, strict=True)
-            ]
-            logps = [torch.tensor(values, dtype=torch.float32) for values in stated]
-            rows["engine_logps"] = padded(logps, "right", math.nan)  # (R, C)
-        return rows
 
     def _kl_of_sampled_turns(
         self, trajectories: Sequence[Trajectory], kl_R: torch.Tensor

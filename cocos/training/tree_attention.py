@@ -13,8 +13,6 @@ trees. Layers pass `segments` on by keyword, so that gradient checkpointing reco
 Axes: H heads of queries, H_kv of keys and values, G = H / H_kv; n tokens, D channels of a head.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -38,17 +36,6 @@ def attend_along_trees(model: PreTrainedModel) -> None:
         AttentionInterface.register(NAME, tree_attention)
         AttentionMaskInterface.register(NAME, sdpa_mask)
         model.set_attn_implementation(NAME)
-
-
-@contextmanager
-def plain_sdpa(model: PreTrainedModel) -> Iterator[None]:
-    """Undo `attend_along_trees` inside the context, for code that knows attentions by their names."""
-    name = model.config.get_text_config()._attn_implementation
-    model.set_attn_implementation("sdpa" if name == NAME else name)
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(name)
 
 
 def tree_attention(

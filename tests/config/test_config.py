@@ -222,6 +222,12 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (CoCoSConfig, ["--vllm_enable_sleep_mode", "true"], ["after every turn", "leave it out"]),
         (
             CoCoSConfig,
+            ["--use_transformers_continuous_batching", "true"],
+            ["cannot stop at [DONE]", "leave it out, or give --use_vllm true"],
+        ),
+        (CoCoSConfig, ["--use_transformers_paged", "true"], ["cannot stop at [DONE]"]),
+        (
+            CoCoSConfig,
             ["--global_batch_size", "6"],
             ["--global_batch_size 6 is not divisible by 4", "change one"],
         ),

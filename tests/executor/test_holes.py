@@ -15,9 +15,9 @@ from cocos.executor import Executor, ExecutorError, Limits, Program, Status
 from cocos.executor.doctor import broken_promises
 from cocos.executor.inside.wire_format import ChildLimits, JobHeader
 from cocos.executor.promises import PRELUDE
-from cocos.executor.sandboxes import docker, levels, seccomp
+from cocos.executor.sandboxes import docker, levels, seccomp, syscall_filter
 from cocos.executor.sandboxes.interpreter import Interpreter
-from tests.support.executor import GOOD, level_or_skip, processes_below, statuses
+from tests.support.executor import GOOD, level_or_skip, processes_below, statuses, workers
 from tests.support.ordinary_user import run_groups
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
@@ -257,6 +257,22 @@ def _exists(container: str) -> bool:
     return subprocess.run(["docker", "container", "inspect", container], capture_output=True).returncode == 0
 
 
+def test_the_environment_names_the_docker_client_and_the_image(monkeypatch, tmp_path):
+    if syscall_filter.missing_reason():
+        pytest.skip("no libseccomp")
+    client = tmp_path / "client"
+    client.write_text('#!/bin/sh\n[ "$1" = run ] || exit 0\necho "$@" >> "$0.arguments"\nexit 1\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("DOCKER_BIN", f"env COCOS=1 {client}")
+    monkeypatch.setenv("SANDBOX_DOCKER_IMAGE", "mine:3")
+    with pytest.raises(ExecutorError, match="self-test at isolation level docker"):
+        Executor(num_workers=1, sandbox="docker")
+    commands = (tmp_path / "client.arguments").read_text().splitlines()
+    assert commands and all(
+        " --network=none " in command and " mine:3 -s " in command for command in commands
+    )
+
+
 def test_a_docker_client_may_be_several_words(monkeypatch):
     level_or_skip("docker")
     monkeypatch.setenv("DOCKER_BIN", "env COCOS=1 docker")
@@ -272,7 +288,7 @@ def test_a_slow_docker_engine_does_not_disturb_the_end(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_BIN", str(client))
     monkeypatch.setattr(docker, "CLIENT_TIMEOUT_S", 0.5)
     with Executor(num_workers=1, sandbox="docker") as executor:
-        [name] = [n for pid in processes_below(executor.worker_pids[0]) for n in _container_names(pid)]
+        [name] = [n for pid in processes_below(workers(executor)[0]) for n in _container_names(pid)]
     wait_until(lambda: not _exists(name))  # the zygote ends with its input, and its container with it
 
 

@@ -153,36 +153,3 @@ def test_waiting_threads_wake_up_for_every_job_and_at_the_end():
         thread.join(timeout=180)
         assert not thread.is_alive()
     assert len(executed) == len(futures)
-
-
-def test_further_jobs_are_taken_without_waiting(queue):
-    futures = [queue.put(program) for program in PROGRAMS]
-    assert futures[2].cancel() and len(queue) == 4
-    assert queue.take().program is PROGRAMS[0]
-    assert [job.program for job in queue.take_more(1)] == [PROGRAMS[1]]
-    assert [job.program for job in queue.take_more(9)] == [PROGRAMS[3]]  # the cancelled one never starts
-    assert queue.take_more(9) == [] and len(queue) == 0
-
-
-def test_a_job_that_is_put_back_is_the_next_one_and_one_that_was_lost_is_taken_alone(queue):
-    futures = [queue.put(program) for program in PROGRAMS[:3]]
-    first, [second] = queue.take(), queue.take_more(1)
-    second.losses = 1
-    queue.put_back(second)
-    assert queue.take_more(9) == []
-    assert queue.take() is second and second.future is futures[1] and not futures[1].cancel()
-    assert [job.program for job in queue.take_more(9)] == [PROGRAMS[2]]
-    queue.close("enough")
-    queue.put_back(first)
-    with pytest.raises(ExecutorError, match="enough"):
-        futures[0].result()
-
-
-def test_a_job_may_have_less_time_than_the_others_and_not_more(clock):
-    queue = JobQueue(max_wait_s=10)
-    for wait_s in (3, None, 30):
-        queue.put(PROGRAMS[0], wait_s)
-    jobs = [queue.take() for _ in range(3)]
-    assert [job.may_wait_s for job in jobs] == [3, 10, 10]
-    clock.now += 5
-    assert [job.is_overdue for job in jobs] == [True, False, False]

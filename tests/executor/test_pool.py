@@ -17,7 +17,16 @@ from cocos.executor.sandboxes import levels
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.problems import load_problems
-from tests.support.executor import GOOD, is_zombie, level_or_skip, offered, processes_below, statuses, zombies
+from tests.support.executor import (
+    GOOD,
+    is_zombie,
+    level_or_skip,
+    offered,
+    processes_below,
+    statuses,
+    workers,
+    zombies,
+)
 from tests.support.paths import dataset
 from tests.support.waiting import wait_until
 
@@ -187,7 +196,7 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
     with Executor(num_workers=1, sandbox=LEVEL) as executor:
         slow = executor.submit(Program("import time\ntime.sleep(1)\ndef f(): return 1", ("assert f() == 1",)))
         time.sleep(0.3)
-        os.kill(executor.worker_pids[0], 9)
+        os.kill(workers(executor)[0], 9)
         assert slow.result().all_passed
         assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
 
@@ -196,11 +205,11 @@ def test_a_dead_worker_is_replaced_and_its_job_run_again():
 def test_a_program_ends_with_its_worker(level):
     code = "import time\ntime.sleep(300)"
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
-        idle = processes_below(executor.worker_pids[0])  # the zygote, or bubblewrap and the zygote
+        idle = processes_below(workers(executor)[0])  # the zygote, or bubblewrap and the zygote
         future = executor.submit(Program(code, ("assert 1 == 1",), limits=Limits(wall_s=5)))
-        wait_until(lambda: len(processes_below(executor.worker_pids[0])) > len(idle))
-        before = processes_below(executor.worker_pids[0])
-        os.kill(executor.worker_pids[0], 9)
+        wait_until(lambda: len(processes_below(workers(executor)[0])) > len(idle))
+        before = processes_below(workers(executor)[0])
+        os.kill(workers(executor)[0], 9)
         wait_until(lambda: all(map(is_zombie, before)), timeout_s=60)  # those that are gone count
         assert future.result().verdicts[0].status is Status.TIMEOUT
 
@@ -255,8 +264,8 @@ def raising(error):
 
 
 def kill_workers(executor):
-    pids = [pid for worker in executor.worker_pids for pid in processes_below(worker)]
-    for worker in executor.worker_pids:
+    pids = [pid for worker in workers(executor) for pid in processes_below(worker)]
+    for worker in workers(executor):
         os.kill(worker, 9)
     wait_until(lambda: all(map(is_zombie, pids)))
 
@@ -333,16 +342,16 @@ def starved(executor):
     """Make the executor's workers share one processor with busy processes."""
     cpus = os.sched_getaffinity(0)
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(16)]
-    workers = [pid for worker in executor.worker_pids for pid in processes_below(worker)]
+    pids = [pid for worker in workers(executor) for pid in processes_below(worker)]
     try:
-        for pid in [*workers, *(hog.pid for hog in hogs)]:
+        for pid in [*pids, *(hog.pid for hog in hogs)]:
             os.sched_setaffinity(pid, {min(cpus)})
         yield
     finally:
         for hog in hogs:
             hog.kill()
             hog.wait()
-        for pid in workers:
+        for pid in pids:
             os.sched_setaffinity(pid, cpus)
 
 
@@ -435,7 +444,7 @@ def test_a_stream_yields_results_as_they_finish(executor):
 
 def test_a_closed_executor_refuses_and_leaves_no_process():
     executor = Executor(num_workers=2, sandbox=LEVEL)
-    pids = executor.worker_pids
+    pids = workers(executor)
     executor.close()
     executor.close()
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids) and zombies() == 0
@@ -525,16 +534,19 @@ with Executor(num_workers=1, sandbox="rlimits") as executor:
 
 def test_a_failed_clean_up_is_no_exception_under_strict_warnings():
     code = """
-import os, signal, warnings
+import glob, os, pathlib, signal, warnings
 warnings.simplefilter("error")
 from cocos.executor import Executor, Program
+from cocos.executor.sandboxes.sandbox import Sandbox
+real = Sandbox.kill
+def kill(sandbox):
+    real(sandbox)
+    raise OSError("killpg failed")
+Sandbox.kill = kill
 with Executor(num_workers=1, sandbox="rlimits") as executor:
-    real = executor._runners[0].worker.sandbox.kill
-    def kill():
-        real()
-        raise OSError("killpg failed")
-    executor._runners[0].worker.sandbox.kill = kill
-    os.kill(executor.worker_pids[0], signal.SIGKILL)
+    for path in glob.glob("/proc/self/task/*/children"):
+        for pid in pathlib.Path(path).read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
     [result] = executor.run([Program("def f(): return 1", ("assert f() == 1",))])
     assert result.all_passed, result
 """

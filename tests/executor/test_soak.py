@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
-from tests.support.executor import offered, zombies
+from tests.support.executor import offered, workers, zombies
 
 pytestmark = pytest.mark.processes
 
@@ -71,7 +71,7 @@ def test_soak():
             batch = todo[start : start + BATCH]
             futures = [executor.submit(program) for program, _ in batch]
             if start // KILL_EVERY > kills - 1:
-                os.kill(random.choice(executor.worker_pids), 9)
+                os.kill(random.choice(workers(executor)), 9)
                 kills += 1
             for (program, status), future in zip(batch, futures, strict=True):
                 result = future.result()

@@ -6,7 +6,6 @@ import math
 import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
-from cocos.executor.remote.messages import decode_programs, decode_result, encode_program, encode_result
 from tests.support.executor import offered
 
 pytestmark = pytest.mark.processes
@@ -86,11 +85,3 @@ def test_a_forged_value_is_an_error_or_what_the_program_says(executor):
     ):
         [value] = executor.values(Program(forge.replace("{node}", node), ("",)), ("1",))
         assert value.verdict.error_type == error and value.value == (5 if error is None else None)
-
-
-def test_values_cross_to_another_machine_and_back(executor):
-    program = Program(CODE, ("f(1)",), has_expressions=True)
-    [(there, _)] = decode_programs(encode_program(program, Limits(), None))
-    assert there.has_expressions
-    [result] = executor.run([there])
-    assert decode_result(encode_result(0, result)) == (0, result) and result.verdicts[0].encoded

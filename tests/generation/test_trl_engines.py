@@ -1,4 +1,4 @@
-"""TRL's engines: continuous batching runs; for vLLM, the calls are compared with TRL's signatures.
+"""TRL's vLLM: the calls are compared with TRL's signatures.
 
 scripts/check_vllm.sh trains with the real engine.
 """
@@ -9,14 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers.generation import ContinuousBatchingConfig
 from trl.generation.vllm_generation import VLLMGeneration
 
-from cocos.generation.huggingface import HuggingFaceGenerator, load_model
+from cocos.generation.huggingface import load_model
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
-from cocos.generation.trl_engines import ContinuousBatches, VLLMRollouts, check_server, sync_weights
-from cocos.problems import load_problems
-from cocos.prompts import named_protocol
+from cocos.generation.trl_engines import VLLMRollouts, check_server, sync_weights
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")
@@ -49,18 +46,6 @@ class Server:
 
     def get_server_info(self):
         return self.info
-
-
-def test_continuous_batching_samples_the_ids_of_the_transformers_generator():
-    model, tokenizer = load_model(TOY), load_tokenizer(TOY)
-    plain = HuggingFaceGenerator(model, tokenizer, 24)
-    batches = ContinuousBatches(model, tokenizer, ContinuousBatchingConfig(max_memory_percent=0.05), 24)
-    words = named_protocol("cocos")
-    problems = load_problems(ROOT / "data/toy/dev.jsonl")[:6]
-    prompts = [plain.start(words.first_turn(problem), is_chat=False) for problem in problems]
-    assert len(set(map(len, prompts))) > 1
-    expected = [completion.token_ids for completion in plain.generate(prompts, temperature=0.0)]
-    assert [completion.token_ids for completion in batches.generate(prompts, temperature=0.0)] == expected
 
 
 def test_vllm_samples_at_the_given_temperature_and_its_ids_are_cut_at_the_end_of_the_completion():

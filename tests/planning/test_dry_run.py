@@ -277,10 +277,6 @@ def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_pat
     assert "turn 40 may reach" in context and "context of 1024" in context
     [cut] = warnings_of(report(bare_base, problems_file, *fine, "--max_completion_length", "4"))
     assert re.search(r"a reference takes \d+ tokens, more than --max_completion_length 4", cut)
-    [engine] = warnings_of(
-        report(bare_base, problems_file, *fine, "--use_transformers_continuous_batching", "true")
-    )
-    assert "reserves its own share of the GPU" in engine
     [draws] = warnings_of(report(bare_base, problems_file, *fine, "--dynamic_sampling", "3"))
     assert "up to 4 times as long" in draws
     broken = tmp_path / "broken.jsonl"

@@ -11,7 +11,7 @@ import cocos
 from cocos import extras
 from cocos.commands import COMMANDS
 from tests.support import endpoint_server
-from tests.support.commands import command, complaint, succeed
+from tests.support.commands import complaint, succeed
 from tests.support.paths import ROOT, TOY
 
 COCOS = (sys.executable, "-m", "cocos")
@@ -162,14 +162,3 @@ def test_a_closed_pipe_ends_a_command_without_a_traceback(words):
     os.close(write_end)
     assert done.returncode in (141, 0) and done.stderr == ""  # argparse ignores that its help was not read
     assert done.returncode == 141 or ("--help" in words and len(words) > 1)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_the_completion_knows_commands_and_options(shell):
-    pytest.importorskip("shtab")
-    script = succeed(*COCOS, "completion", shell).stdout
-    assert all(word in script for word in ("boost-data", "--num_turns", "--rloo_k", "--splits"))
-    if shell == "bash":
-        ask = "COMP_WORDS=(cocos eval --num_tu); COMP_CWORD=2; _shtab_cocos; echo ${COMPREPLY[@]}"
-        done = command("bash", "-c", f"{script}\n{ask}")
-        assert done.stdout.split()[-1:] == ["--num_turns"]

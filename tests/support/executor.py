@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cocos.executor import ExecutionResult, Program, Status
+from cocos.executor import ExecutionResult, Executor, Program, Status
 from cocos.executor.sandboxes.levels import LEVELS
 
 GOOD = Program("def f(x):\n    return x + 1", ("assert f(1) == 2", "assert f(2) == 3"))
@@ -51,6 +51,12 @@ def processes_below(pid: int) -> list[int]:
     for ancestor in found:
         found += [child for child, parent in parents.items() if parent == ancestor]
     return found
+
+
+def workers(executor: Executor) -> list[int]:
+    """Return the ids of the executor's running workers: the children of its threads."""
+    children = [Path(f"/proc/self/task/{thread.native_id}/children") for thread in executor._threads]
+    return [int(pid) for path in children for pid in path.read_text().split()]
 
 
 def _processes() -> dict[int, tuple[str, int]]:

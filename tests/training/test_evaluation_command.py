@@ -32,7 +32,6 @@ CHANGED = {
     "sandbox": "seccomp",
     "program_memory_mb": 2048,
     "program_packages": ["numpy", "pandas"],
-    "runtime": "runsc",
 }
 
 
@@ -60,7 +59,7 @@ def test_an_option_of_prompts_rules_lengths_and_programs_reaches_the_evaluation(
 def test_no_option_that_the_two_commands_share_is_forgotten():
     shared = set(option_names(CoCoSOptions, "wording", "prompt", "rule", "length", "executor"))
     shared &= set(option_names(EvalConfig, "wording", "prompt", "rule", "length", "executor"))
-    untried = {"protocol", "min_isolation", "program_timeout_s", "program_timeout_factor", "program_python"}
+    untried = {"protocol", "min_isolation", "program_timeout_s", "program_timeout_factor"}
     assert shared == {*CHANGED, *untried}
     assert evaluation().program_timeout_s == EvalConfig.program_timeout_s
 

@@ -15,7 +15,7 @@ import pytest
 
 from cocos.executor import Executor, ExecutorError
 from tests.support.commands import BIN, free_port
-from tests.support.executor import is_zombie, processes_below
+from tests.support.executor import is_zombie, processes_below, workers
 from tests.support.paths import ROOT, TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
 
@@ -128,7 +128,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
             played = trainer.player.sample
 
             def disturbed(*given):
-                for pid in executor.worker_pids:
+                for pid in workers(executor):
                     os.kill(pid, signal.SIGKILL)
                 return played(*given)
 
@@ -148,7 +148,7 @@ def test_a_run_stops_with_a_clear_error_when_its_executors_processes_keep_being_
 
     def kill_all():
         while not stop.wait(0.001):
-            for pid in executor.worker_pids:
+            for pid in workers(executor):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 

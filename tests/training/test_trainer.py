@@ -417,18 +417,6 @@ def test_a_weight_per_turn_and_a_kl_coefficient_per_turn_reach_the_advantages(ma
 
 
 @pytest.mark.processes
-def test_continuous_batching_trains(make_trainer):
-    trainer = make_trainer(
-        max_steps=1,
-        use_transformers_continuous_batching=True,
-        transformers_continuous_batching_config={"max_memory_percent": 0.05},
-    )
-    before = trainer.model.model.norm.weight.detach().clone()
-    trainer.train()
-    assert not torch.equal(before, trainer.model.model.norm.weight)
-
-
-@pytest.mark.processes
 def test_tensorboard_and_wandb_offline_keep_the_metrics_and_a_bounded_number_of_tables(
     make_trainer, tmp_path, monkeypatch
 ):

@@ -25,7 +25,7 @@ def import_packages(folder: str, modules: list[str], version: list[int]) -> int:
         installed_for, sandbox = (".".join(map(str, numbers)) for numbers in (version, sys.version_info[:2]))
         raise ImportError(
             f"the packages are installed for Python {installed_for}, and the sandbox has {sandbox}; "
-            "use --program_python or an image with the same version"
+            "use an image with the same version"
         )
     before = _address_space()
     sys.path.append(folder)

@@ -7,7 +7,6 @@ whole. `scripts/sandbox_image.sh` builds the image.
 Environment variables: SANDBOX_DOCKER_IMAGE, DOCKER_BIN.
 """
 
-import json
 import os
 import shlex
 import shutil
@@ -39,13 +38,8 @@ def client() -> list[str]:
     return shlex.split(os.environ.get("DOCKER_BIN", "")) or ["docker"]
 
 
-def missing_reason(runtime: str | None = None) -> str | None:
-    """Return why this level does not work on this machine and what to do; None if it works.
-
-    Args:
-        runtime: Runtime that the engine must have; None: its own.
-
-    """
+def missing_reason() -> str | None:
+    """Return why this level does not work on this machine and what to do; None if it works."""
     if not shutil.which(client()[0]):
         return f"no {client()[0]!r} command (install docker.io, or set DOCKER_BIN)"
     if reason := syscall_filter.missing_reason():
@@ -55,27 +49,17 @@ def missing_reason(runtime: str | None = None) -> str | None:
             return f"no docker engine answers (start the daemon, or join the docker group): {error}"
         if _call("image", "inspect", image()):
             return f"no image {image()!r} (scripts/sandbox_image.sh builds it, SANDBOX_DOCKER_IMAGE names it)"
-        if runtime and not _knows(runtime):
-            return f"the docker engine has no runtime {runtime!r} (install it, and add it to daemon.json)"
     except subprocess.TimeoutExpired:
         return "the docker engine does not answer in time (restart the daemon)"
     return None
 
 
-def launch(limits: Limits, interpreter: Interpreter, runtime: str | None = None) -> Sandbox:
-    """Start a worker in its own container.
-
-    Args:
-        limits: Limits of the programs, from which those of the container follow.
-        interpreter: The interpreter and its packages.
-        runtime: Runtime of the container, such as "runsc"; None: the engine's own.
-
-    """
+def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
+    """Start a worker in its own container."""
     name = f"cocos-executor-{uuid.uuid4().hex[:12]}"
     confinement = {"scratch": "/tmp", "syscall_filter": syscall_filter.shared_filter()}
     program = [*FLAGS, "/inside", *interpreter.arguments(confinement, PACKAGES_FOLDER)]
-    options = [*_options(name, limits, interpreter), *([f"--runtime={runtime}"] if runtime else [])]
-    command = [*client(), "run", *options, image(), *program]
+    command = [*client(), "run", *_options(name, limits, interpreter), image(), *program]
     # The client needs this environment to find the engine; the container does not inherit it. Killing the
     # client leaves the container running, so clean_up removes it.
     return Sandbox(command, dict(os.environ), clean_up=lambda: _remove(name))
@@ -87,26 +71,15 @@ def _remove(name: str) -> None:
         _call("rm", "--force", name)
 
 
-def _knows(runtime: str) -> bool:
-    """Return whether the engine has a runtime of this name."""
-    same = "{{if eq $name " + json.dumps(runtime) + "}}{{$name}}{{end}}"
-    found = _client("info", "--format", "{{range $name, $settings := .Runtimes}}" + same + "{{end}}")
-    return found.stdout.decode(errors="replace").strip() == runtime
-
-
-def _client(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+def _call(*arguments: str) -> str | None:
+    """Call the client with its output hidden; return the last line of its error, or None if it succeeds."""
+    result = subprocess.run(
         [*client(), *arguments],
         stdin=subprocess.DEVNULL,  # sudo must not ask for a password
         capture_output=True,
         timeout=CLIENT_TIMEOUT_S,
         check=False,
     )
-
-
-def _call(*arguments: str) -> str | None:
-    """Call the client with its output hidden; return the last line of its error, or None if it succeeds."""
-    result = _client(*arguments)
     if result.returncode == 0:
         return None
     return (result.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1][:300]

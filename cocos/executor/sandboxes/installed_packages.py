@@ -1,20 +1,23 @@
-"""Program that finds installed distributions. The interpreter that has them runs it; it is never imported.
-
-    python installed_packages.py numpy scipy
-
-Prints JSON: `sandboxes.interpreter.Interpreter` describes the fields. If a distribution is missing, it prints
-{"error": reason} instead.
-"""
+"""Third-party packages of this environment that programs may import: their versions, modules and files."""
 
 import importlib.metadata
-import json
 import os
 import re
 import sys
+from collections.abc import Sequence
+
+from cocos.executor.sandboxes.interpreter import Interpreter
 
 
-def main(names: list[str]) -> dict:
-    """Return this interpreter, and the named distributions with all that they require."""
+def find_packages(names: Sequence[str]) -> Interpreter:
+    """Return the interpreter with the named distributions and all that they require.
+
+    Raises:
+        ValueError: A distribution is not installed, or has no modules.
+
+    """
+    if isinstance(names, str):
+        raise ValueError(f"packages is the string {names!r}; give a tuple of names")
     packages: dict[str, str] = {}
     modules: list[str] = []
     entries: dict[str, str] = {}
@@ -26,25 +29,18 @@ def main(names: list[str]) -> dict:
         try:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            return {"error": missing(name)}
+            raise ValueError(missing(name)) from None
         packages[key] = f"{distribution.metadata['Name']} {distribution.version}"
         found = top_level(distribution)
         entries |= found
         if name in names:
             if not (own := modules_to_import(key, found)):
-                return {
-                    "error": f"package {name!r} has no modules in site-packages; install it, not editable"
-                }
+                raise ValueError(
+                    f"package {name!r} has no modules in site-packages; install it, not editable"
+                )
             modules += own
         wanted += requirements(distribution)
-    return {
-        "executable": os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable),
-        "prefix": sys.base_prefix,
-        "version": sys.version_info[:2],
-        "packages": list(packages.values()),
-        "modules": modules,
-        "entries": list(entries.items()),
-    }
+    return Interpreter(tuple(packages.values()), tuple(modules), tuple(entries.items()))
 
 
 def normalized(name: str) -> str:
@@ -104,7 +100,3 @@ def is_installed(name: str) -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     return True
-
-
-if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1:])))

@@ -8,7 +8,6 @@ rlimits     resource limits only: stops accidents, not attacks; used only if cho
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import docker, namespaces, rlimits, seccomp
@@ -43,13 +42,12 @@ LEVELS = (
 NAMES = tuple(level.name for level in LEVELS)
 
 
-def choose(sandbox: str = "auto", min_isolation: str | None = None, runtime: str | None = None) -> Level:
+def choose(sandbox: str = "auto", min_isolation: str | None = None) -> Level:
     """Return the isolation level to run at.
 
     Args:
         sandbox: Name of a level, or "auto" for the best that works on this machine.
         min_isolation: Lowest level to accept. None: "seccomp" if `sandbox` is "auto", otherwise any level.
-        runtime: Runtime of the containers, which only level docker has; None: the engine's own.
 
     Raises:
         ExecutorError: No acceptable level works on this machine; the message says what to install.
@@ -59,17 +57,6 @@ def choose(sandbox: str = "auto", min_isolation: str | None = None, runtime: str
     for name, known in ((sandbox, ("auto", *NAMES)), (min_isolation or "rlimits", NAMES)):
         if name not in known:
             raise ValueError(f"unknown isolation level {name!r}; choose one of {', '.join(known)}")
-    if runtime:
-        if sandbox not in ("auto", "docker"):
-            raise ValueError(f"the runtime {runtime!r} needs level docker, and the sandbox is {sandbox!r}")
-        level = Level(
-            "docker", partial(docker.missing_reason, runtime), partial(docker.launch, runtime=runtime)
-        )
-        if reason := level.missing_reason():
-            raise ExecutorError(
-                f"the runtime {runtime!r} needs level docker, which does not work here: {reason}"
-            )
-        return level
     lowest = min_isolation or ("seccomp" if sandbox == "auto" else "rlimits")
     acceptable = LEVELS[: NAMES.index(lowest) + 1]
     candidates = [level for level in acceptable if sandbox in ("auto", level.name)]

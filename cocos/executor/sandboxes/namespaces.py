@@ -17,7 +17,7 @@ from pathlib import Path
 from cocos.executor.inside.wire_format import READY
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import syscall_filter
-from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, PACKAGES_FOLDER, Interpreter
+from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER, PACKAGES_FOLDER, Interpreter
 from cocos.executor.sandboxes.sandbox import Sandbox
 
 TMP_MB, TMP_FILES = 64, 4096
@@ -66,7 +66,7 @@ def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
     if os.geteuid() == 0:
         confinement["uid"] = NOBODY_UID
     arguments = interpreter.arguments(confinement, PACKAGES_FOLDER)
-    command = [interpreter.executable, *FLAGS, "/inside", *arguments]
+    command = [INTERPRETER, *FLAGS, "/inside", *arguments]
     # The map of user ids is written from outside: bubblewrap would map an ordinary user in two steps, after
     # which the zygote could not mount anything. bubblewrap reports the PID of its child on the info pipe, and
     # the child waits on the block pipe until the map is written.
@@ -131,11 +131,11 @@ def _mounts(interpreter: Interpreter) -> list[str]:
     mounts = ["--ro-bind", "/usr", "/usr"]
     for path in ("/lib", "/lib64", "/lib32", "/bin", "/sbin", "/etc/ld.so.cache"):
         mounts += ["--ro-bind-try", path, path]
-    if not interpreter.prefix.startswith("/usr"):
+    if not sys.base_prefix.startswith("/usr"):
         # bubblewrap creates the parents of a mount point with mode 0700, which only root can enter.
-        for parent in reversed(Path(interpreter.prefix).parents[:-1]):
+        for parent in reversed(Path(sys.base_prefix).parents[:-1]):
             mounts += ["--perms", "0755", "--dir", str(parent)]
-        mounts += ["--ro-bind", interpreter.prefix, interpreter.prefix]
+        mounts += ["--ro-bind", sys.base_prefix, sys.base_prefix]
     mounts += ["--ro-bind", str(INSIDE), "/inside", "--proc", "/proc"]
     if interpreter.entries:
         mounts += ["--perms", "0755", "--dir", PACKAGES_FOLDER]

@@ -4,6 +4,8 @@ Works inside an ordinary unprivileged container. A program may read the interpre
 and write below its private scratch folder. It can neither start nor signal a process.
 """
 
+import sys
+
 from cocos.executor.inside import landlock
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes import rlimits, syscall_filter
@@ -42,7 +44,7 @@ def launch(
             "syscall_filter": syscall_filter.shared_filter(before_landlock_3),
             # The children load it; the zygote must still fork and kill.
             "child_filter": syscall_filter.filter_without_namespaces(),
-            "landlock": [*READABLE, interpreter.prefix],
+            "landlock": [*READABLE, sys.base_prefix],
             "landlock_version": newest_landlock,
         },
         interpreter,
