@@ -224,7 +224,9 @@ class Play:
             code = extract_code(completion.text)
         if request is None:
             request = self.request(feedback)
-        if self.is_fresh and self.context.protocol.system:
+        if self.turns:  # examples and system message stand at turn 1
+            request = request.removeprefix(self.context.protocol.prefix)
+        elif self.context.protocol.system:
             request = f"{self.context.protocol.system}\n\n{request}"
         self.results.append(self.context.execute(self.problem, code, completion))
         self.turns.append(

@@ -514,6 +514,13 @@ def test_counterexamples_are_the_failed_tests_in_the_order_of_the_file_and_no_pr
     )
     assert [turn.feedback for turn in played.turns] == ["", TESTS[0], f"{TESTS[0]}\n{TESTS[2]}", ""]
     assert played.turns[3].is_carried and played.turns[3].result.is_right
+    few_shot = named_protocol("cocos-fewshot", [problem])
+    generator = ScriptedGenerator(lambda prompt: answer(WRONG))
+    [played] = rollout(begin([problem]), generator, executor, few_shot, 2, Rules(carry="nothing"))
+    first, second = prompts_of(played)
+    assert first == second == few_shot.first_turn(problem)
+    assert first == f"{few_shot.prefix}{played.turns[1].request}\n"
+    assert played.turns[0].request == first.strip("\n")
 
 
 def test_with_feedback_a_counterexample_has_what_each_program_did(problem, executor):
