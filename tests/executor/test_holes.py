@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_emptied_in_time_costs_no_verdict(level):
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_sleeping_program_is_not_taken_for_a_starved_one(level):
     with Executor(num_workers=1, sandbox=level_or_skip(level)) as executor:
-        sleeper = Program("import time\ntime.sleep(60)", ("assert x == 1",), limits=Limits(wall_s=2))
+        sleeper = Program("import time\ntime.sleep(60)", ("assert x == 1",), limits=Limits(wall_s=5))
         [result] = executor.run([sleeper])
         assert statuses(result) == [Status.TIMEOUT] and executor.stats.retried_timeouts == 0
 

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -194,9 +193,11 @@ def test_it_works_from_any_thread(executor):
 
 def test_a_dead_worker_is_replaced_and_its_job_run_again():
     with Executor(num_workers=1, sandbox=LEVEL) as executor:
-        slow = executor.submit(Program("import time\ntime.sleep(1)\ndef f(): return 1", ("assert f() == 1",)))
-        time.sleep(0.3)
-        os.kill(workers(executor)[0], 9)
+        [worker] = workers(executor)
+        idle = processes_below(worker)
+        slow = executor.submit(Program("import time\ntime.sleep(3)\ndef f(): return 1", ("assert f() == 1",)))
+        wait_until(lambda: len(processes_below(worker)) > len(idle))
+        os.kill(worker, 9)
         assert slow.result().all_passed
         assert executor.stats.worker_restarts == 1 and executor.stats.infra_failures == 0
 
@@ -341,7 +342,9 @@ def test_below_the_minimum_isolation_it_refuses_and_names_the_remedy(monkeypatch
 def starved(executor):
     """Make the executor's workers share one processor with busy processes."""
     cpus = os.sched_getaffinity(0)
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(16)]
+    # Each in a session of its own, as programs are: Linux may share a processor among sessions.
+    command = [sys.executable, "-c", "while True: pass"]
+    hogs = [subprocess.Popen(command, start_new_session=True) for _ in range(16)]
     pids = [pid for worker in workers(executor) for pid in processes_below(worker)]
     try:
         for pid in [*pids, *(hog.pid for hog in hogs)]:
@@ -358,17 +361,17 @@ def starved(executor):
 def test_a_starved_timeout_gets_a_second_attempt_that_runs_alone(tmp_path):
     # Level rlimits lets programs write here: each one logs its start and its end.
     log = tmp_path / "log"
-    note = f"import resource, time\ndef note(text): open({str(log)!r}, 'a').write(text + '\\n')\n"
-    busy = "while resource.getrusage(resource.RUSAGE_SELF).ru_utime < 0.5: pass"
-    hungry = f"{note}note('starved starts')\n{busy}\nnote('starved ends')"
+    note = f"import os, time\ndef note(text): open({str(log)!r}, 'a').write(text + '\\n')\n"
+    # The first attempt never ends, the second one at once: on no machine is the first one fast enough.
+    first = f"try: os.mkdir({str(tmp_path / 'first')!r})\nexcept FileExistsError: time.sleep(1)\nelse:\n    while True: pass"
+    hungry = f"{note}note('starved starts')\n{first}\nnote('starved ends')"
     others = [f"{note}note('{n} starts')\ntime.sleep(1.5)\nnote('{n} ends')" for n in range(4)]
     programs = [Program(code, ("assert 1 == 1",), limits=Limits(wall_s=60)) for code in others]
     programs.insert(0, Program(hungry, ("assert 1 == 1",), limits=Limits(wall_s=3)))
     with Executor(num_workers=2, sandbox="rlimits") as executor:
         with starved(executor):
             futures = [executor.submit(program) for program in programs]
-            while not executor.stats.retried_timeouts and not futures[0].done():
-                time.sleep(0.01)
+            wait_until(lambda: executor.stats.retried_timeouts or futures[0].done())
         assert all(future.result().all_passed for future in futures)
         assert executor.stats.retried_timeouts == 1 and executor.stats.timeouts == 0
     lines = log.read_text().splitlines()
@@ -387,7 +390,9 @@ def test_a_second_starved_timeout_counts():
 
 
 def test_a_program_that_sleeps_is_not_starved():
-    with Executor(num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=0.5)) as executor:
+    with Executor(
+        num_workers=2, sandbox=LEVEL, limits=Limits(wall_s=5)
+    ) as executor:  # its start may wait for 0.5 s
         waiting = (
             "import time\ntime.sleep(60)",
             "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()",
