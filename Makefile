@@ -83,7 +83,7 @@ study: $(VENV)/.installed  ## compare objectives and feedback in both laboratori
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
 bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines
-	$(BIN)/python scripts/bench/executor.py
+	$(BIN)/python scripts/bench/bench.py executor
 	$(BIN)/python scripts/bench/remote.py
 	$(BIN)/python scripts/bench/bench.py turns
 	$(BIN)/python scripts/bench/bench.py update
@@ -91,8 +91,8 @@ bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns an
 attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
 	$(BIN)/python -m tests.attack --minutes $(MINUTES) --seed $(SEED)
 
-gpu: $(VENV)/.installed  ## measure one GPU, then the real recipe: docs/gpu/ and docs/gpu.md; MINUTES=60 at most; the same command continues
-	PYTHON=$(abspath $(BIN))/python MINUTES=$(MINUTES) KIT=build/no_kit scripts/gpu_kit.sh run
+gpu: $(VENV)/.installed  ## measure this machine's GPU into build/gpu.csv: sampling, training updates, programs (a few minutes)
+	$(BIN)/python scripts/bench/gpu.py
 
 # Neither target needs the packages of .venv: the site and the audit have an environment of their own.
 $(VENV)/tools/.installed: docs/requirements.txt
