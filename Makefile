@@ -101,8 +101,9 @@ $(VENV)/tools/.installed: docs/requirements.txt
 	touch $@
 
 docs: $(VENV)/tools/.installed  ## write the documentation as a site to build/site; a link that leads nowhere is an error
-	$(PYTHON) scripts/docs_site.py
-	$(VENV)/tools/bin/mkdocs build --quiet --strict
+	rm -rf build/docs && mkdir -p build/docs
+	git ls-files -z --cached --others --exclude-standard | tar --null -cf - -T - | tar -xf - -C build/docs
+	$(VENV)/tools/bin/mkdocs build --strict
 
 audit: $(VENV)/.installed $(VENV)/tools/.installed  ## look for known vulnerabilities of the pinned packages (needs a network), and write docs/licences.csv
 	$(VENV)/tools/bin/pip-licenses --python=$(BIN)/python --ignore-packages cocos-lab --format=csv --order=name --output-file=docs/licences.csv
