@@ -83,15 +83,15 @@ study: $(VENV)/.installed  ## compare objectives and feedback in both laboratori
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py
 
 bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns and training updates against plain baselines
-	$(BIN)/python scripts/bench/executor.py
+	$(BIN)/python scripts/bench/bench.py executor
 	$(BIN)/python scripts/bench/bench.py turns
 	$(BIN)/python scripts/bench/bench.py update
 
 attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
 	$(BIN)/python -m tests.attack --minutes $(MINUTES) --seed $(SEED)
 
-gpu: $(VENV)/.installed  ## measure one GPU, then the real recipe: docs/gpu/ and docs/gpu.md; MINUTES=60 at most; the same command continues
-	PYTHON=$(abspath $(BIN))/python MINUTES=$(MINUTES) KIT=build/no_kit scripts/gpu_kit.sh run
+gpu: $(VENV)/.installed  ## measure this machine's GPU into build/gpu.csv: sampling, training updates, programs (a few minutes)
+	$(BIN)/python scripts/bench/gpu.py
 
 # Neither target needs the packages of .venv: the site and the audit have an environment of their own.
 $(VENV)/tools/.installed: docs/requirements.txt
@@ -100,8 +100,9 @@ $(VENV)/tools/.installed: docs/requirements.txt
 	touch $@
 
 docs: $(VENV)/tools/.installed  ## write the documentation as a site to build/site; a link that leads nowhere is an error
-	$(PYTHON) scripts/docs_site.py
-	$(VENV)/tools/bin/mkdocs build --quiet --strict
+	rm -rf build/docs && mkdir -p build/docs
+	git ls-files -z --cached --others --exclude-standard | tar --null -cf - -T - | tar -xf - -C build/docs
+	$(VENV)/tools/bin/mkdocs build --strict
 
 audit: $(VENV)/.installed $(VENV)/tools/.installed  ## look for known vulnerabilities of the pinned packages (needs a network), and write docs/licences.csv
 	$(VENV)/tools/bin/pip-licenses --python=$(BIN)/python --ignore-packages cocos-lab --format=csv --order=name --output-file=docs/licences.csv

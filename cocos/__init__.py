@@ -29,7 +29,7 @@ What uses the method:
     agents/           repair agents as LangGraph graphs: reflect, react, tools
     evaluation/       a run of test.py: samples.jsonl and its schema, resuming, given answers
     report/           tables, charts, report.html, comparison of runs
-    planning/         estimated memory and time of a run, and warnings before it starts
+    planning/         first prompts, updates and estimated memory of a run, before it starts
     dataprep/         public sets and own files -> checked MBPP-format problems
     config/           the options of every command
     page/             the web page: try a model, compare runs, watch training

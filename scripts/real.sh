@@ -8,7 +8,7 @@
 #   TRACK=agents SmolLM2, Qwen2.5-Coder-0.5B and, after TRACK=qwen, the trained model: the turn loop and each agent on HumanEvalFix, HumanEval, MBPP
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
 # to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
-# With LIMIT they go to outputs/real-$LIMIT, and the pages to its docs.
+# With LIMIT they go to outputs/real-$LIMIT, and to no page.
 # TRACK=qwen repairs programs for the problems of PROBLEMS, by default those of outputs/pool, which `make real` makes of
 # the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path, and LIMIT=N the first N problems.
 set -eu
@@ -24,21 +24,10 @@ export HF_HUB_DISABLE_PROGRESS_BARS=1
 export OMP_WAIT_POLICY=PASSIVE # idle threads leave the processor to the programs under test
 
 step() { # name, command
-    name=$1 began=$(date +%s)
+    printf '\n=== %s (%s) ===\n' "$1" "$(date +%H:%M)"
     shift
-    printf '\n=== %s (%s) ===\n' "$name" "$(date +%H:%M)"
-    [ "$track" != qwen ] || say_time_left
     "$@"
-    note_time
 }
-
-name= # of the running step
-note_time() { # in times.csv, where an interrupted step has several lines
-    [ -z "$name" ] || echo "$name,$(($(date +%s) - began))" >>"$out/times.csv"
-    name=
-}
-trap note_time EXIT
-trap 'exit 130' INT TERM # runs the line above
 
 evaluate() { # name, model, options of test.py
     evaluation=$1 model=$2
@@ -130,36 +119,6 @@ small)
     ;;
 *) few=${LIMIT:+--limit $LIMIT} some=$few short="" short_rl="" ;;
 esac
-
-# Steps of the track qwen in their order, with minutes on one core (AVX512-BF16) that has nothing else to do.
-qwen_minutes="train-profile 20
-rows 1
-models/boost 40
-train-states 10
-models/cocos 50
-rows-planted 1
-models/boost-planted 40
-models/joined 1
-models/joined-cocos 15
-$(for who in untrained boost cocos joined-cocos; do
-    echo "dev/$who 2"
-    for set in mbpp humaneval humanevalfix debugbench mbpp-r; do
-        [ ! -e "$data/$set/test.jsonl" ] || echo "$set/$who 9"
-    done
-    printf '%s\n' "mbpp/$who-t07 9" "mbpp/$who-sampled 9" "dev/$who-turns 15"
-done
-for protocol in examples chat docstring; do
-    printf '%s\n' "mbpp/untrained-$protocol 9" "humaneval/untrained-$protocol 5"
-done
-echo "humaneval/untrained-asserts 5")"
-
-say_time_left() { # of the track qwen
-    echo "$qwen_minutes" | while read -r part minutes; do
-        [ -e "$out/$part/metrics.json" ] || [ -e "$out/$part/adapter_config.json" ] || [ -e "$out/$part.jsonl" ] ||
-            echo "$minutes"
-    done | awk -v limit="${LIMIT:-}" '{ n += 1; sum += $1 }
-        END { print n " steps left" (limit ? "" : sprintf(", about %.1f hours on one core", sum / 60)) }'
-}
 
 play() { # SET/NAME, model, options of test.py
     # shellcheck disable=SC2086
@@ -334,5 +293,4 @@ qwen | toy | mbpp) out=$results/$track/seed$seed ;;
 esac
 mkdir -p "$out"
 "run_$track"
-# shellcheck disable=SC2086
-[ "$track" = agents ] || python scripts/real_tables.py ${LIMIT:+--outputs $results --docs $results/docs}
+[ "$track" = agents ] || [ -n "${LIMIT:-}" ] || python scripts/results.py $results

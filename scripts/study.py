@@ -6,7 +6,7 @@
 
 configs/toy/study.yaml lists the arms. An arm is trained with train.py, in one stage or more, and evaluated
 with test.py once per kind of feedback. A finished step is not run again. When nothing is missing, the results
-go to docs/study/outcomes.csv and docs/study/curves.csv, from which study_tables.py and study_figures.py make
+go to docs/study/evaluations.csv and docs/study/curves.csv, from which results.py and study_figures.py make
 the page.
 """
 
@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from result_files import save_csv
-from study_figures import draw_figures
-from study_tables import STUDY, Outcome, Point, read_curve, read_outcomes, write_page
+from result_rows import Evaluation, Point, read_curve, read_evaluation, save_csv
+from results import write_pages
+from study_figures import STUDY, draw_figures
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {
@@ -169,14 +169,16 @@ def slug(name: str) -> str:
 
 
 def collect(runs: Sequence[Run]) -> None:
-    """Write outcomes.csv and curves.csv, arm by arm."""
-    outcomes: list[Outcome] = []
+    """Write evaluations.csv and curves.csv, arm by arm."""
+    evaluations: list[Evaluation] = []
     curves: list[Point] = []
     for run in sorted(runs, key=lambda run: (run.lab != "first", list(run.laboratory.arms).index(run.name))):
         for feedback in run.laboratory.feedback:
-            outcomes += read_outcomes(run.lab, run.name, run.seed, feedback, run.test_folder(feedback))
+            name = f"{run.lab}/{run.name}/seed{run.seed}/{feedback}"
+            evaluation = read_evaluation(run.test_folder(feedback), name)
+            evaluations.append(evaluation._replace(visible="", edits=""))  # no table needs them
         curves += read_curve(run.lab, run.name, run.seed, run.folder)
-    save_csv(outcomes, STUDY / "outcomes.csv")
+    save_csv(evaluations, STUDY / "evaluations.csv")
     save_csv(curves, STUDY / "curves.csv")
 
 
@@ -210,7 +212,7 @@ def main() -> None:
             return
         collect(runs)
     draw_figures()
-    print(write_page())
+    write_pages()
 
 
 if __name__ == "__main__":

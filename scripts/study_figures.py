@@ -1,22 +1,40 @@
 """Figures of the study, made from its CSV files: docs/study/*.png and *.svg."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from result_files import load_csv
-from study_tables import STUDY, Outcome, Point, by_arm, shares, spread
+from result_rows import Evaluation, Point, load_csv
+from results import DOCS, accuracy, spread
 
+STUDY = DOCS / "study"
 FEEDBACK = ("none", "verdict", "error")
 MARKERS = ".osv^DXP"
 
 
-def plot_bars(outcomes: Sequence[Outcome], path: Path) -> None:
+def by_arm(
+    evaluations: Iterable[Evaluation], lab: str, feedback: str | None = None
+) -> dict[str, list[Evaluation]]:
+    """Group a laboratory's evaluations by arm, in the order of the file."""
+    groups: dict[str, list[Evaluation]] = {}
+    for evaluation in evaluations:
+        of_lab, arm, _, of_feedback = evaluation.folder.split("/")
+        if of_lab == lab and feedback in (None, of_feedback):
+            groups.setdefault(arm, []).append(evaluation)
+    return groups
+
+
+def shares(evaluations: Sequence[Evaluation], turn: int) -> list[float]:
+    """Return the accuracy after a turn, one number per evaluation."""
+    return [accuracy(evaluation, str(turn)).value for evaluation in evaluations]
+
+
+def plot_bars(evaluations: Sequence[Evaluation], path: Path) -> None:
     """Draw acc@1 and acc@2 of every arm of the first laboratory, with intervals and a dot per seed."""
     from matplotlib import pyplot
 
-    groups = by_arm(o for o in outcomes if o.lab == "first")
+    groups = by_arm(evaluations, "first")
     figure, axes = pyplot.subplots(figsize=(9, 0.45 * len(groups) + 1.2), layout="constrained")
     for row, own in enumerate(groups.values()):
         for offset, turn, color in ((-0.19, 1, "tab:blue"), (0.19, 2, "tab:orange")):
@@ -38,7 +56,10 @@ def plot_curves(points: Sequence[Point], path: Path) -> None:
     """Draw dev accuracy of the first (dashed) and last turn over sampled tokens, a line per seed."""
     from matplotlib import pyplot
 
-    groups = by_arm(point for point in points if point.lab == "first")
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        if point.lab == "first":
+            groups.setdefault(point.arm, []).append(point)
     columns = 3
     rows = -(-len(groups) // columns)
     figure, grid = pyplot.subplots(
@@ -59,20 +80,20 @@ def plot_curves(points: Sequence[Point], path: Path) -> None:
     save(figure, path)
 
 
-def plot_turns(outcomes: Sequence[Outcome], path: Path) -> None:
+def plot_turns(evaluations: Sequence[Evaluation], path: Path) -> None:
     """Draw the accuracy of the second laboratory's arms over the turns: a panel per kind of feedback."""
     from matplotlib import pyplot
 
-    own = [outcome for outcome in outcomes if outcome.lab == "feedback"]
-    styles = line_styles(list(by_arm(own)))
-    played = sorted({outcome.turn for outcome in own})
+    arms = by_arm(evaluations, "feedback")
+    styles = line_styles(list(arms))
+    num_turns = max((len(evaluation.right_T) for own in arms.values() for evaluation in own), default=0)
+    turns = range(1, num_turns + 1)
     figure, panels = pyplot.subplots(1, 3, figsize=(11, 4.2), sharey=True, layout="constrained")
     for axes, feedback in zip(panels, FEEDBACK, strict=True):
-        for arm, rows in by_arm(o for o in own if o.feedback == feedback).items():
-            turns = sorted({outcome.turn for outcome in rows})
-            values = [100 * mean(shares(rows, turn)) for turn in turns]
+        for arm, own in by_arm(evaluations, "feedback", feedback).items():
+            values = [100 * mean(shares(own, turn)) for turn in turns]
             axes.plot(turns, values, label=arm, linewidth=1.2, markersize=5, **styles[arm])
-        axes.set(title=f"feedback at test time: {feedback}", xlabel="turn", xticks=played, ylim=(0, 103))
+        axes.set(title=f"feedback at test time: {feedback}", xlabel="turn", xticks=turns, ylim=(0, 103))
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("held-out problems solved, %")
     lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
@@ -111,7 +132,7 @@ def draw_figures() -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    outcomes, points = load_csv(STUDY / "outcomes.csv", Outcome), load_csv(STUDY / "curves.csv", Point)
-    plot_bars(outcomes, STUDY / "bars")
-    plot_curves(points, STUDY / "curves")
-    plot_turns(outcomes, STUDY / "turns")
+    evaluations = load_csv(STUDY / "evaluations.csv", Evaluation)
+    plot_bars(evaluations, STUDY / "bars")
+    plot_curves(load_csv(STUDY / "curves.csv", Point), STUDY / "curves")
+    plot_turns(evaluations, STUDY / "turns")

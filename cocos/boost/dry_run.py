@@ -11,8 +11,8 @@ from transformers import PreTrainedTokenizerBase
 from cocos.boost.trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
 from cocos.planning.memory import memory_text, model_text, warnings_text
-from cocos.planning.shapes import Pass, Workload
-from cocos.planning.shapes_from_options import run_shapes
+from cocos.planning.shapes import run_shapes
+from cocos.planning.workload import Pass, Workload
 from cocos.prompts import BEGIN, CORRECT
 
 
@@ -24,7 +24,7 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
 
     """
     tokenizer, rows, eval_rows = inputs
-    _, shape, layout = run_shapes(args, has_reference=False)
+    shape, layout = run_shapes(args, has_reference=False)
     lengths = sorted(len(row["input_ids"]) for row in rows + eval_rows)
     median, longest = lengths[len(lengths) // 2], lengths[-1]
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size

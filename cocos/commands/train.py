@@ -4,7 +4,7 @@
     deepspeed --num_gpus N train.py --deepspeed configs/deepspeed/zero2.json ...
 
 With --dev_data, the checkpoint with the best greedy accuracy in the last turn is saved. --dry_run checks the
-inputs, prints the plan of the run and its estimated memory and time, and exits.
+inputs, prints the first prompts, the number of updates and the estimated memory, and exits.
 """
 
 

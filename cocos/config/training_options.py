@@ -34,7 +34,7 @@ class RunOptions:
     dry_run: bool = option(
         role="run",
         default=False,
-        help="Check the inputs, print prompts, memory, time and warnings, then exit.",
+        help="Check the inputs, print prompts, updates, memory and warnings, then exit.",
     )
     report_to: str | list[str] = option(
         role="run", default_factory=lambda: ["none"], help="Loggers: tensorboard, wandb, both, or none."

@@ -25,10 +25,9 @@ HALF_WEIGHTS = (
     "hardly anything is learnt; leave --dtype out (--bf16 true still computes in bfloat16), train an adapter "
     "(--use_peft true), or start with deepspeed"
 )
-# The factor is that of the plans (planning/schedule.py).
 WITHOUT_VLLM = (
-    "use_vllm: vLLM is not installed, so transformers samples; on a GPU a token takes about 11 times as long "
-    "(docs/scaling.md); install it with pip install -c constraints.txt -e '.[vllm]', or give --use_vllm false"
+    "use_vllm: vLLM is not installed, so transformers samples, which takes several times as long on a GPU; "
+    "install it with pip install -c constraints.txt -e '.[vllm]', or give --use_vllm false"
 )
 # TRL options for rewards, advantages and generation, which CoCoSTrainer replaces.
 WITHOUT_EFFECT = {

@@ -1,6 +1,5 @@
-"""Estimates of a run's memory, updates and seconds, made before its weights are loaded.
+"""Report of `--dry_run`: checks, first prompts, updates and memory of a run, before its weights are loaded.
 
-`shapes` describes model, layout and workload. From these, `memory` and `schedule` compute bytes, updates and
-seconds. `shapes_from_options` derives the shapes from the options and the model's configuration. `lengths`
-measures the data. `dry_run` collects the warnings and writes the report of --dry_run.
+`shapes` describes the model and its layout on the GPUs, `workload` one update, and `memory` estimates bytes
+from both. `lengths` measures the data in tokens. `dry_run` plays the first problem and writes the report.
 """

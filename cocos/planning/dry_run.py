@@ -1,4 +1,4 @@
-"""Report of train.py --dry_run: first prompts, number of updates, estimated memory and seconds, warnings.
+"""Report of train.py --dry_run: first prompts, number of updates, estimated memory, warnings.
 
     python train.py --config configs/cocos_qwen2.5-1.5b.yaml --output_dir OUT --dry_run
 
@@ -11,17 +11,16 @@ import math
 import re
 from collections.abc import Sequence
 
-from transformers import PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from cocos.assembly import TrainingData, make_rules, open_executor, own_reward, turn_player
+from cocos.assembly import TrainingData, make_objective, make_rules, open_executor, own_reward, turn_player
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.lengths import TokenLengths, measure_lengths
 from cocos.planning.memory import memory_text, model_text, warnings_text
-from cocos.planning.schedule import A10, A100, H100, H200, Schedule, prompt_lengths, seconds_per_update
-from cocos.planning.shapes import Layout, ModelShape
-from cocos.planning.shapes_from_options import run_schedule, run_shapes, run_workload
+from cocos.planning.shapes import ModelShape, run_shapes
+from cocos.planning.workload import prompt_lengths, run_workload, updates_per_pass
 from cocos.problems import Problem
 from cocos.prompts import answer
 from cocos.rollout import rollout
@@ -43,46 +42,22 @@ class FixedAnswerGenerator(TokenTranscripts):
 
 
 def run_warnings(
-    args: CoCoSConfig,
-    config: PretrainedConfig,
-    shape: ModelShape,
-    schedule: Schedule,
-    lengths: TokenLengths,
-    prompts_T: list[int],
-    num_tokens: int,
-    trajectory: Trajectory,
+    args: CoCoSConfig, shape: ModelShape, lengths: TokenLengths, num_prompts: int, longest: int, vocab: int
 ) -> list[str]:
-    """Return every warning about a run of train.py.
+    """Return the warnings about the sizes of a run.
 
     Args:
-        prompts_T: Largest number of tokens before each turn's answer.
-        trajectory: The first problem, played with its reference as the answer of every turn.
+        num_prompts: Problems to train on.
+        longest: Tokens of the longest transcript.
+        vocab: Tokens of the tokenizer.
 
     """
-    return [
-        *_batch_warnings(schedule),
-        *_length_warnings(args, shape, lengths, prompts_T),
-        *_vocabulary_warnings(config, num_tokens),
-        *_reference_warnings(args, trajectory),
-        *_draw_warnings(args),
-        *_reward_warnings(args),
-    ]
-
-
-def _batch_warnings(schedule: Schedule) -> list[str]:
-    if schedule.problems >= schedule.problems_per_rollout:
-        return []
-    return [
-        f"{schedule.problems} problems are fewer than the {schedule.problems_per_rollout} that are sampled "
-        "together, so each of them is sampled several times; lower --global_batch_size for shorter updates"
-    ]
-
-
-def _length_warnings(
-    args: CoCoSConfig, shape: ModelShape, lengths: TokenLengths, prompts_T: list[int]
-) -> list[str]:
     warnings = []
-    longest = prompts_T[-1] + args.max_completion_length
+    if num_prompts < (needed := args.generation_batch_size // args.num_generations):
+        warnings.append(
+            f"{num_prompts} problems are fewer than the {needed} that are sampled together, so each of them "
+            "is sampled several times; lower --global_batch_size for shorter updates"
+        )
     if longest > shape.context:
         warnings.append(
             f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
@@ -93,14 +68,13 @@ def _length_warnings(
             f"a reference takes {lengths.reference} tokens, more than --max_completion_length "
             f"{args.max_completion_length}; such answers would be truncated"
         )
+    if vocab > shape.vocab:
+        warnings.append(
+            f"the tokenizer has {vocab} tokens, but the model only {shape.vocab}; higher ids would fail"
+        )
+    if args.reward == "random":
+        warnings.append("--reward random: every program earns 0 or 1 by chance; this run is a control")
     return warnings
-
-
-def _vocabulary_warnings(config: PretrainedConfig, num_tokens: int) -> list[str]:
-    vocab = config.get_text_config().vocab_size
-    if num_tokens <= vocab:
-        return []
-    return [f"the tokenizer has {num_tokens} tokens, but the model only {vocab}; higher token ids would fail"]
 
 
 def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
@@ -117,21 +91,6 @@ def _reference_warnings(args: CoCoSConfig, trajectory: Trajectory) -> list[str]:
     return [f"{warning}; see scripts/prepare_data.py check" for warning in warnings]
 
 
-def _draw_warnings(args: CoCoSConfig) -> list[str]:
-    if not args.dynamic_sampling:
-        return []
-    return [
-        f"seconds are estimated without the further draws of --dynamic_sampling {args.dynamic_sampling}, "
-        f"which can make the rollout of an update up to {1 + args.dynamic_sampling} times as long"
-    ]
-
-
-def _reward_warnings(args: CoCoSConfig) -> list[str]:
-    if args.reward != "random":
-        return []
-    return ["--reward random: every program earns 0 or 1 by chance, so this run is a control, not a training"]
-
-
 PLACEHOLDER = "def {name}(*args):\n    return None"  # the answer if there is no reference, and a wrong one
 
 
@@ -143,8 +102,8 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
         ExecutorError: The executor's self-test fails.
 
     """
-    problems, dev_problems, protocol = data.problems, data.dev_problems, data.protocol
-    config, shape, layout = run_shapes(args, has_reference=args.beta > 0)
+    protocol, turns, answer = data.protocol, args.num_turns, args.max_completion_length
+    shape, layout = run_shapes(args, has_reference=args.beta > 0)
     rules = make_rules(args, [args.temperature])
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
@@ -152,16 +111,13 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     generator = wrong if rules.feedback != "none" or rules.early_stop else reference
     with open_executor(args) as executor:  # one problem needs no limit of its own
         [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
-        [trajectory] = turn_player(args)([first], generator, executor, protocol, args.num_turns, rules)
+        [trajectory] = turn_player(args)([first], generator, executor, protocol, turns, rules)
         num_workers, isolation = executor.num_workers, executor.isolation
-    lengths = measure_lengths(problems + dev_problems, generator, protocol, rules)
-    prompts_T = prompt_lengths(
-        lengths.longest_prompt, args.max_completion_length, lengths.instruction, args.num_turns
-    )
-    schedule = run_schedule(args, [prompt.problem for prompt in data.prompts])
-    workload = run_workload(args, schedule, layout, prompts_T)
+    lengths = measure_lengths(data.problems + data.dev_problems, generator, protocol, rules)
+    prompts_T = prompt_lengths(lengths.longest_prompt, answer, lengths.instruction, turns)
+    longest, num_prompts = prompts_T[-1] + answer, len(data.prompts)
+    warnings = run_warnings(args, shape, lengths, num_prompts, longest, len(tokenizer))
     rows = "prefix trees of rows" if args.share_prefixes else "plain rows"
-    warnings = run_warnings(args, config, shape, schedule, lengths, prompts_T, len(tokenizer), checked)
     return "\n\n".join(
         [
             model_text(args.model_name_or_path, shape, layout),
@@ -169,10 +125,9 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
             _prompts_text(trajectory, generator),
             f"executor: self-test passed at isolation level {isolation}, {num_workers} workers; "
             f"{_verdict_text(checked)}{_own_reward_text(args, trajectory)}",
-            _updates_text(args, schedule),
-            memory_text(shape, layout, workload, rows),
-            _seconds_text(args, shape, layout, schedule, prompts_T),
-            warnings_text(warnings),
+            _updates_text(args, num_prompts),
+            memory_text(shape, layout, run_workload(args, prompts_T), rows),
+            warnings_text(warnings + _reference_warnings(args, checked)),
         ]
     )
 
@@ -221,35 +176,13 @@ def _own_reward_text(args: CoCoSConfig, trajectory: Trajectory) -> str:
     return f"\n--reward {reward.name}: {reward(trajectory)} for the turns above"
 
 
-def _updates_text(args: CoCoSConfig, schedule: Schedule) -> str:
-    updates = num_updates(args, schedule)
-    passes = f"{updates / schedule.updates_per_pass:.1f} passes over the problems"
+def _updates_text(args: CoCoSConfig, num_prompts: int) -> str:
+    per_pass = updates_per_pass(args, num_prompts)
+    updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
+    trajectories = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     return (
-        f"steps: {updates} updates of {schedule.trajectories} trajectories "
-        f"({schedule.trajectories // schedule.group} problems x {schedule.group}), {schedule.rows} rows and "
-        f"{schedule.programs} programs each; {passes}"
+        f"steps: {updates} updates of {trajectories} trajectories "
+        f"({trajectories // args.num_generations} problems x {args.num_generations}), "
+        f"{trajectories * len(make_objective(args).trained_turns)} rows and {trajectories * args.num_turns} "
+        f"programs each; {updates / per_pass:.1f} passes over the problems"
     )
-
-
-def _seconds_text(
-    args: CoCoSConfig, shape: ModelShape, layout: Layout, schedule: Schedule, prompts_T: list[int]
-) -> str:
-    lines = [
-        f"seconds per update, sampled with {layout.sampler}, and hours of all {num_updates(args, schedule)}; "
-        "estimated from the cards' data sheets (docs/scaling.md)"
-    ]
-    for card in (A10, A100, H100, H200):
-        seconds = seconds_per_update(
-            shape, layout, schedule, card, prompts_T, args.max_completion_length, args.rollout_batch_size
-        )
-        phases = ", ".join(f"{name} {value:.1f}" for name, value in seconds._asdict().items())
-        hours = seconds.total * num_updates(args, schedule) / 3600
-        lines.append(f"{layout.num_gpus} x {card.name}: {seconds.total:.1f} ({phases}), {hours:.1f} hours")
-    return "\n".join(lines)
-
-
-def num_updates(args: CoCoSConfig, schedule: Schedule) -> int:
-    """Return the number of updates of a run."""
-    if args.max_steps > 0:
-        return args.max_steps
-    return math.ceil(args.num_train_epochs * schedule.updates_per_pass)

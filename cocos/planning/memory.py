@@ -5,6 +5,7 @@ Model states follow ZeRO (arXiv 1910.02054, sec. 3.1 and 5): P parameters traine
 stage 1, the gradients too under stage 2, the weights too under stage 3. During the optimizer step, DeepSpeed
 adds a float32 copy of a GPU's share of the gradients: 4 P / N. Example without that copy, P = 1e9 and N = 8:
 stage 1 needs 2 + 2 + 12 / 8 = 5.5 GB, stage 2 needs 2 + 14 / 8 = 3.75 GB, stage 3 needs 16 / 8 = 2 GB.
+DeepSpeed's own estimators cover stages 2 and 3 in bfloat16 without adapters; tests compare these with them.
 
 Does not know options or models. Sizes are bytes on one GPU, or in the memory of one process on a processor.
 They are estimates, not measurements, with an intended error of at most 20 %. Fragmentation, ZeRO's
@@ -17,8 +18,10 @@ from typing import NamedTuple
 
 import torch
 
-from cocos.planning.shapes import GIB, Layout, ModelShape, Workload
+from cocos.planning.shapes import Layout, ModelShape
+from cocos.planning.workload import Workload
 
+GIB = 2**30
 GPU_OVERHEAD = 1.5 * GIB  # CUDA context, workspaces of cuBLAS and NCCL: assumed
 CPU_OVERHEAD = 0.6 * GIB  # Python and its libraries: measured
 USABLE = 0.95  # share of a card's memory that a run can use: assumed
@@ -37,11 +40,6 @@ class Memory(NamedTuple):
     activations: float
     logits: float
     overhead: float
-
-    @property
-    def allocated(self) -> float:
-        """Sum of the run's own parts."""
-        return self.total - self.overhead
 
     @property
     def total(self) -> float:
@@ -88,17 +86,12 @@ def phases(shape: ModelShape, layout: Layout, workload: Workload) -> dict[str, M
     return {name: memory[name] for name in ("rollout", "scoring", "update", "step") if name in memory}
 
 
-def peak(memory: dict[str, Memory]) -> float:
-    """Return the bytes of the largest phase."""
-    return max(phase.total for phase in memory.values())
-
-
-def fits(needed: float, card_gib: float, engine_share: float = 0.0) -> bool:
-    """Return whether a card of `card_gib` GiB has room for `needed` bytes beside the share of an engine.
+def fits(needed: float, available: float, engine_share: float = 0.0) -> bool:
+    """Return whether a card of `available` bytes has room for `needed` bytes beside the share of an engine.
 
     Example: on a card of 80 GiB, an engine with a share of 0.3 leaves (0.95 - 0.3) * 80 = 52 GiB.
     """
-    return needed <= (USABLE - engine_share) * card_gib * GIB
+    return needed <= (USABLE - engine_share) * available
 
 
 def weight_bytes(shape: ModelShape, layout: Layout) -> float:
@@ -154,7 +147,7 @@ def cache_bytes(shape: ModelShape, tokens: float, element: float = 2) -> float:
 
     Example: Qwen2.5-1.5B, 28 layers of 2 key-value heads of 128: 2 * 28 * 2 * 128 * 2 = 28,672 per token.
     """
-    return 2 * shape.layers * shape.kv_heads * shape.head_dim * tokens * element
+    return 2 * shape.layers * shape.keys * tokens * element
 
 
 def layer_bytes(shape: ModelShape, layout: Layout) -> float:
@@ -164,8 +157,7 @@ def layer_bytes(shape: ModelShape, layout: Layout) -> float:
     keeps queries, keys, values and its output; its implementation is assumed to keep no scores. The gated MLP
     keeps the gate, its activation, the up projection and their product.
     """
-    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    kept = 4 * shape.hidden + 2 * queries + 2 * keys + 4 * shape.intermediate
+    kept = 4 * shape.hidden + 2 * shape.queries + 2 * shape.keys + 4 * shape.intermediate
     return kept * layout.compute + 2 * shape.hidden * 4
 
 
@@ -194,11 +186,6 @@ def head_bytes(shape: ModelShape, layout: Layout, tokens: int) -> float:
     """
     weight = 0 if shape.adapter_parameters else shape.vocab * shape.hidden * 4
     return 2 * _head_tile_bytes(shape, layout, tokens) + tokens * shape.hidden * 4 + weight
-
-
-def gib(size: float) -> str:
-    """Return bytes as GiB with one decimal."""
-    return f"{size / GIB:.1f}"
 
 
 def _head_tile_bytes(shape: ModelShape, layout: Layout, tokens: int) -> float:
@@ -250,31 +237,29 @@ def memory_text(shape: ModelShape, layout: Layout, workload: Workload, rows: str
 
     """
     memory = phases(shape, layout, workload)
-    needed, longest = peak(memory), workload.prompt + workload.answer
-    if layout.is_cpu:
-        place, available = "process", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    else:
-        place = "GPU"
-        has_gpu = torch.cuda.is_available()
-        available = torch.cuda.get_device_properties(0).total_memory if has_gpu else 0
-    verdict = f"needs {gib(needed)} GiB per {place}"
+    place, machine = ("process", "machine") if layout.is_cpu else ("GPU", "GPU")
+    head, longest = f"GiB per {place}", workload.prompt + workload.answer
+    lines = [
+        f"memory, estimated for {rows} of {longest} tokens, the longest possible",
+        f"{head:<16}" + "".join(f"{name:>12}" for name in (*Memory._fields, "total")),
+    ]
+    for name, parts in memory.items():
+        lines.append(f"{name:<16}" + "".join(f"{size / GIB:>12.2f}" for size in (*parts, parts.total)))
+    needed = max(phase.total for phase in memory.values())
+    verdict = f"needs {needed / GIB:.1f} GiB per {place}"
     if layout.engine_share:
         verdict += f" beside vLLM's {layout.engine_share:.0%} of its memory"
-    if available:
-        room = "fits" if fits(needed, available / GIB, layout.engine_share) else "does NOT fit"
-        verdict += f", {room} in this {'machine' if layout.is_cpu else 'GPU'}'s {gib(available)} GiB"
-    head = f"GiB per {place}"
-    return "\n".join(
-        [
-            f"memory, estimated for {rows} of {longest} tokens, the longest possible",
-            f"{head:<16}" + "".join(f"{name:>12}" for name in (*Memory._fields, "total")),
-            *(
-                f"{name:<16}" + "".join(f"{size / GIB:>12.2f}" for size in (*parts, parts.total))
-                for name, parts in memory.items()
-            ),
-            verdict,
-        ]
-    )
+    if available := _available_bytes(layout):
+        room = "fits" if fits(needed, available, layout.engine_share) else "does NOT fit"
+        verdict += f", {room} in this {machine}'s {available / GIB:.1f} GiB"
+    return "\n".join([*lines, verdict])
+
+
+def _available_bytes(layout: Layout) -> int:
+    """Return the memory of this machine, or of its first GPU; 0 if a run on GPUs is planned without one."""
+    if layout.is_cpu:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
 
 
 def warnings_text(warnings: Sequence[str]) -> str:

@@ -1,12 +1,20 @@
-"""Sizes that the estimates of memory and time depend on: model, precision, layout and workload.
+"""Sizes that the memory of a run depends on: its model, and its layout on the GPUs.
 
-Standard library only. `shapes_from_options.py` derives them from a run's options.
+Both follow from the run's options. The model is created on the meta device, without storage, to count its
+parameters.
 """
 
+import os
 from dataclasses import dataclass
-from typing import NamedTuple
 
-GIB = 2**30
+import torch
+from peft import PeftConfig, get_peft_model
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+from trl import get_peft_config
+
+from cocos.config.trl_configs import BoostConfig, CoCoSConfig
+from cocos.generation.adapters import adapter_config, base_model
 
 
 @dataclass(frozen=True)
@@ -18,9 +26,8 @@ class ModelShape:
     layers: int  # decoder layers
     hidden: int  # width of the hidden states
     intermediate: int  # width of the MLP
-    heads: int  # attention heads
-    kv_heads: int  # heads of keys and values
-    head_dim: int  # width of one head
+    queries: int  # width of the queries of all attention heads
+    keys: int  # width of the keys of all key-value heads; the values have the same
     vocab: int  # rows of the embedding
     context: int  # longest sequence that the model supports, in tokens
     adapter_parameters: int = 0  # parameters that LoRA adds; 0: every parameter is trained
@@ -58,8 +65,7 @@ class Layout:
     """Precision of a run's weights and their division among its GPUs."""
 
     precision: Precision = ZERO_BF16  # precision of the trained parameters
-    # ZeRO stage. 0: nothing is sharded. 3 also stands for FSDP's full shard.
-    zero_stage: int = 0
+    zero_stage: int = 0  # ZeRO stage. 0: nothing is sharded. 3 also stands for FSDP's full shard.
     num_gpus: int = 1  # GPUs of all machines, N
     base_weights: float = 2.0  # bytes per frozen parameter under an adapter
     # Bytes per frozen parameter in quantized decoder layers (QLoRA): `NF4`, or 1 for 8 bits. None: the layers
@@ -76,11 +82,6 @@ class Layout:
     engine_share: float = 0.0
 
     @property
-    def sampler(self) -> str:
-        """Name of what samples the completions."""
-        return "vLLM" if self.engine_share else "transformers"
-
-    @property
     def cached(self) -> float:
         """Bytes per cached number: under autocast, RoPE makes keys float32, and values are bfloat16."""
         return (4 + self.compute) / 2 if self.precision.cast else self.compute
@@ -90,19 +91,87 @@ class Layout:
         return 1 / self.num_gpus if self.zero_stage >= stage else 1.0
 
 
-class Pass(NamedTuple):
-    """Tokens that one GPU processes in one pass: all of them, and those whose probabilities are computed."""
+def model_shape(
+    config: PretrainedConfig, peft_config: PeftConfig | None = None, trust_remote_code: bool = False
+) -> ModelShape:
+    """Return the shape of a checkpoint's model, counted on a model without storage.
 
-    tokens: int
-    scored: int
+    This turns off ZeRO-3, which would shard this model too. Do not train in this process afterwards.
+    """
+    unset_hf_deepspeed_config()
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        parameters = model.num_parameters()
+        module_lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
+        # The name of the list of decoder layers depends on the architecture. It is always the largest list.
+        layers = max(module_lists, key=lambda module: sum(p.numel() for p in module.parameters()))
+        layer_parameters = sum(p.numel() for p in layers[0].parameters())
+        adapter = get_peft_model(model, peft_config).get_nb_trainable_parameters()[0] if peft_config else 0
+    text = config.get_text_config()
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    return ModelShape(
+        parameters=parameters,
+        layer_parameters=layer_parameters,
+        layers=text.num_hidden_layers,
+        hidden=text.hidden_size,
+        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+        queries=head_dim * text.num_attention_heads,
+        keys=head_dim * (getattr(text, "num_key_value_heads", None) or text.num_attention_heads),
+        vocab=text.vocab_size,
+        context=text.max_position_embeddings,
+        adapter_parameters=adapter,
+    )
 
 
-@dataclass(frozen=True)
-class Workload:
-    """Sequences and tokens that one GPU processes at the same time in each phase of an update."""
+def run_shapes(args: BoostConfig | CoCoSConfig, has_reference: bool) -> tuple[ModelShape, Layout]:
+    """Return the shape of a run's model, and the run's layout.
 
-    rollout_rows: int  # sequences sampled together; 0: a run without sampling
-    prompt: int  # longest prompt of any turn, in tokens
-    answer: int  # longest answer, in tokens
-    scoring: Pass  # a forward pass of the policy or the reference
-    update: Pass  # a forward and backward pass
+    Raises:
+        ValueError: The model or the adapter cannot be created.
+
+    """
+    name, trusts_code = args.model_name_or_path, args.trust_remote_code
+    config = AutoConfig.from_pretrained(
+        base_model(name), revision=args.model_revision, trust_remote_code=trusts_code
+    )
+    shape = model_shape(config, adapter_config(name, get_peft_config(args)), trusts_code)
+    return shape, run_layout(args, config, has_reference)
+
+
+def run_layout(args: BoostConfig | CoCoSConfig, config: PretrainedConfig, has_reference: bool) -> Layout:
+    """Return the precision and sharding that follow from a run's options; CPU offloading is ignored.
+
+    vLLM's share of the card is that of a colocated engine: a server's cards are not counted.
+    """
+    is_half = bool(args.bf16 or args.fp16)
+    dtype = str(config.dtype if args.dtype in ("auto", None) else args.dtype)
+    plugin = args.deepspeed_plugin
+    is_fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP", "false") == "true"
+    # DeepSpeed casts the weights to the computing precision, whatever their dtype.
+    is_stored_half = is_half if plugin is not None else dtype.endswith(("bfloat16", "float16"))
+    has_engine = isinstance(args, CoCoSConfig) and args.use_vllm
+    return Layout(
+        precision=_precision(args, is_half, is_stored_half, is_fsdp),
+        zero_stage=plugin.zero_stage if plugin is not None else 3 if is_fsdp else 0,
+        num_gpus=args.world_size,
+        base_weights=2.0 if is_stored_half else 4.0,
+        layer_weights=NF4 if args.load_in_4bit else 1.0 if args.load_in_8bit else None,
+        has_reference=has_reference,
+        checkpoints_activations=args.gradient_checkpointing,
+        compute=2 if is_half or is_stored_half else 4,
+        is_cpu=args.use_cpu,
+        is_fsdp=is_fsdp,
+        engine_share=args.vllm_gpu_memory_utilization if has_engine else 0.0,
+    )
+
+
+def _precision(
+    args: BoostConfig | CoCoSConfig, is_half: bool, is_stored_half: bool, is_fsdp: bool
+) -> Precision:
+    if args.deepspeed_plugin is not None:
+        return ZERO_BF16 if is_half else ZERO_FLOAT32
+    if args.use_peft:  # adapters are in float32, or in bfloat16 if the base has 4 bits
+        return PURE_BF16 if args.load_in_4bit else FLOAT32
+    if is_stored_half:
+        return PURE_BF16
+    return AUTOCAST if is_half and not is_fsdp else FLOAT32

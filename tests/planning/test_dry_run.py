@@ -16,8 +16,7 @@ from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import dry_run
-from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16
-from cocos.planning.shapes_from_options import run_layout, run_schedule
+from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, PURE_BF16, ZERO_BF16, run_layout
 from cocos.problems import load_problems, save_problems
 from cocos.prompts import named_protocol
 from tests.support.commands import command, free_port
@@ -141,24 +140,11 @@ def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_time_limits_follow_from_references_if_every_problem_has_one(bare_base):
-    needed = ["--model_name_or_path", str(bare_base), "--train_data", "t", "--output_dir", "o"]
-    args = parse_options(CoCoSConfig, "", [*needed, "--report_to", "none", *FEW])
-    assert args.program_timeout_factor == 10 and args.program_timeout_s == 10
-    bare = [replace(problem, code="") for problem in PROBLEMS]
-    assert run_schedule(args, PROBLEMS).timeout_s == 1
-    assert run_schedule(args, bare).timeout_s == run_schedule(args, [*PROBLEMS, bare[0]]).timeout_s == 10
-    args.program_timeout_factor = None
-    assert run_schedule(args, PROBLEMS).timeout_s == 10
-
-
 @pytest.mark.parametrize("sampler", ["vLLM", "transformers"])
 @pytest.mark.parametrize(
     "recipe", sorted((ROOT / "configs").glob("cocos_*.yaml")), ids=lambda path: path.stem
 )
-def test_the_plan_of_a_recipe_names_sampler_hours_and_memory(
-    bare_base, recipe, sampler, tmp_path, monkeypatch
-):
+def test_the_plan_of_a_recipe_names_updates_and_memory(bare_base, recipe, sampler, tmp_path, monkeypatch):
     is_installed = sampler == "vLLM"
     monkeypatch.setattr("cocos.config.trl_configs.find_spec", lambda name: name if is_installed else None)
     save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
@@ -173,10 +159,7 @@ def test_the_plan_of_a_recipe_names_sampler_hours_and_memory(
     words += ("--dev_data", "", "--report_to", "none")
     args = parse_options(CoCoSConfig, "", [*map(str, words)])
     text = dry_run(args, load_training_data(args), load_tokenizer(args.model_name_or_path))
-    assert f"seconds per update, sampled with {sampler}, and hours of all {args.max_steps}" in text
-    for card in ("A10, 24 GB", "A100, 80 GB", "H100, 80 GB", "H200, 141 GB"):
-        phases = r"\(rollout [\d.]+, programs [\d.]+, scoring [\d.]+, update [\d.]+\), [\d.]+ hours"
-        assert re.search(rf"1 x {card}: [\d.]+ {phases}", text)
+    assert f"steps: {args.max_steps} updates of {args.global_batch_size} trajectories" in text
     assert re.search(r"needs \d+\.\d GiB per ", text)
     assert ("beside vLLM's 30% of its memory" in text) is is_installed
 
@@ -227,12 +210,9 @@ def test_every_recipe_has_a_plan_for_eight_ranks_with_vllm_and_without(bare_base
         timeout_s=1200,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    plans = done.stdout.split("seconds per update, sampled with ")[1:]
-    assert [plan.split(",")[0] for plan in plans] == [sampler for sampler, *_ in runs] and len(recipes) >= 6
-    for plan in plans:
-        assert re.search(r"8 x H100, 80 GB: [\d.]+ \(rollout .*\), [\d.]+ hours", plan)
-    assert len(re.findall(r"8 process\(es\), ZeRO stage 2", done.stdout)) == len(runs)
-    assert len(re.findall(r"needs \d+\.\d GiB per ", done.stdout)) == len(runs)
+    assert len(re.findall(r"8 process\(es\), ZeRO stage 2", done.stdout)) == len(runs) >= 12
+    needs = re.findall(r"needs \d+\.\d GiB per \w+( beside vLLM's)?", done.stdout)
+    assert [bool(engine) for engine in needs] == [sampler == "vLLM" for sampler, *_ in runs]
     assert not (tmp_path / "out").exists()
 
 
@@ -277,8 +257,6 @@ def test_options_that_would_fail_give_warnings(bare_base, problems_file, tmp_pat
     assert "turn 40 may reach" in context and "context of 1024" in context
     [cut] = warnings_of(report(bare_base, problems_file, *fine, "--max_completion_length", "4"))
     assert re.search(r"a reference takes \d+ tokens, more than --max_completion_length 4", cut)
-    [draws] = warnings_of(report(bare_base, problems_file, *fine, "--dynamic_sampling", "3"))
-    assert "up to 4 times as long" in draws
     broken = tmp_path / "broken.jsonl"
     save_problems([replace(PROBLEMS[0], code="def mint(xs):\n    return 0"), *PROBLEMS[1:]], broken)
     [reference] = warnings_of(report(bare_base, broken, *fine))

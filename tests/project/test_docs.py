@@ -4,7 +4,6 @@ import ast
 import re
 import subprocess
 
-import docs_site
 import pytest
 
 import cocos
@@ -37,18 +36,11 @@ def test_the_map_of_the_package_names_every_module_and_package_and_no_others():
     assert {path.removeprefix("cocos/") for path in mapped} == names
 
 
-def test_the_site_has_every_page_with_the_files_that_it_links_to(tmp_path, monkeypatch):
-    monkeypatch.setattr(docs_site, "TARGET", tmp_path)
-    monkeypatch.setattr(docs_site, "ROOT", ROOT)
-    pages = {str(path.relative_to(ROOT)) for path in docs_site.pages()}
+def test_the_site_has_every_page():
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     named = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    assert sorted(named) == sorted(pages)
-    docs_site.main()
-    assert (tmp_path / "docs/report.gif").exists() and (tmp_path / "cocos/rollout.py").exists()
-    for name in pages:
-        page = tmp_path / name
-        for found in docs_site.LINK.finditer(docs_site.FENCE.sub("", page.read_text())):
-            assert ":" in found[3] or (page.parent / found[3]).is_file(), (name, found[0])
+    assert sorted(named) == sorted(name for name in listed if (ROOT / name).is_file())
 
 
 def test_every_function_that_the_method_page_names_is_defined_where_it_says():

@@ -1,0 +1,418 @@
+"""Tables of results in the documentation, made from rows of evaluations.
+
+    python scripts/results.py                   # write the tables of docs/tables.yaml into their pages
+    python scripts/results.py outputs/real      # first add the evaluations below a folder to a CSV file
+
+A table has columns and rows, and stands between its marker lines in a page; docs/tables.yaml explains how
+both are written. A new table needs a few lines there, and no code here.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import floor, isnan, nan, sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+from result_rows import Evaluation, Point, load_csv, read_evaluation, save_csv
+
+from cocos.entry_point import run_command
+from cocos.files.markdown import markdown_table
+from cocos.intervals import Comparison, Estimate, bounded_mean, compare, share
+from cocos.metrics import best_at_k, pass_at_k
+from cocos.problems import load_problems
+from cocos.report.tables import format_estimate, format_p_value
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantiles of Student's t by number of seeds
+NUM_RESAMPLES = 2000
+LEVEL = 0.99  # of the interval of a pair: with a hundred pairs, about one is told apart by chance
+
+# A measure, its argument, the row's other evaluation that it is of, and a sign to leave the interval out.
+COLUMN = re.compile(r"(?P<measure>\w+)(?: (?P<argument>\w+))??(?: of (?P<other>\w+))?(?P<bare> %)?")
+
+Evaluations = Mapping[str, Evaluation]  # by folder
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    labels: list[str]
+    evaluations: list[Evaluation]  # one, or the seeds of one arm
+    others: dict[str, Evaluation]  # evaluations that it is compared with, by name
+    tests: int = 1  # number of paired tests that p-values are corrected for (Bonferroni)
+    has_seeds: bool = False  # cells are means over the evaluations
+
+
+# -- measures of one evaluation: a share, an estimate of one, or another number --
+
+
+def turn_of(evaluation: Evaluation, turn: str, lowest: int = 1) -> int:
+    """Return the index of a turn that a column names: its number from 1, or `last`.
+
+    Raises:
+        IndexError: The turn was not played, or is before `lowest`.
+
+    """
+    played = len(evaluation.right_T)
+    number = played if turn == "last" else int(turn)
+    if not lowest <= number <= played:
+        raise IndexError(f"turn {turn} of {played}")
+    return number - 1
+
+
+def outcomes(evaluation: Evaluation, turn: str) -> list[list[bool]]:
+    """Return whether each sample of each problem is right; their order is not known."""
+    word, samples = evaluation.right_T[turn_of(evaluation, turn)], evaluation.samples
+    return [[True] * int(right) + [False] * (samples - int(right)) for right in word]
+
+
+def accuracy(evaluation: Evaluation, turn: str) -> Estimate:
+    """Return the share of right programs of a turn."""
+    return share(outcomes(evaluation, turn))
+
+
+def outcome_pairs(evaluation: Evaluation, turn: str) -> list[tuple[str, str]]:
+    """Return the outcomes of turn 1 and of a later turn, problem by problem."""
+    last = evaluation.right_T[turn_of(evaluation, turn, lowest=2)]
+    return list(zip(evaluation.right_T[0], last, strict=True))
+
+
+def difference(evaluation: Evaluation, turn: str) -> Estimate:
+    """Return the accuracy of a turn minus that of turn 1."""
+    changes = [[(int(b) - int(a)) / evaluation.samples] for a, b in outcome_pairs(evaluation, turn)]
+    return bounded_mean(changes, -1.0, 1.0)
+
+
+def changed(evaluation: Evaluation, turn: str, kind: tuple[str, str]) -> Estimate:
+    """Return the share of problems whose programs of turn 1 and of a later turn are as `kind` says."""
+    return share([[pair == kind] for pair in outcome_pairs(evaluation, turn)])
+
+
+def repeated_wrong(evaluation: Evaluation, turn: str, kinds: str) -> float:
+    """Return which share of the programs of a later turn after a wrong one has an edit of these kinds."""
+    index = turn_of(evaluation, turn, lowest=2) - 1
+    pairs = zip(evaluation.right_T[index], evaluation.edits.split()[index], strict=True)
+    of_wrong = [edit for right, edit in pairs if right == "0" and edit != "-"]
+    return sum(edit in kinds for edit in of_wrong) / len(of_wrong) if of_wrong else nan
+
+
+def best_of(samples: Evaluation, k: float) -> list[float]:
+    """Return best@k of the first turns of each problem; a broken k is interpolated."""
+    whole = floor(k)
+    if weight := k - whole:
+        pairs = zip(best_of(samples, whole), best_of(samples, whole + 1), strict=True)
+        return [(1 - weight) * fewer + weight * more for fewer, more in pairs]
+    pairs = zip(samples.visible.split()[0], samples.right_T[0], strict=True)
+    return [best_at_k(samples.samples, int(visible), int(right), whole) for visible, right in pairs]
+
+
+def mean_pass(samples: Evaluation, k: str) -> float:
+    """Return pass@k of first turns, averaged over problems; k is a number, or `n` for all samples."""
+    number = samples.samples if k == "n" else int(k)
+    return mean(pass_at_k(samples.samples, int(right), number) for right in samples.right_T[0])
+
+
+def sample_tokens(evaluation: Evaluation) -> float:
+    """Return the mean tokens of a first program."""
+    return evaluation.tokens if len(evaluation.right_T) == 1 else evaluation.first_tokens
+
+
+MEASURES: dict[str, Callable[[Evaluation, str], Any]] = {
+    "n": lambda e, _: len(e.right_T[0]),
+    "isolation": lambda e, _: e.isolation,
+    "acc": accuracy,
+    "delta": difference,
+    "gained": lambda e, turn: changed(e, turn, ("0", "1")),
+    "lost": lambda e, turn: changed(e, turn, ("1", "0")),
+    "wrong_repeated": lambda e, turn: repeated_wrong(e, turn, "="),
+    "wrong_nearly_repeated": lambda e, turn: repeated_wrong(e, turn, "=~"),
+    "repeated": lambda e, _: e.repeated,
+    "truncated": lambda e, _: e.truncated / (len(e.right_T) * len(e.right_T[0])),
+    "best": lambda e, k: mean(best_of(e, int(k))),
+    "pass": mean_pass,
+    "tokens": lambda e, _: f"{e.tokens:.0f}",
+    "sample_tokens": lambda e, _: f"{sample_tokens(e):.0f}",
+    "minutes": lambda e, _: "" if isnan(e.minutes) else f"{e.minutes:.0f}",
+}
+
+
+# -- comparisons of one evaluation with another --
+
+
+def paired(evaluation: Evaluation, other: Evaluation) -> Comparison:
+    """Compare the last turns problem by problem."""
+    both = ({str(n): own for n, own in enumerate(outcomes(e, "last"))} for e in (other, evaluation))
+    return compare(*both)
+
+
+def equal_tokens(evaluation: Evaluation, samples: Evaluation) -> float:
+    """Return how many first programs of `samples` cost as many tokens as a trajectory."""
+    return min(samples.samples, max(1.0, evaluation.tokens / sample_tokens(samples)))
+
+
+def best_at_equal_tokens(evaluation: Evaluation, samples: Evaluation) -> list[float]:
+    """Return best@k of first programs that cost as many tokens as a trajectory, problem by problem."""
+    return best_of(samples, equal_tokens(evaluation, samples))
+
+
+def ahead(evaluation: Evaluation, samples: Evaluation) -> Estimate:
+    """Return the accuracy of the last turn minus best@k of first programs that cost the same tokens."""
+    pairs = zip(evaluation.right_T[-1], best_at_equal_tokens(evaluation, samples), strict=True)
+    return bounded_mean([[int(right) / evaluation.samples - best] for right, best in pairs], -1.0, 1.0)
+
+
+COMPARISONS: dict[str, Callable[[Evaluation, Evaluation], Any]] = {
+    "p": lambda e, other: paired(e, other).p_value,
+    "gain": lambda e, other: paired(e, other).difference,
+    "k": lambda e, samples: f"{equal_tokens(e, samples):.2f}",
+    "best_at_k": lambda e, samples: mean(best_at_equal_tokens(e, samples)),
+    "ahead": ahead,
+}
+
+
+# -- tables --
+
+
+def cell(row: Row, column: str) -> str:
+    """Return a cell; "" if the row lacks the turn, or the evaluation that it would be compared with.
+
+    Raises:
+        ValueError: The column is not of the form that docs/tables.yaml explains, or its measure is unknown.
+
+    """
+    found = COLUMN.fullmatch(column)
+    if not found or found["measure"] not in MEASURES | COMPARISONS:
+        raise ValueError(f"column {column!r}: unknown; the measures are {', '.join(MEASURES | COMPARISONS)}")
+    measure, argument, is_bare = found["measure"], found["argument"] or "", bool(found["bare"])
+    if measure in COMPARISONS:
+        if argument not in row.others:
+            return ""
+        value = COMPARISONS[measure](row.evaluations[0], row.others[argument])
+        return (
+            format_p_value(value and min(1.0, row.tests * value))
+            if measure == "p"
+            else formatted(value, is_bare)
+        )
+    try:
+        own = [row.others[found["other"]]] if found["other"] else row.evaluations
+        values = [MEASURES[measure](evaluation, argument) for evaluation in own]
+    except IndexError:
+        return ""
+    if row.has_seeds:
+        return mean_and_interval([numeric(value) for value in values])
+    return formatted(values[0], is_bare)
+
+
+def numeric(value: Estimate | float) -> float:
+    """Return the value of an estimate, or the number itself."""
+    return value.value if isinstance(value, Estimate) else value
+
+
+def formatted(value: Any, is_bare: bool) -> str:
+    """Return a share in percent, with its interval unless it `is_bare`; other values as they are."""
+    if isinstance(value, Estimate) and not is_bare:
+        return format_estimate(value)
+    if isinstance(value, Estimate | float):
+        return "" if isnan(numeric(value)) else f"{100 * numeric(value):.1f}"
+    return str(value)
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean over the seeds, and half the width of its 95 % interval (Student's t).
+
+    Example: (0.9, 0.8, 0.7) -> 0.8 and 4.303 * 0.1 / sqrt(3) = 0.248.
+    """
+    half = T_95[len(values)] * stdev(values) / sqrt(len(values)) if len(values) > 1 else nan
+    return mean(values), half
+
+
+def mean_and_interval(values: Sequence[float], scale: float = 100.0) -> str:
+    """Return mean ± half-width over the seeds, by default in percent; "" without values."""
+    if not values:
+        return ""
+    middle, half = spread(values)
+    return f"{scale * middle:.1f} ± {scale * half:.1f}"
+
+
+def matching(evaluations: Evaluations, pattern: str) -> dict[str, list[Evaluation]]:
+    """Return the evaluations whose folder fits, by what stands for `{}`; `*` is any one part of a folder.
+
+    Raises:
+        ValueError: None fits.
+
+    """
+    expression = re.escape(pattern).replace(r"\*", "[^/]+").replace(r"\{\}", "([^/]+)")
+    groups: dict[str, list[Evaluation]] = {}
+    for folder, evaluation in evaluations.items():
+        if found := re.fullmatch(expression, folder):
+            groups.setdefault("".join(found.groups()), []).append(evaluation)
+    if not groups:
+        raise ValueError(f"no evaluation {pattern}; add its row: python scripts/results.py FOLDER")
+    return groups
+
+
+def rows_of(spec: Mapping[str, Any], evaluations: Evaluations) -> Iterator[Row]:
+    """Yield the rows of a table."""
+    if isinstance(spec["rows"], str):
+        for label, own in matching(evaluations, spec["rows"]).items():
+            yield Row([label], own, {}, has_seeds="*" in spec["rows"])
+        return
+    for entry in spec["rows"]:
+        folders = {name: folder for name, folder in entry.items() if name not in ("labels", "tests")}
+        found = {name: matching(evaluations, folder)[""] for name, folder in folders.items()}
+        others = {name: own[0] for name, own in found.items() if name != "of"}
+        labels, tests = [str(label) for label in entry["labels"]], entry.get("tests", 1)
+        yield Row(labels, found["of"], others, tests, has_seeds="*" in entry["of"])
+
+
+def measure_table(spec: Mapping[str, Any], evaluations: Evaluations) -> str:
+    """Return a table of measures, a row per entry."""
+    columns = spec["columns"].values()
+    rows = [[*row.labels, *(cell(row, column) for column in columns)] for row in rows_of(spec, evaluations)]
+    return markdown_table([*spec["labels"], *spec["columns"]], rows)
+
+
+def ranking_table(spec: Mapping[str, Any], evaluations: Evaluations) -> str:
+    """Return the arms by accuracy after a turn, each with the places of those that it is told apart from."""
+    turn, questions = spec["turn"], [problem.text for problem in load_problems(ROOT / spec["questions"])]
+    grids = {
+        arm: np.array([[int(right) for right in seed.right_T[turn - 1]] for seed in own])
+        for arm, own in matching(evaluations, spec["ranking"]).items()
+    }
+    order = sorted(grids, key=lambda arm: -grids[arm].mean())
+    means = [resampled_means(grids[arm], questions) for arm in order]
+    rows = []
+    for place, arm in enumerate(order):
+        better, unclear, worse = [], [], []
+        for other in range(len(order)):
+            if other != place:
+                low, high = interval(means[place] - means[other])
+                (better if low > 0 else worse if high < 0 else unclear).append(other + 1)
+        accuracy = f"{100 * grids[arm].mean():.1f}"
+        rows.append([str(place + 1), arm, accuracy, *map(places, (better, unclear, worse))])
+    header = ["", "arm", f"acc@{turn}", "better than", "not told apart from", "worse than"]
+    return markdown_table(header, rows)
+
+
+def resampled_means(right: np.ndarray, questions: Sequence[str]) -> np.ndarray:
+    """Return the accuracy of an arm in every bootstrap sample of seeds and questions.
+
+    All arms get the same samples, so that the difference of two results is a paired one. The readings of a
+    question stay together: a model that answers one reading misses the others.
+
+    Args:
+        right: Outcomes, shape (seeds, problems).
+
+    """
+    names, question_of = np.unique(np.array(questions), return_inverse=True)
+    num_seeds, rng = len(right), np.random.default_rng(0)
+    sums = np.zeros((len(names), num_seeds))  # (questions, seeds)
+    np.add.at(sums, question_of, right.T)
+    seeds = rng.multinomial(num_seeds, [1 / num_seeds] * num_seeds, NUM_RESAMPLES)
+    drawn = rng.multinomial(len(names), [1 / len(names)] * len(names), NUM_RESAMPLES)
+    return ((seeds @ sums.T) * drawn).sum(1) / (num_seeds * (drawn @ np.bincount(question_of)))
+
+
+def interval(differences: np.ndarray) -> tuple[float, float]:
+    """Return the bootstrap interval of a difference from its values in all samples."""
+    low, high = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def places(numbers: Sequence[int]) -> str:
+    """Return numbers with runs joined, for example [1, 2, 3, 5] -> "1-3, 5"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def speed_table(points: Sequence[Point], lab: str, goal: float) -> str:
+    """Return what each arm of a laboratory needs until its last turn first reaches a dev accuracy."""
+    by_arm: dict[str, dict[int, list[Point]]] = {}
+    for point in points:
+        if point.lab == lab:
+            by_arm.setdefault(point.arm, {}).setdefault(point.seed, []).append(point)
+    rows = []
+    for arm, by_seed in by_arm.items():
+        firsts = [next((p for p in own if p.acc_last >= goal), None) for own in by_seed.values()]
+        reached = [point for point in firsts if point]
+        updates = mean_and_interval([point.update for point in reached], scale=1.0)
+        tokens = mean_and_interval([point.tokens for point in reached], scale=1e-3)
+        rows.append([arm, f"{len(reached)} of {len(by_seed)}", updates, tokens])
+    header = ["arm", f"seeds with acc ≥ {100 * goal:.0f} %", "updates", "sampled tokens, thousands"]
+    return markdown_table(header, rows)
+
+
+# -- pages --
+
+
+def tables(page: Mapping[str, Any], docs: Path = DOCS) -> dict[str, str]:
+    """Return every table of a page of docs/tables.yaml by the name in its marker lines."""
+    evaluations = {row.folder: row for row in load_csv(docs / page["evaluations"], Evaluation)}
+    made = {}
+    for name, spec in page["tables"].items():
+        if "goal" in spec:
+            made[name] = speed_table(load_csv(docs / page["curves"], Point), spec["speed"], spec["goal"])
+        else:
+            made[name] = (ranking_table if "ranking" in spec else measure_table)(spec, evaluations)
+    return made
+
+
+def fill(page: str, made: Mapping[str, str]) -> str:
+    """Return the page with every table between its marker lines `<!-- NAME -->` and `<!-- end -->`.
+
+    Raises:
+        ValueError: The page lacks the marker lines of a table.
+
+    """
+    for name, table in made.items():
+        before, begin, rest = page.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        if not (begin and end):
+            raise ValueError(f"the page needs the lines '<!-- {name} -->' and '<!-- end -->' around a table")
+        page = f"{before}{begin}{table}\n{end}{after}"
+    return page
+
+
+def write_pages(docs: Path = DOCS) -> None:
+    """Write the tables into their pages."""
+    for name, page in yaml.safe_load((docs / "tables.yaml").read_text(encoding="utf-8")).items():
+        path = docs / name
+        path.write_text(fill(path.read_text(encoding="utf-8"), tables(page, docs)), encoding="utf-8")
+        print(f"written: {path}")
+
+
+def add_evaluations(outputs: Path, path: Path) -> None:
+    """Add the finished evaluations below a folder to a CSV file; rows of other folders stay."""
+    folders = [metrics.parent for metrics in sorted(outputs.rglob("metrics.json"))]
+    folders = [folder for folder in folders if not folder.name.startswith("train-")]  # to select problems
+    new = [read_evaluation(folder, str(folder.relative_to(outputs))) for folder in folders]
+    kept = {row.folder: row for row in load_csv(path, Evaluation)} if path.exists() else {}
+    kept |= {row.folder: row for row in new}
+    save_csv([kept[folder] for folder in sorted(kept)], path)
+    print(f"{path}: {len(new)} of {len(kept)} rows are from {outputs}")
+
+
+def main() -> None:
+    """Read the command line, add rows and write the tables."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser.add_argument("outputs", type=Path, nargs="?", help="folder whose evaluations are added first")
+    parser.add_argument("--csv", type=Path, default=DOCS / "real/evaluations.csv", help="file of their rows")
+    arguments = parser.parse_args()
+    if arguments.outputs:
+        add_evaluations(arguments.outputs, arguments.csv)
+    write_pages()
+
+
+if __name__ == "__main__":
+    run_command(main)

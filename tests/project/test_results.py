@@ -1,0 +1,215 @@
+"""Tables of results: rows are read from finished runs, cells are calculated by hand, pages show the committed rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import results
+import yaml
+from result_rows import Evaluation, Point, load_csv, read_evaluation, save_csv
+from results import Row, cell, fill, measure_table, rows_of
+
+from tests.support.paths import ROOT
+from tests.support.report import FAILED, INFRA_FAILURE, PASSED, evaluated, numbered
+
+PAGES = yaml.safe_load((ROOT / "docs/tables.yaml").read_text())
+
+
+def play(folder, *turns: str):
+    """Write an evaluation whose turns 1 and 2 are right as the two strings say."""
+    verdicts = {"1": PASSED, "0": FAILED, "-": INFRA_FAILURE}
+    rows = numbered(*([verdicts[turn] for turn in row] for row in zip(*turns, strict=True)))
+    evaluated(folder, rows, isolation="docker")
+
+
+def evaluation(right: str, folder: str = "a", **fields) -> Evaluation:
+    known = {"visible": right, "edits": "", "repeated": float("nan"), "truncated": 0, "tokens": 30.0}
+    return Evaluation(folder, "docker", **{"samples": 1, "right": right} | known | fields)
+
+
+def cells(own: Evaluation, *columns: str, tests: int = 1, **others: Evaluation) -> list[str]:
+    """Return the cells of a row without what follows their first blank, which is an interval."""
+    return [cell(Row([], [own], others, tests), column).split(" ")[0] for column in columns]
+
+
+# -- rows --
+
+
+def test_finished_evaluations_become_rows_and_rows_of_other_folders_stay(tmp_path):
+    play(tmp_path / "toy/seed0/boost", "1000", "1000")
+    play(tmp_path / "toy/seed0/cocos", "1010", "1111")
+    play(tmp_path / "toy/seed0/train-boost", "1111", "1111")  # sampled to select problems: no result
+    path, kept = tmp_path / "docs/evaluations.csv", evaluation("01", "old/run")
+    save_csv([kept, evaluation("0000 0000", "toy/seed0/boost")], path)
+    results.add_evaluations(tmp_path, path)
+    old, boost, cocos = load_csv(path, Evaluation)
+    assert old[:4] == kept[:4]
+    # No second program repeats the first.
+    assert boost == Evaluation(
+        *("toy/seed0/boost", "docker", 1, "1000 1000", "1000 1000", "xxxx", 0.0, 0, 6.0, 3.0, 0.0333)
+    )
+    assert cocos[:6] == ("toy/seed0/cocos", "docker", 1, "1010 1111", "1010 1111", "xxxx")
+
+
+def test_a_problem_without_a_verdict_is_an_error(tmp_path):
+    play(tmp_path / "chat", "11-", "11-")
+    with pytest.raises(ValueError, match="problems without a verdict; run test"):
+        read_evaluation(tmp_path / "chat", "chat")
+
+
+def test_rows_are_read_back_with_the_types_of_their_fields(tmp_path):
+    class Kind(NamedTuple):
+        arm: str
+        seed: int
+        accuracy: float
+
+    rows = [Kind("turn, dynamic", 0, 0.25), Kind('"last"', 4, 1 / 3)]
+    save_csv(rows, tmp_path / "new/rows.csv")
+    assert load_csv(tmp_path / "new/rows.csv", Kind) == [rows[0], rows[1]._replace(accuracy=0.3333)]
+
+
+# -- cells --
+
+
+def test_accuracies_and_changes_by_hand():
+    # acc@1 2/4, acc@2 4/4, i->c 2/4, c->i 0.
+    own = evaluation("1010 1111", truncated=2, repeated=0.25)
+    assert cells(own, "n", "acc 1", "acc 2", "delta last", "gained 2", "lost last") == [
+        *("4", "50.0", "100.0", "50.0", "50.0", "0.0")
+    ]
+    assert cells(own, "repeated", "truncated", "isolation", "tokens") == ["25.0", "25.0", "docker", "30"]
+    assert cell(Row([], [own], {}), "acc 1") == "50.0 [15.0, 85.0]"
+    assert cell(Row([], [own], {}), "acc 1 %") == "50.0"
+    # A turn that was not played leaves its cells empty, and so do minutes that were not counted.
+    assert cells(own, "acc 3", "wrong_repeated 3", "minutes") == ["", "", ""]
+    assert cells(evaluation("10"), "acc last", "delta last", "gained last") == ["50.0", "", ""]
+
+
+def test_programs_after_wrong_ones_are_repeated_or_nearly_so():
+    own = evaluation("1000 1000 1000", edits="--=~ --==", minutes=12.4)
+    assert cells(own, "wrong_repeated 2", "wrong_nearly_repeated 2", "wrong_repeated 3", "minutes") == [
+        *("50.0", "100.0", "100.0", "12")
+    ]
+
+
+def test_last_turns_are_compared_in_pairs_and_p_values_are_corrected():
+    boost, recipe = evaluation("000000 100000"), evaluation("000000 111111")
+    # Five gains and no loss: p = 2 / 2^5, doubled for two tests.
+    assert cells(recipe, "gain boost", "p boost", boost=boost) == ["83.3", "0.062"]
+    assert cells(recipe, "p boost", boost=boost, tests=2) == ["0.12"]
+    assert cells(recipe, "p other", boost=boost) == [""]
+    assert cells(recipe, "p boost", boost=boost, tests=100) == ["1"]
+
+
+def test_samples_that_cost_the_same_tokens_by_hand():
+    # 4 samples of a problem: right 4, 1, 0, 0; passing the visible test 4, 2, 1, 0
+    samples = evaluation("4100", samples=4, visible="4210", tokens=20.0)
+    turns = evaluation("1000 1010 1011", tokens=40.0)
+    # k = 40 / 20: best@2 = (1 + (1 - 1/6) * 1/2 + 0 + 0) / 4; best@3 (1 + 1/2) / 4; pass@1 (1 + 1/4) / 4, pass@4 2 / 4
+    columns = ("tokens", "sample_tokens of samples", "k samples", "best_at_k samples", "best 3 of samples")
+    assert cells(turns, *columns, samples=samples) == ["40", "20", "2.00", "35.4", "37.5"]
+    assert cells(turns, "pass 1 of samples", "pass n of samples", samples=samples) == ["31.2", "50.0"]
+    # The same samples as first turns of three. acc@3 (1 + 3/4) / 4, and 3/4 - 5/12 ahead at a problem
+    sampled = evaluation(
+        "4100 4200 4300", samples=4, visible="4210 4310 4410", tokens=40.0, first_tokens=20.0
+    )
+    columns = ("sample_tokens", "k samples", "acc 1 %", "acc last %", "best 3", "ahead samples")
+    assert cells(sampled, *columns, samples=sampled) == ["20", "2.00", "31.2", "43.8", "37.5", "8.3"]
+
+
+def test_an_unknown_column_names_the_measures():
+    with pytest.raises(ValueError, match=r"column 'accuracy 1': unknown; the measures are n, isolation, acc"):
+        cells(evaluation("1"), "accuracy 1")
+
+
+def test_a_row_over_seeds_has_means_with_the_interval_of_students_t():
+    # mean 0.8, standard deviation 0.1, Student's t for 2 degrees of freedom 4.303: 4.303 * 0.1 / sqrt(3)
+    middle, half = results.spread([0.9, 0.8, 0.7])
+    assert (middle, half) == (pytest.approx(0.8), pytest.approx(0.24843, abs=1e-5))
+    # Turn 1 solves 2 of 4, turn 2 solves 3: two gained, one lost, for both seeds.
+    found = {f"lab/a, b/seed{seed}": evaluation("1100 1011", f"lab/a, b/seed{seed}") for seed in (0, 1)}
+    columns = {"acc@1": "acc 1", "acc@2": "acc 2", "delta": "delta 2", "i→c": "gained 2", "c→i": "lost 2"}
+    table = measure_table({"labels": ["arm"], "columns": columns, "rows": "lab/{}/*"}, found)
+    row = "| a, b | 50.0 ± 0.0 | 75.0 ± 0.0 | 25.0 ± 0.0 | 50.0 ± 0.0 | 25.0 ± 0.0 |"
+    assert table.splitlines() == [
+        "| arm | acc@1 | acc@2 | delta | i→c | c→i |", "| --- | --- | --- | --- | --- | --- |", row
+    ]  # fmt: skip
+
+
+def test_a_row_names_its_evaluations():
+    found = {name: evaluation("1", name) for name in ("x/boost", "x/cocos", "y/cocos")}
+    entry = {"labels": ["CoCoS", 0], "of": "x/cocos", "boost": "x/boost", "tests": 3}
+    [row] = rows_of({"rows": [entry]}, found)
+    assert row == Row(["CoCoS", "0"], [found["x/cocos"]], {"boost": found["x/boost"]}, 3)
+    assert [row.labels for row in rows_of({"rows": "x/{}"}, found)] == [["boost"], ["cocos"]]
+    with pytest.raises(ValueError, match="no evaluation z/cocos; add its row"):
+        list(rows_of({"rows": [entry | {"of": "z/cocos"}]}, found))
+
+
+# -- tables of the study --
+
+
+def test_the_cost_of_the_goal_is_that_of_the_first_evaluation_which_reaches_it():
+    points = [
+        Point("first", "a", seed, update, 1000 * update, 0.1, acc)
+        for seed, accuracies in ((0, (0.8, 0.9, 0.7)), (1, (0.5, 0.6, 0.95)), (2, (0.1, 0.2, 0.89)))
+        for update, acc in zip((2, 4, 6), accuracies, strict=True)
+    ]
+    # Seeds 0 and 1 need 4 and 6 updates: 5 -+ 12.706 * sqrt(2) / sqrt(2).
+    assert "| a | 2 of 3 | 5.0 ± 12.7 | 5.0 ± 12.7 |" in results.speed_table(points, "first", 0.9)
+
+
+def test_seeds_and_questions_are_resampled():
+    rng = np.random.default_rng(0)
+    questions = [f"question {i // 2}" for i in range(200)]
+    low, high = results.interval(results.resampled_means(rng.choice([0, 1], (5, 200)), questions))
+    assert 0.35 < low < 0.5 < high < 0.65
+    # Two of five seeds solve everything: the mean is 0.4, and its deviation sqrt(0.4 * 0.6 / 5) = 0.22.
+    means = results.resampled_means(np.repeat([[1], [1], [0], [0], [0]], 200, axis=1), questions)
+    assert means.mean() == pytest.approx(0.4, abs=0.02) and means.std() == pytest.approx(0.22, abs=0.02)
+
+
+def test_readings_of_a_question_are_resampled_together():
+    # One reading of each of 50 questions is solved: every sample of questions has the mean 0.5.
+    right = np.tile([1, 0], (3, 50))
+    together = results.resampled_means(right, [str(i // 2) for i in range(100)])
+    assert results.interval(together) == (0.5, 0.5)
+    low, high = results.interval(results.resampled_means(right, [str(i) for i in range(100)]))
+    assert low < 0.4 and high > 0.6
+
+
+def test_a_ranking_names_the_arms_that_are_told_apart():
+    good, equal, bad = "1" * 360 + "0" * 40, "0" * 20 + "1" * 360 + "0" * 20, "0" * 400
+    found = {
+        folder: evaluation(right, folder)
+        for arm, right in (("bad", bad), ("good", good), ("equal", equal))
+        for folder in (f"first/{arm}/seed{seed}/none" for seed in range(3))
+    }
+    spec = {"ranking": "first/{}/*/none", "turn": 1, "questions": "data/toy/test.jsonl"}
+    table = results.ranking_table(spec, found)
+    assert "| 1 | good | 90.0 | 3 | 2 |  |" in table
+    assert "| 3 | bad | 0.0 |  |  | 1-2 |" in table
+
+
+# -- pages --
+
+
+def test_a_table_replaces_what_is_between_its_marker_lines():
+    page = "a\n<!-- speed -->\nold\n<!-- end -->\nb"
+    assert fill(page, {"speed": "new"}) == "a\n<!-- speed -->\nnew\n<!-- end -->\nb"
+
+
+@pytest.mark.parametrize(
+    "page", ["no place", "<!-- speed -->\nwithout an end", "<!-- speed --> <!-- end -->"]
+)
+def test_a_page_without_marker_lines_is_an_error(page):
+    with pytest.raises(ValueError, match="needs the lines '<!-- speed -->' and '<!-- end -->'"):
+        fill(page, {"speed": "table"})
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_show_the_committed_rows_and_have_no_other_marked_tables(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    made = results.tables(PAGES[page])
+    assert fill(text, made) == text
+    assert text.count("<!-- end -->") == len(made)
