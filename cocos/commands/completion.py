@@ -41,13 +41,13 @@ def _parsers() -> dict[str, Callable[[], argparse.ArgumentParser]]:
     from cocos.commands.demo import demo_parser
     from cocos.commands.export import export_parser
     from cocos.commands.prepare import convert_parser
+    from cocos.commands.report import report_parser
     from cocos.config.boost_data_config import BoostDataConfig
     from cocos.config.cocos_options import CoCoSOptions
     from cocos.config.command_line import OptionParser, PlainParser
     from cocos.config.eval_config import EvalSuiteConfig
     from cocos.config.training_options import BoostOptions
     from cocos.page.page_options import PageOptions
-    from cocos.report.__main__ import report_parser
 
     return {
         "demo": demo_parser,
