@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=10, help="episodes to show (default: 10)")
     args = parser.parse_args()
     (run,) = load_runs([args.evaluation])
-    args.output.write_text(page(list(run.rows()), args.number), encoding="utf-8")
+    args.output.write_text(page(run.rows, args.number), encoding="utf-8")
     print(f"written: {args.output}")
 
 
