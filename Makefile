@@ -13,7 +13,7 @@ TRACK_MODEL = $(if $(filter qwen controls,$(TRACK)),qwen2.5-coder-0.5b,smollm2-1
 # tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help hooks fix check fast test test-all data real-model real demo page pictures study bench attack gpu docs audit clean
+.PHONY: help hooks fix check fast test test-all data real-model real demo page study bench attack gpu docs audit clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -73,11 +73,8 @@ outputs/pool/train.jsonl: $(VENV)/.installed configs/qwen/pool.txt data/public/m
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
 	$(BIN)/python -m cocos demo --lab $(LAB) --seed $(SEED)
 
-page: $(VENV)/.installed  ## serve the web page on http://127.0.0.1:8501: try a model, compare runs, watch training
+page: $(VENV)/.installed  ## serve the web page on http://127.0.0.1:8501: try a model, read the reports on runs
 	$(BIN)/python -m cocos page
-
-pictures: $(VENV)/.installed  ## take pictures of every view of the page, light, dark and on a phone, into build/pictures (needs chromium)
-	$(BIN)/python -m tests.page.pictures build/pictures
 
 study: $(VENV)/.installed  ## compare objectives and feedback in both laboratories, three to five seeds (3 to 4 hours on 2 cores); continues after an interruption
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/study.py

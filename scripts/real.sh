@@ -89,7 +89,7 @@ run_toy() {
     # Twice as long: first attempts are right then, and little is left to correct.
     train cocos-30 "$@" --max_steps 30
     evaluate cocos-30 "$out/models/cocos-30" --config $configs/toy/eval.yaml
-    python -m cocos.report "$out/boost" "$out/base" "$out/cocos" "$out/cocos-30" "$out/single-turn" \
+    python -m cocos report "$out/boost" "$out/base" "$out/cocos" "$out/cocos-30" "$out/single-turn" \
         --output_dir "$out/report"
 }
 
@@ -108,7 +108,7 @@ run_mbpp() {
     train cocos train.py --config $configs/mbpp/cocos.yaml --model_name_or_path "$out/models/boost" \
         --train_data "$out/train.jsonl"
     evaluate_on_public cocos "$out/models/cocos"
-    python -m cocos.report "$out/mbpp-boost" "$out/mbpp-cocos" --output_dir "$out/report"
+    python -m cocos report "$out/mbpp-boost" "$out/mbpp-cocos" --output_dir "$out/report"
 }
 
 # Options of the evaluations, of those that give programs to train on, and of the training runs of the track qwen.
@@ -278,7 +278,7 @@ run_agents() {
                     --num_turns 5 --max_completion_length 256 --batch_size 64 --dtype bfloat16 $few
             done
         done
-        python -m cocos.report "$out/${weights##*/}"/* --output_dir "$out/report-${weights##*/}"
+        python -m cocos report "$out/${weights##*/}"/* --output_dir "$out/report-${weights##*/}"
     done
 }
 

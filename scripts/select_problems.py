@@ -61,7 +61,7 @@ def solve_rates(run: "FinishedRun", problems: Sequence[Problem], file: str) -> l
 
     by_id = {problem.task_id: problem for problem in problems}
     rates = {task_id: SolveRate(file, task_id) for task_id in by_id}
-    for row in run.rows():
+    for row in run.rows:
         played_problem(row, by_id, run.folder)
         if has_infra_failure(row):
             continue
@@ -159,7 +159,7 @@ def main() -> None:
     if len(args.inputs) % 2:
         raise ValueError("give a problem file and an output folder of test.py, or several such pairs")
     # Imported here, so that errors in options do not wait.
-    from cocos.report.chart_files import draw_chart
+    from cocos.report.chart_style import save_figure
     from cocos.report.finished_runs import load_runs
 
     problems: list[Problem] = []
@@ -176,8 +176,10 @@ def main() -> None:
     if not selected:
         raise ValueError(f"no problem is solved with a share in [{low:g}, {high:g}]; widen --solved")
     profile = args.output.with_suffix(".profile")
-    draw_chart(lambda axes: draw_profile(axes, rates, low, high), profile.name, profile.parent)
-    save_profile(rates, profile.with_suffix(".profile.csv"))
+    save_profile(rates, profile.with_suffix(".profile.csv"))  # makes the folder, if necessary
+    for suffix in (".svg", ".png"):
+        path = profile.with_suffix(f".profile{suffix}")
+        save_figure(lambda figure: draw_profile(figure.subplots(), rates, low, high), path)
     save_problems(selected, args.output)
     print(f"{len(selected)} problems written to {args.output}; {profile}.csv, .svg and .png have the profile")
 

@@ -7,10 +7,12 @@
     prepare.py     cocos prepare     scripts/prepare_data.py     checked problems in MBPP format
     export.py      cocos export                                  a trained model for other programs
     demo.py        cocos demo        make demo                   a laboratory from base model to report
+    report.py      cocos report                                  comparison of evaluations
+    page.py        cocos page        make page                   web page: try a model, read reports
     doctor.py      cocos doctor                                  what is installed, and what the sandbox keeps
 
-`cocos report` and `cocos page` are `cocos.report` and `cocos.page`. A module imports its runner at its top,
-and all else in `main`: --help and mistakes are then quick, and Ctrl-C is one line from the start.
+A module imports its runner at its top, and all else in `main`: --help and mistakes are then quick, and Ctrl-C
+is one line from the start.
 """
 
 import sys
@@ -34,8 +36,8 @@ COMMANDS = {
     "boost": Command("cocos.commands.boost", "stage 1: teach a base model the form of two turns"),
     "train": Command("cocos.commands.train", "stage 2: multi-turn RLOO with rewards from executed tests"),
     "eval": Command("cocos.commands.evaluate", "evaluate a model or an endpoint over several turns"),
-    "report": Command("cocos.report.__main__", "compare evaluations problem by problem"),
-    "page": Command("cocos.page.__main__", "serve a web page: try a model, compare runs, watch training"),
+    "report": Command("cocos.commands.report", "compare evaluations problem by problem"),
+    "page": Command("cocos.commands.page", "serve a web page: try a model, read the reports on runs"),
     "export": Command("cocos.commands.export", "write a trained model for transformers, vLLM and Ollama"),
     "doctor": Command("cocos.commands.doctor", "show what is installed, and what the sandbox promises here"),
 }

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 from cocos.entry_point import exit_on_ctrl_c
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from cocos.evaluation.sample_rows import SampleRow
 
 
 def main() -> None:
@@ -59,6 +61,7 @@ def main() -> None:
     # All of them first, so that a mistake in the last set is found before the first is played.
     plans = [(args, Path(args.output_dir), plan_trajectories(args, protocol)) for args in configs]
     generator, loaded = None, ""  # each model is loaded once, for all sets
+    rows: dict[Path, Sequence[SampleRow]] = {}
     for args, folder, trajectories in plans:
         exit_on_ctrl_c(partial(finished_work, folder))
         with (
@@ -71,29 +74,34 @@ def main() -> None:
                     generator = None  # makes room for the next model
                     generator, loaded = open_generator(args, evaluation.state.print), args.model_name_or_path
                 evaluate(evaluation, generator, protocol)
-            metrics = merge_and_summarize(evaluation)
-        if metrics is not None:  # only rank 0 reports
-            save_json(metrics, folder / "metrics.json")
+            outcome = merge_and_summarize(evaluation)
+        if outcome is not None:  # only rank 0 reports
+            save_json(outcome.metrics, folder / "metrics.json")
+            rows[folder] = outcome.rows
             if len(plans) > 1:
-                save_report(load_runs([folder]), folder)
-    if metrics is None:
-        return
-    report([folder for _, folder, _ in plans], output_dir, len(models))
+                save_report(load_runs([folder], rows), folder)
+    if rows:
+        report(rows, output_dir, len(models))
 
 
-def report(folders: "Sequence[Path]", output_dir: "Path", num_models: int) -> None:
-    """Write and print the report of several models per set, or of one model over all sets."""
+def report(rows: "Mapping[Path, Sequence[SampleRow]]", output_dir: "Path", num_models: int) -> None:
+    """Write and print the report of several models per set, or of one model over all sets.
+
+    Args:
+        rows: Folder of an evaluation -> its rows.
+
+    """
     from cocos.report.finished_runs import compare_runs, load_runs
     from cocos.report.report_files import print_tables, save_report
 
-    places = {output_dir: list(folders)}
+    places = {output_dir: list(rows)}
     if num_models > 1:
-        places = {folder.parent: [] for folder in folders}
-        for folder in folders:
+        places = {folder.parent: [] for folder in rows}
+        for folder in rows:
             places[folder.parent].append(folder)
     each = f" over all {'models' if num_models > 1 else 'sets'}, and a folder for each with"
     for place, compared in places.items():
-        runs = load_runs(compared)
+        runs = load_runs(compared, rows)
         comparisons = compare_runs(runs) if num_models > 1 else []
         written = save_report(runs, place, comparisons)  # before the tables, whose reader may close the pipe
         print_tables(runs, comparisons)

@@ -51,11 +51,8 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, args.batch_size)
 
 
-def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -> Generator:
+def open_endpoint(args: EvalConfig, say: Callable[[str], None]) -> Generator:
     """Return a generator for the endpoint that the options name.
-
-    Args:
-        key: API key; "": those in the environment variable `--api_key_env`.
 
     Raises:
         ValueError: A package is missing, or OpenAI's endpoint has no key.
@@ -66,7 +63,7 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None], key: str = "") -
         from cocos.generation.retry import RetryPolicy, read_keys
     except ImportError as error:
         raise ValueError(f"--generator api needs {error.name}: {install_command('api')}") from None
-    keys = [key] if key else read_keys(args.api_key_env)
+    keys = read_keys(args.api_key_env)
     if not keys and args.base_url is None:
         raise ValueError(
             f"no key in {args.api_key_env}, neither in the environment nor in .env; set it in one of them"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cocos.assembly import conditions, system_text
 from cocos.config.eval_config import EvalConfig
@@ -20,7 +21,7 @@ from cocos.evaluation.generator import open_player
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
 from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_files import append_rows, merge_files, rank_path, sample_paths
-from cocos.evaluation.sample_rows import has_infra_failure, trajectory_from_row, trajectory_to_row
+from cocos.evaluation.sample_rows import SampleRow, has_infra_failure, trajectory_from_row, trajectory_to_row
 from cocos.evaluation.trajectory_text import debug_text, trajectory_text
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
@@ -144,11 +145,18 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
             failures.add(batch)
 
 
-def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
-    """Wait for every rank, merge their rows into one file, and return the contents of metrics.json.
+class Outcome(NamedTuple):
+    """Results of a run."""
+
+    metrics: dict[str, object]  # contents of metrics.json
+    rows: list[SampleRow]  # contents of samples.jsonl
+
+
+def merge_and_summarize(run: EvaluationRun) -> Outcome | None:
+    """Wait for every rank, merge their rows into one file, and return them with their metrics.
 
     Returns:
-        The metrics on rank 0, None on the others.
+        The outcome on rank 0, None on the others.
 
     Raises:
         ExecutorError: More than `--max_infra_share` of all turns met an infrastructure failure.
@@ -163,4 +171,5 @@ def merge_and_summarize(run: EvaluationRun) -> dict[str, object] | None:
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
     wall_time = {"wall_s": round(time.monotonic() - run.started_s, 3), "played": len(run.missing)}
     metrics = run_metrics(trajectories, conditions(run.args))
-    return metrics | {"speed": metrics["speed"] | wall_time, "executor": total}
+    metrics |= {"speed": metrics["speed"] | wall_time, "executor": total}
+    return Outcome(metrics, list(rows.values()))

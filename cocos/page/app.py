@@ -5,30 +5,22 @@ import sys
 
 import streamlit as st
 
-from cocos.page import runs_view, training_view, try_view
+from cocos.page import runs_view, try_view
 from cocos.page.shared import shared
 
-VIEWS = {"Try": try_view.show, "Runs": runs_view.show, "Training": training_view.show}
-
-STYLE = "<style>.stMainBlockContainer { padding-top: 3.5rem; }</style>"  # the form fits on a screen
+VIEWS = {"Try": try_view.show, "Runs": runs_view.show}
 
 
 def main() -> None:
     """Admit the visitor and show the chosen view."""
     page = shared(sys.argv[1])
     st.set_page_config("CoCoS-Lab", layout="wide")
-    st.html(STYLE)
+    st.html("<style>.stMainBlockContainer { padding-top: 3.5rem; }</style>")  # the form fits on a screen
     st.subheader("CoCoS-Lab", anchor=False)
     if page.token and not st.session_state.get("is_admitted"):
         _admit(page.token)
     view = st.segmented_control(
-        "View",
-        list(VIEWS),
-        default="Try",
-        required=True,
-        key="view",
-        bind="query-params",
-        label_visibility="collapsed",
+        "View", [*VIEWS], default="Try", required=True, key="view", bind="query-params"
     )
     VIEWS[view](page)
 

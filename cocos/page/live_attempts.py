@@ -7,14 +7,12 @@ import io
 import json
 import logging
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from cocos.assembly import conditions, make_rules, prompt_protocol, system_text
+from cocos.assembly import conditions, prompt_protocol, system_text
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_endpoint, open_player
 from cocos.evaluation.resumption import evaluation_record
@@ -28,11 +26,10 @@ from cocos.generation.tokenizer import load_tokenizer
 from cocos.given_answers import given_answers
 from cocos.problems import Problem
 from cocos.prompts import agent_protocol
-from cocos.rollout import Play, RolloutContext
 from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)
-IDLE_S = 600.0
+OpenGenerator = Callable[[], Generator]
 _lock = threading.Lock()  # one model is not loaded twice at the same time
 
 
@@ -41,15 +38,10 @@ def _load(name_or_path: str) -> tuple[Any, Any]:
     return load_model(name_or_path), load_tokenizer(name_or_path)
 
 
-def open_model(args: EvalConfig, key: str = "") -> Generator:
-    """Return a generator for one watcher. The weights of a model folder are loaded once for all of them.
-
-    Args:
-        key: API key of an endpoint; "": those in the environment variable `--api_key_env`.
-
-    """
+def open_model(args: EvalConfig) -> Generator:
+    """Return a generator for one watcher. The weights of a model folder are loaded once for all of them."""
     if args.generator == "api":
-        return open_endpoint(args, logger.info, key)
+        return open_endpoint(args, logger.info)
     with _lock:
         model, tokenizer = _load(args.model_name_or_path)
     return HuggingFaceGenerator(model, tokenizer, args.max_completion_length, batch_size=1)
@@ -64,7 +56,6 @@ class LiveAttempts:
 
     Args:
         open_generator: Returns the generator; called in the thread, because it may load a model.
-        own_feedback: What the watcher says of the last attempt, for one more; "": play as the options say.
 
     Raises:
         ValueError: The protocol does not suit the agent, or a file of prompts cannot be read.
@@ -75,24 +66,17 @@ class LiveAttempts:
         end_reason: What went wrong, or `stopped`; "" for nothing.
         is_running: Whether attempts are still being made.
         is_loading: Whether the model is still being loaded, which may take a minute.
-        beside: Attempts of another model at the same problem, to be shown beside these; None for none.
 
     """
 
     def __init__(
-        self,
-        args: EvalConfig,
-        trajectory: Trajectory,
-        open_generator: Callable[[], Generator],
-        executor: Executor,
-        own_feedback: str = "",
+        self, args: EvalConfig, trajectory: Trajectory, open_generator: OpenGenerator, executor: Executor
     ) -> None:
-        self.args, self.trajectory, self.own_feedback = args, trajectory, own_feedback
-        self.beside: LiveAttempts | None = None
+        self.args, self.trajectory = args, trajectory
         self.text = self.end_reason = ""
         self.is_running = self.is_loading = True
         self._has_to_stop = False
-        self.open_generator, self._executor = open_generator, executor
+        self._open_generator, self._executor = open_generator, executor
         self._protocol = agent_protocol(prompt_protocol(args), args.agent, system_text(args))
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -102,8 +86,8 @@ class LiveAttempts:
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the trajectory is a row of a run: every attempt was made as the options say."""
-        return len(self.trajectory.turns) == self.args.num_turns and not self.own_feedback
+        """True if the trajectory is a row of a run: every attempt was made."""
+        return len(self.trajectory.turns) == self.args.num_turns
 
     @property
     def verdict(self) -> str:
@@ -120,15 +104,12 @@ class LiveAttempts:
 
     def _run(self) -> None:
         try:
-            generator = self.open_generator()
+            generator = self._open_generator()
             self.is_loading = False
             generator.on_text = self._hear
             self._hear("")
-            if self.own_feedback:
-                self.trajectory = self._play_once_more(generator)
-            else:
-                play = open_player(self.args, generator, self._executor, self._protocol, self._see)
-                [self.trajectory] = play([self.trajectory])
+            play = open_player(self.args, generator, self._executor, self._protocol, self._see)
+            [self.trajectory] = play([self.trajectory])
         except Stopped:
             self.end_reason = "" if self.is_complete else "stopped"
         except (ValueError, OSError, ImportError, ExecutorError) as error:
@@ -139,15 +120,6 @@ class LiveAttempts:
         finally:
             self.is_running = False
 
-    def _play_once_more(self, generator: Generator) -> Trajectory:
-        rules = make_rules(self.args, self.args.temperatures, self.args.seed)
-        play = Play(self.trajectory, RolloutContext(generator, self._executor, self._protocol, rules))
-        prompt = play.next_prompt(self.own_feedback)
-        seeds = None if rules.seed is None else [play.seed()]
-        [completion] = generator.generate([prompt], rules.temperature(len(play.turns) + 1), seeds)
-        play.add(prompt, completion, self.own_feedback)
-        return play.finish(len(play.turns))
-
     def _see(self, trajectory: Trajectory) -> None:
         self.trajectory = trajectory
         self._hear("")
@@ -156,37 +128,6 @@ class LiveAttempts:
         self.text = text
         if self._has_to_stop:
             raise Stopped
-
-
-@dataclass
-class Visit:
-    """Form and attempts of a visitor; a reload of the page finds them again."""
-
-    form: dict[str, Any] = field(default_factory=dict)  # field of the form -> value
-    attempts: list[LiveAttempts] = field(default_factory=list)
-    seen_s: float = 0.0  # time of the last request, on the clock of `time.monotonic`
-
-
-class Visitors:
-    """The visits of a page. A visitor who has been away for IDLE_S makes room for another one."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._visits: dict[str, Visit] = {}
-        self._lock = threading.Lock()
-
-    def visit_of(self, visitor: str) -> Visit | None:
-        """Return the visit of a visitor, a new one for a new visitor; None if there is no room."""
-        now = time.monotonic()
-        with self._lock:
-            if visitor not in self._visits and len(self._visits) >= self._limit:
-                idle = min(self._visits, key=lambda name: self._visits[name].seen_s)
-                if now - self._visits[idle].seen_s < IDLE_S:
-                    return None
-                del self._visits[idle]
-            visit = self._visits.setdefault(visitor, Visit())
-            visit.seen_s = now
-            return visit
 
 
 def live_options(problem: Problem, **options: Any) -> EvalConfig:
@@ -200,40 +141,28 @@ def live_options(problem: Problem, **options: Any) -> EvalConfig:
 
 
 def begin_attempts(
-    problem: Problem, args: EvalConfig, earlier: Sequence[LiveAttempts], executor: Executor, key: str = ""
+    problem: Problem, args: EvalConfig, earlier: Sequence[LiveAttempts], executor: Executor
 ) -> LiveAttempts:
     """Start attempts at a problem; those at the same problem with the same options are further samples."""
     sample = sum(other.args == args and other.trajectory.problem == problem for other in earlier)
     [given] = given_answers(args.answers, [Trajectory(problem)], prompt_protocol(args))
     trajectory = Trajectory(problem, sample, given=given[: args.num_turns])
-    return LiveAttempts(args, trajectory, lambda: open_model(args, key), executor)
+    return LiveAttempts(args, trajectory, lambda: open_model(args), executor)
 
 
-def begin_another(earlier: LiveAttempts, own_feedback: str, executor: Executor) -> LiveAttempts:
-    """Start one more attempt after earlier ones, with what the watcher says of the last program."""
-    turns = tuple(turn for turn in earlier.trajectory.turns if not turn.is_carried)
-    args = replace(earlier.args, num_turns=len(turns) + 1)
-    trajectory = replace(earlier.trajectory, turns=turns)
-    return LiveAttempts(args, trajectory, earlier.open_generator, executor, own_feedback)
-
-
-def run_archive(played: Sequence[tuple[EvalConfig, Trajectory]], executor: Executor) -> bytes:
+def run_archive(played: Sequence[LiveAttempts], executor: Executor) -> bytes:
     """Return a ZIP archive with a folder per configuration: samples.jsonl, metrics.json and run.json."""
-    configs: list[EvalConfig] = []
-    for args, _ in played:
-        if args not in configs:
-            configs.append(args)
+    configs = [one.args for one in played]
+    configs = [args for number, args in enumerate(configs) if args not in configs[:number]]
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
         for number, args in enumerate(configs, start=1):
-            trajectories = [trajectory for other, trajectory in played if other == args]
-            rows = [trajectory_to_row(trajectory, **conditions(args)) for trajectory in trajectories]
+            group, recorded = [one.trajectory for one in played if one.args == args], conditions(args)
+            rows = [trajectory_to_row(trajectory, **recorded) for trajectory in group]
             # As after a run of test.py: the metrics are those of the rows.
-            stored = [trajectory_from_row(row, t.problem) for row, t in zip(rows, trajectories, strict=True)]
+            stored = [trajectory_from_row(row, t.problem) for row, t in zip(rows, group, strict=True)]
             record = evaluation_record(args, executor, checksums={})
             files.writestr(f"run{number}/samples.jsonl", b"".join(map(row_to_line, rows)))
-            files.writestr(
-                f"run{number}/metrics.json", json.dumps(run_metrics(stored, conditions(args)), indent=2)
-            )
+            files.writestr(f"run{number}/metrics.json", json.dumps(run_metrics(stored, recorded), indent=2))
             files.writestr(f"run{number}/run.json", json.dumps(record, indent=2, default=str))
     return archive.getvalue()

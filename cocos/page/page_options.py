@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from cocos.config.executor_options import ExecutorOptions
-from cocos.config.option import option, require_positive
+from cocos.config.option import option
 
 LOCAL_ADDRESSES = ("127.0.0.1", "localhost")
 
 
 @dataclass
 class PageOptions(ExecutorOptions):
-    """Options of python -m cocos.page."""
+    """Options of cocos page."""
 
     group: ClassVar[str] = "page"
 
@@ -26,39 +26,34 @@ class PageOptions(ExecutorOptions):
         default_factory=lambda: ["data/toy/test.jsonl", "hub:mbpp/test", "hub:humanevalfix"],
         help="Problems to choose an example from: files, or public sets.",
     )
-    base_urls: list[str] = option(
-        role="run",
-        default_factory=list,
-        help="Endpoints to choose from, up to and including /v1. They get the key in --api_key_env.",
-    )
-    api_key_env: str = option(
-        role="run", default="OPENAI_API_KEY", help="Environment variable with the key of the --base_urls."
+    base_url: str | None = option(
+        role="sampling",
+        default=None,
+        help="OpenAI-compatible endpoint to try beside the models in --roots, up to and including /v1. It "
+        "gets the key in OPENAI_API_KEY.",
     )
     address: str = option(
-        role="run", default="127.0.0.1", help="Address to listen on; 0.0.0.0: every address."
+        role="run",
+        default="127.0.0.1",
+        help="Address to listen on; 0.0.0.0: every address. Visitors from other machines have to type the "
+        "token that is printed.",
     )
     port: int = option(role="run", default=8501, help="Port to listen on.")
-    allow_remote: bool = option(
-        role="run",
-        default=False,
-        help="Allow another --address than 127.0.0.1. Visitors then have to type the token that is printed.",
-    )
-    max_visitors: int = option(role="run", default=8, help="Largest number of visitors at a time.")
     min_isolation: Literal["docker", "namespaces", "seccomp"] = option(
         role="executor", default="seccomp", help="Weakest isolation level to accept."
     )
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)
-        require_positive(self, "max_visitors")
         if not 1 <= self.port <= 65535:
             raise ValueError(f"--port is {self.port}; give 1 to 65535")
-        if self.address not in LOCAL_ADDRESSES and not self.allow_remote:
-            raise ValueError(
-                f"--address {self.address}: other machines can reach it; give --allow_remote, too"
-            )
         if not any(Path(root).is_dir() for root in self.roots):
             raise ValueError(f"--roots: no folder {' or '.join(self.roots)}; give one that exists")
+
+    @property
+    def is_local(self) -> bool:
+        """True if no other machine can reach the page."""
+        return self.address in LOCAL_ADDRESSES
 
     @property
     def server_settings(self) -> dict[str, object]:
@@ -68,7 +63,7 @@ class PageOptions(ExecutorOptions):
             "server.port": self.port,
             "server.headless": True,
             # Against DNS rebinding: a page of another site must not reach this one under its own name.
-            "server.allowedHosts": [] if self.allow_remote else list(LOCAL_ADDRESSES),
+            "server.allowedHosts": list(LOCAL_ADDRESSES) if self.is_local else [],
             "server.fileWatcherType": "none",
             "browser.gatherUsageStats": False,
             # A collection after each poll would hold the interpreter's lock for as long as a token takes.

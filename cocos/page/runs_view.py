@@ -21,30 +21,10 @@ def show(page: Shared) -> None:
     if not names:
         st.text("Choose an evaluation." if folders else "There is no finished evaluation.")
         return
-    if len(names) > 1:  # the report compares the others with the first
-        baseline = _choose_baseline(names, oldest=max(names, key=[*folders].index))
-        names = [baseline, *(name for name in names if name != baseline)]
-    st.caption(
-        "i→c: wrong programs that the next attempt makes right; c→i: right ones that it makes wrong. "
-        "The report takes some seconds."
-    )
+    st.caption("The others are compared with the first one. The report takes some seconds.")
     report = f"/report?{urlencode([('key', page.report_key), *(('run', name) for name in names)])}"
     st.link_button("Full report", report)
     st.iframe(report, height=FRAME_HEIGHT, alt="Report")
-
-
-def _choose_baseline(names: list[str], oldest: str) -> str:
-    """Return the run that the visitor has chosen as the baseline; before any choice, the oldest one."""
-    state = st.session_state
-    if state.get("chosen_baseline") not in names:
-        state["chosen_baseline"] = None
-        state["baseline"] = oldest
-
-    def choose() -> None:
-        state["chosen_baseline"] = state["baseline"]
-
-    words = "The others are compared with it."
-    return st.selectbox("Baseline", names, key="baseline", on_change=choose, help=words)
 
 
 def serve_report(page: Shared, request: Request) -> Response:
@@ -54,7 +34,7 @@ def serve_report(page: Shared, request: Request) -> Response:
     folders = find_folders(page.options.roots, *FILES)
     try:
         runs = load_runs([folders[name] for name in request.query_params.getlist("run")])
-        report = report_page(runs, compare_runs(runs))
+        report = b"".join(report_page(runs, compare_runs(runs)))
     except (ValueError, LookupError) as error:
         return PlainTextResponse(f"These evaluations cannot be shown together: {error}", 404)
     # The report gets an origin of its own: its script, the only one that it allows, cannot reach the page.

@@ -1,20 +1,19 @@
 """A problem that a person types; its tests are assert lines with the imports they need, or a pytest file.
 
-A test of several statements follows the line `# test:`. Examples with such tests are shown in this form.
+An example whose tests have several statements is shown as a pytest file.
 """
 
 import ast
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import indent
 
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem, problem_from_row
 from cocos.python_parser import parse
 
-TYPED = ("text", "tests", "buggy_code")  # what a person types
-TEST_LINE = "# test:"
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -40,13 +39,7 @@ def typed_problem(text: str, tests: str, buggy_code: str = "", example: Problem 
         is_same = (example.text, example.buggy_code) == (text, buggy_code)
         return example if is_same else replace(example, task_id=task_id, text=text, buggy_code=buggy_code)
     imports, test_list = _split(tests.replace("\r\n", "\n"))
-    row = {
-        "task_id": task_id,
-        "text": text,
-        "test_list": test_list,
-        "test_imports": imports,
-        "buggy_code": buggy_code,
-    }
+    row = dict(task_id=task_id, text=text, test_list=test_list, test_imports=imports, buggy_code=buggy_code)
     return problem_from_row(row, Place("this problem", 1, is_line=False))
 
 
@@ -54,12 +47,9 @@ def as_typed(problem: Problem) -> dict[str, str]:
     """Return the texts from which a person would make a problem: the arguments of `typed_problem`."""
     tests = list(problem.test_list)
     if not all(_is_assertion(test) for test in tests):
-        tests = [f"{TEST_LINE}\n{test}" for test in tests]
-    return dict(
-        zip(
-            TYPED, (problem.text, "\n".join([*problem.test_imports, *tests]), problem.buggy_code), strict=True
-        )
-    )
+        tests = [f"def test_{n}():\n{indent(test, '    ')}\n" for n, test in enumerate(tests, start=1)]
+    text = "\n".join([*problem.test_imports, *tests])
+    return {"text": problem.text, "tests": text, "buggy_code": problem.buggy_code}
 
 
 def _is_assertion(test: str) -> bool:
@@ -69,8 +59,6 @@ def _is_assertion(test: str) -> bool:
 def _split(source: str) -> tuple[list[str], list[str]]:
     """Return the imports and the tests of a text."""
     nodes = _statements(source)
-    if TEST_LINE in source.split("\n"):
-        return _split_at_lines(source)
     if any(isinstance(node, DEFINITIONS) for node in nodes):
         try:
             extracted = split_pytest_file(source)
@@ -85,17 +73,6 @@ def _split(source: str) -> tuple[list[str], list[str]]:
     _refuse_others(nodes, ast.Assert, ast.Import, ast.ImportFrom)
     parts = [(isinstance(node, ast.Assert), ast.get_source_segment(source, node) or "") for node in nodes]
     return [text for is_test, text in parts if not is_test], [text for is_test, text in parts if is_test]
-
-
-def _split_at_lines(source: str) -> tuple[list[str], list[str]]:
-    """Return the imports before the first `# test:`, and the text after each."""
-    before, *tests = f"\n{source}\n".split(f"\n{TEST_LINE}\n")
-    _refuse_others(_statements(before.strip("\n")), ast.Import, ast.ImportFrom)
-    for test in tests:
-        if not (nodes := _statements(test)) or isinstance(nodes[-1], DEFINITIONS):
-            start = test.strip().split("\n")[0]
-            raise DataError(f"tests: the test {start!r} checks nothing; end it with an assertion or a call")
-    return before.strip("\n").split("\n") if before.strip() else [], [test.strip("\n") for test in tests]
 
 
 def _statements(source: str) -> Sequence[ast.stmt]:

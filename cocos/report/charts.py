@@ -1,60 +1,56 @@
 """Charts of finished runs, each drawn into matplotlib axes.
 
-`chart_files.STYLE` keeps matplotlib from parsing names and exceptions as mathematics.
+Each function returns the main numbers in words, for readers who do not see the chart.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from math import ceil
-from statistics import mean
+from statistics import mean, median
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
-from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from cocos.report.chart_style import (
-    ERROR_COLOURS,
-    RIGHT,
-    WRONG,
-    add_legend_below,
-    error_bar,
-    format_share_axis,
-    line_style,
-    log_ticks,
-    run_colour,
-    turn_colours,
-)
-from cocos.report.chart_texts import INK
+from cocos.report import chart_style as style
+from cocos.report.chart_style import ERROR_COLOURS, INK, RIGHT, WRONG
 from cocos.report.equal_tokens import EqualTokens
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
 
-NUM_BINS = 24
+MAX_NAME = 24  # characters of a line of a name beside a bar
+Span = tuple[float, float]
 
 
-def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> None:
+def draw_accuracy(axes: Axes, runs: Sequence[FinishedRun]) -> str:
     """Draw acc@t with 95 % intervals, one line per run."""
+    parts = []
     for number, run in enumerate(runs):
-        estimates = [run.estimate(f"acc_t{turn}") for turn in range(1, run.num_turns + 1)]
+        turns = range(1, run.num_turns + 1)
+        estimates = [run.estimate(f"acc_t{turn}") for turn in turns]
+        parts.append(f"{run.name} {', '.join(f'{100 * estimate.value:.1f}' for estimate in estimates)} %")
         # Beside each other, because error bars on top of each other cannot be told apart.
         shift = 0.3 * ((number + 0.5) / len(runs) - 0.5)
         axes.errorbar(
-            [turn + shift for turn in range(1, run.num_turns + 1)],
+            [turn + shift for turn in turns],
             [estimate.value for estimate in estimates],
-            yerr=list(zip(*map(error_bar, estimates), strict=True)),
+            yerr=list(zip(*map(style.error_bar, estimates), strict=True)),
             marker="o",
-            markersize=4,
             capsize=2.5,
-            color=run_colour(number),
-            linestyle=line_style(number),
+            color=style.run_colour(number),
+            linestyle=style.line_style(number),
             label=run.label,
         )
     num_turns = max(run.num_turns for run in runs)
-    format_share_axis(axes, title="accuracy after each turn", xlabel="turn", xticks=range(1, num_turns + 1))
+    style.format_share_axis(
+        axes, title="accuracy after each turn", xlabel="turn", xticks=range(1, num_turns + 1)
+    )
     axes.set_xlim(0.7, num_turns + 0.3)
     if len(runs) > 1:
-        add_legend_below(axes)
+        style.add_legend_below(axes)
+    return f"Accuracy after each turn: {'; '.join(parts)}."
 
 
 def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
@@ -66,12 +62,10 @@ def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
     width, has_changes = 0.8 / len(runs), False
     for number, run in enumerate(runs):
         positions = [pair.before + width * (number + 0.5 - len(runs) / 2) for pair in run.turn_pairs]
-        i2c, c2i = (
-            [run.estimate(f"{name}_{pair}").value for pair in run.turn_pairs] for name in ("i2c", "c2i")
-        )
-        has_changes |= any(i2c) or any(c2i)
-        axes.bar(positions, i2c, width, color=run_colour(number))
-        axes.bar(positions, [-share for share in c2i], width, color=run_colour(number), alpha=0.5)
+        for name, sign, alpha in (("i2c", 1, 1.0), ("c2i", -1, 0.5)):
+            shares = [sign * run.estimate(f"{name}_{pair}").value for pair in run.turn_pairs]
+            has_changes |= any(shares)
+            axes.bar(positions, shares, width, color=style.run_colour(number), alpha=alpha)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set(
         title="repaired (i→c, up) and spoilt (c→i, down)",
@@ -85,20 +79,22 @@ def draw_changes(axes: Axes, runs: Sequence[FinishedRun]) -> None:
         axes.text(0.5, 0.75, "no program was repaired or spoilt", ha="center", transform=axes.transAxes)
 
 
-def draw_pass_at_k(axes: Axes, run: FinishedRun) -> None:
+def draw_pass_at_k(axes: Axes, run: FinishedRun) -> str:
     """Draw pass@k over k, one line per turn."""
     values, ks = run.metrics["pass_at_k"], run.pass_at_k_sizes
-    for turn, colour in enumerate(turn_colours(run.num_turns), start=1):
+    for turn, colour in enumerate(style.turn_colours(run.num_turns), start=1):
         shares = [values[f"pass@{k}_t{turn}"] for k in ks]
-        axes.plot(ks, shares, marker="o", markersize=4, color=colour, label=f"turn {turn}")
+        axes.plot(ks, shares, marker="o", color=colour, label=f"turn {turn}")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
-    format_share_axis(axes, title="pass@k", xlabel="samples per problem (k)", xticks=ks)
+    style.format_share_axis(axes, "pass@k", "samples per problem (k)", xticks=ks)
     axes.minorticks_off()
-    add_legend_below(axes)
+    style.add_legend_below(axes)
+    parts = [f"{100 * values[f'pass@{k}_t1']:.1f} % for k = {k}" for k in ks]
+    return f"{run.name}: pass@k of turn 1: {', '.join(parts)}."
 
 
-def draw_flow(axes: Axes, run: FinishedRun) -> None:
+def draw_flow(axes: Axes, run: FinishedRun) -> str:
     """Draw how problems move between right (above) and wrong (below) from turn to turn.
 
     Heights are shares of problems. Strong bands show changes, pale bands programs that stay right or wrong.
@@ -110,8 +106,11 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
             axes.add_patch(Rectangle((t - width / 2, bottom), width, share, color=colour, linewidth=0))
         axes.text(t, 1 + gap + 0.02, f"{right:.0%}", ha="center", va="bottom", color=RIGHT)
         axes.text(t, -0.02, f"{1 - right:.0%}", ha="center", va="top", color=WRONG)
+    parts = []
     for t, pair in enumerate(run.turn_pairs):
         i2c, c2i = run.estimate(f"i2c_{pair}").value, run.estimate(f"c2i_{pair}").value
+        shares = f"{100 * i2c:.1f} % repaired, {100 * c2i:.1f} % spoilt"
+        parts.append(f"turn {pair.before} to {pair.after}: {shares}")
         # Lower edges of the upper parts (right programs). Changes are drawn next to the other part.
         before, after = 1 - right_T[t] + gap, 1 - right_T[t + 1] + gap
         still_right, still_wrong = right_T[t] - c2i, 1 - right_T[t] - i2c
@@ -126,9 +125,10 @@ def draw_flow(axes: Axes, run: FinishedRun) -> None:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title("right and wrong programs from turn to turn")
+    return f"{run.name}: Right and wrong programs from turn to turn: {'; '.join(parts)}."
 
 
-def draw_problems(axes: Axes, run: FinishedRun) -> None:
+def draw_problems(axes: Axes, run: FinishedRun) -> str:
     """Draw which problems are solved after each turn: one column per problem, one row per turn.
 
     With several samples, the strength of the colour is the share of right ones.
@@ -155,86 +155,51 @@ def draw_problems(axes: Axes, run: FinishedRun) -> None:
     axes.set(xlim=(0, max(1, len(problems))), yticks=range(1, run.num_turns + 1))
     axes.invert_yaxis()
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return f"{run.name}: Each problem after each turn, right or wrong, as in the list of trajectories."
 
 
-def draw_costs(axes: Axes, run: FinishedRun) -> None:
-    """Draw the tokens (left axis) and the seconds (points, right axis) of all samples of each problem."""
-    costs = list(run.statistics.costs_K.values())
-    edges = [number - 0.5 for number in range(1, len(costs) + 2)]
-    axes.stairs([tokens for tokens, _ in costs], edges, fill=True, color=run_colour(0), alpha=0.6)
+def draw_costs(axes: Axes, runs: Sequence[FinishedRun]) -> str:
+    """Draw the tokens (left axis) and the seconds (points, right axis) of all samples of each problem.
+
+    With several runs, the colours are those of `draw_accuracy`.
+    """
+    right, parts, is_one = axes.twinx(), [], len(runs) == 1
+    for number, run in enumerate(runs):
+        tokens, seconds = zip(*run.statistics.costs_K.values(), strict=True)
+        edges, places = [n - 0.5 for n in range(1, len(tokens) + 2)], range(1, len(seconds) + 1)
+        axes.stairs(tokens, edges, fill=is_one, color=style.run_colour(number), alpha=0.6)
+        right.plot(places, seconds, ".", markersize=3, color=style.run_colour(1 if is_one else number))
+        parts.append(
+            f"{run.name}: Tokens and seconds of each problem, median: {median(tokens):.3g} tokens, "
+            f"{median(seconds):.3g} s; largest: {max(tokens)} tokens, {max(seconds):.3g} s."
+        )
     axes.set(title="tokens and seconds of each problem", xlabel="problem, in the order of the rows")
-    axes.set_ylabel("tokens generated", color=run_colour(0))
-    seconds = axes.twinx()
-    seconds.plot(range(1, len(costs) + 1), [s for _, s in costs], ".", markersize=3, color=run_colour(1))
-    seconds.set_ylabel("seconds", color=run_colour(1))
-    seconds.set_ylim(bottom=0)
-    seconds.spines["right"].set_visible(True)
+    axes.set_ylabel("tokens generated", color=style.run_colour(0) if is_one else INK)
+    right.set_ylabel("seconds (points)", color=style.run_colour(1) if is_one else INK)
+    right.set_ylim(bottom=0)
+    right.spines["right"].set_visible(True)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return " ".join(parts)
 
 
-def draw_equal_tokens(axes: Axes, comparison: EqualTokens) -> None:
+def draw_equal_tokens(axes: Axes, comparison: EqualTokens) -> str:
     """Draw accuracy over tokens: the turns of a run, and independent first attempts of the same model."""
     turns, attempts = comparison.turns, comparison.attempts
-    tokens = [point.tokens for point in turns]
-    turn_colour, attempt_colour = run_colour(0), run_colour(1)
-    rows = (
-        (tokens, [point.right_any for point in turns], turn_colour, "-", "t turns, any right"),
-        (tokens, [point.right_last for point in turns], turn_colour, "--", "t turns, last right (acc@t)"),
-        (
-            [point.tokens for point in attempts],
-            [point.pass_k for point in attempts],
-            *(attempt_colour, "-", "k first attempts, any right (pass@k)"),
-        ),
-    )
-    for xs, ys, colour, style, label in rows:
-        axes.plot(xs, ys, marker="o", markersize=4, color=colour, linestyle=style, label=label)
+    turn_colour, attempt_colour = style.run_colour(0), style.run_colour(1)
+    tokens, any_T, last_T = zip(*((p.tokens, p.right_any, p.right_last) for p in turns), strict=True)
+    axes.plot(tokens, any_T, "o-", color=turn_colour, label="t turns, any right")
+    axes.plot(tokens, last_T, "o--", color=turn_colour, label="t turns, last right (acc@t)")
+    label = "k first attempts, any right (pass@k)"
+    axes.plot(*zip(*attempts, strict=True), "o-", color=attempt_colour, label=label)
     axes.axhline(attempts[0].pass_k, color=attempt_colour, linestyle="--", label="one first attempt (pass@1)")
-    format_share_axis(axes, title="turns and first attempts at equal tokens", xlabel="tokens per problem")
-    add_legend_below(axes)
+    style.format_share_axis(
+        axes, title="turns and first attempts at equal tokens", xlabel="tokens per problem"
+    )
+    style.add_legend_below(axes)
+    return f"{comparison.run.name}: Accuracy of turns and first attempts at equal tokens, as in their table."
 
 
-def draw_histogram(
-    axes: Axes, values_T: Sequence[Sequence[float]], title: str, ylabel: str, is_log: bool
-) -> None:
-    """Draw a histogram of the values of all turns, stacked by turn.
-
-    Args:
-        values_T: For each turn, one value per completion or program; whole numbers unless `is_log`.
-        is_log: Use a logarithmic axis. Times need one: a few are much longer than the others.
-
-    """
-    values = [value for values in values_T for value in values if value > 0 or not is_log] or [1.0]
-    low, high = min(values), max(values)
-    if is_log:
-        # Bins of equal width on the logarithmic axis. `max` keeps rounding from excluding the maximum.
-        factor = max(high / low, 1.1) ** (1 / NUM_BINS)
-        edges = [low * factor**i for i in range(NUM_BINS)] + [max(high, low * factor**NUM_BINS)]
-        # A time too short to measure is 0, which has no logarithm. It counts as the shortest other time.
-        values_T = [[max(value, low) for value in values] for values in values_T]
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(log_ticks(high / low))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_locator(NullLocator())
-    else:
-        # Edges lie between whole numbers, so that every bin covers equally many.
-        step = max(1, ceil((high - low + 1) / NUM_BINS))
-        edges = [low - 0.5 + step * i for i in range(ceil((high - low + 1) / step) + 1)]
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    labels = [f"turn {turn}" for turn in range(1, len(values_T) + 1)]
-    axes.hist(values_T, bins=edges, stacked=True, color=turn_colours(len(values_T)), label=labels)
-    axes.set(title=title, ylabel=ylabel)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    add_legend_below(axes)
-
-
-def _draw_band(
-    axes: Axes,
-    ends: tuple[float, float],
-    bottoms: tuple[float, float],
-    height: float,
-    colour: str,
-    alpha: float,
-) -> None:
+def _draw_band(axes: Axes, ends: Span, bottoms: Span, height: float, colour: str, alpha: float) -> None:
     """Draw a band of constant height, a share of problems, between two turns, curved like an S."""
     if height <= 0:
         return
@@ -248,67 +213,38 @@ def _draw_band(
 
 def most_frequent_errors(runs: Sequence[FinishedRun]) -> list[str]:
     """Return the error types that have their own colour in the charts of these runs."""
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for run in runs:
         for counts in run.metrics["errors"]:
-            for error_type, count in counts.items():
-                totals[error_type] = totals.get(error_type, 0) + count
-    return sorted(totals, key=lambda error_type: -totals[error_type])[: len(ERROR_COLOURS) - 1]
+            totals.update(counts)
+    return [error_type for error_type, _ in totals.most_common(len(ERROR_COLOURS) - 1)]
 
 
-def draw_errors(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> None:
-    """Draw one bar per turn: the shares of right programs, of each error type, and of all other errors."""
-    counts_T, n = run.metrics["errors"], run.metrics["num_scored"]
-    rows = [("right", RIGHT, [n - sum(counts.values()) for counts in counts_T])]
+def draw_errors(axes: Axes, runs: Sequence[FinishedRun], error_types: Sequence[str]) -> str:
+    """Draw the shares of right programs, of each error type, and of all other errors.
+
+    There is one bar per turn of a single run; of several runs, one per run for its last turn.
+    """
+    if len(runs) == 1:
+        bars = [(f"turn {t}", runs[0], counts) for t, counts in enumerate(runs[0].metrics["errors"], start=1)]
+    else:
+        bars = [(fill(run.name, MAX_NAME), run, run.metrics["errors"][-1]) for run in runs]
+    totals = [run.metrics["num_scored"] for _, run, _ in bars]
+    wrong = [sum(counts.values()) for _, _, counts in bars]
+    parts = [("right", RIGHT, [n - number for n, number in zip(totals, wrong, strict=True)])]
     for error_type, colour in zip(error_types, ERROR_COLOURS, strict=False):
-        label = printable_error_type(error_type)
-        rows.append((label, colour, [counts.get(error_type, 0) for counts in counts_T]))
-    others = [sum(counts.values()) - sum(counts.get(name, 0) for name in error_types) for counts in counts_T]
-    rows.append(("other", ERROR_COLOURS[-1], others))
-    turns, left = range(1, run.num_turns + 1), [0.0] * run.num_turns
-    for label, colour, counts in rows:
-        if any(counts):
-            shares = [count / n for count in counts]
-            axes.barh(turns, shares, left=left, color=colour, label=label, height=0.7)
+        numbers = [counts.get(error_type, 0) for _, _, counts in bars]
+        parts.append((printable_error_type(error_type), colour, numbers))
+        wrong = [left - number for left, number in zip(wrong, numbers, strict=True)]
+    left = [0.0] * len(bars)
+    for label, colour, numbers in [*parts, ("other", ERROR_COLOURS[-1], wrong)]:
+        if any(numbers):
+            shares = [number / n for number, n in zip(numbers, totals, strict=True)]
+            axes.barh(range(len(bars)), shares, left=left, color=colour, label=label, height=0.7)
             left = [a + b for a, b in zip(left, shares, strict=True)]
-    axes.set(title="results of each turn", ylabel="turn", yticks=turns, xlim=(0, 1))
+    axes.set(title="results of each turn" if len(runs) == 1 else "results of the last turn", xlim=(0, 1))
+    axes.set_yticks(range(len(bars)), [label for label, _, _ in bars])
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    add_legend_below(axes)
-
-
-def draw_fix_rates(axes: Axes, run: FinishedRun, error_types: Sequence[str]) -> None:
-    """Draw, per error type, the share of its programs that the next turn repaired, with 95 % intervals.
-
-    There is one point per pair of consecutive turns in which the error occurs.
-    """
-    rates = run.metrics["fix_rates"]
-    shown = [name for name in error_types if any(name in rates.get(str(pair), {}) for pair in run.turn_pairs)]
-    colours = turn_colours(len(run.turn_pairs))
-    for number, (pair, colour) in enumerate(zip(run.turn_pairs, colours, strict=True)):
-        rows = {name: rate for name, rate in rates.get(str(pair), {}).items() if name in shown}
-        if rows:
-            found = {name: run.statistics.repaired(name, pair.before) for name in rows}
-            estimates = [estimate for estimate in found.values() if estimate]
-            shift = 0.6 * ((number + 0.5) / len(run.turn_pairs) - 0.5)
-            axes.errorbar(
-                [estimate.value for estimate in estimates],
-                [shown.index(name) + shift for name in rows],
-                xerr=list(zip(*map(error_bar, estimates), strict=True)),
-                fmt="o",
-                markersize=4,
-                capsize=2.5,
-                color=colour,
-                label=f"turn {pair.before} to {pair.after}",
-            )
-    num_failed = [
-        sum(rates.get(str(pair), {}).get(name, {"failed": 0})["failed"] for pair in run.turn_pairs)
-        for name in shown
-    ]
-    labels = [f"{printable_error_type(name)}\nn = {n}" for name, n in zip(shown, num_failed, strict=True)]
-    axes.set(title="repaired by the next turn", xlim=(-0.02, 1.02))
-    axes.set_yticks(range(len(shown)), labels)
-    axes.set_ylim(len(shown) - 0.5, -0.5)
-    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.grid(axis="x", linewidth=0.6)
-    add_legend_below(axes)
+    style.add_legend_below(axes)
+    return f"{runs[0].name}: Wrong programs by error and turn; the table of errors has the numbers."

@@ -1,34 +1,31 @@
-"""Finished evaluations, read from the output folders of test.py, and their paired comparisons.
-
-samples.jsonl is streamed; only the values that charts and comparisons need are kept in memory.
-"""
+"""Finished evaluations, read from the output folders of test.py, and their paired comparisons."""
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_rows import (
     SampleRow,
     conditions_of_row,
-    has_infra_failure,
     problem_of_row,
     trajectory_from_row,
     validate_row,
 )
 from cocos.files.json_lines import read_rows
-from cocos.intervals import Comparison, Estimate, compare, share
+from cocos.intervals import Comparison, Estimate, compare
+from cocos.report.sample_statistics import SampleStatistics
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
 REPAIR = "run test.py with the same options and --resume, which writes it again"
 METRICS_KEYS = (
     *("num_problems", "num_trajectories", "num_scored", "num_infra_failures", "num_truncated"),
-    *("num_in_child", "metrics", "pass_at_k", "errors", "fix_rates", "feedback", "early_stop", "answers"),
+    *("num_in_child", "metrics", "pass_at_k", "errors", "fix_rates", "bug_rates", "speed"),
+    *("agent", "feedback", "early_stop", "answers"),
 )
 RECORD_KEYS = ("options", "versions")
 
@@ -43,93 +40,6 @@ class TurnPair(NamedTuple):
         return f"t{self.before}_t{self.after}"
 
 
-@dataclass
-class SampleStatistics:
-    """Statistics of samples.jsonl, collected in one pass.
-
-    A suffix _T marks a list with one entry per turn.
-    """
-
-    # By task_id, whether the program of each turn of each scored sample is right.
-    right_K_T: dict[str, list[list[bool]]] = field(default_factory=dict)
-    # By task_id, the tokens of each turn's completion in each scored sample; 0 for a turn that early stop
-    # carried over.
-    sampled_tokens_K_T: dict[str, list[list[int]]] = field(default_factory=dict)
-    # a turn was sampled again because it repeated the previous one. The rows do not contain the first
-    # completion, so the generated tokens are more than `sampled_tokens_K_T`.
-    has_resampled: bool = False
-    # Tokens of each completion. Here and below, a turn that early stop carried over has no entry.
-    tokens_T: list[list[float]] = field(default_factory=list)
-    # Seconds of generation of each completion.
-    generation_s_T: list[list[float]] = field(default_factory=list)
-    execution_s_T: list[list[float]] = field(default_factory=list)  # seconds of execution of each program
-    # By task_id, tokens generated, and seconds of generation and execution, over all its samples.
-    costs_K: dict[str, tuple[int, float]] = field(default_factory=dict)
-    num_sampled: int = 0  # completions of the model; given ones are not
-    num_truncated: int = 0  # those that reached the limit of tokens
-    num_empty: int = 0  # those without a program
-    # By turn (from 1) and error type, then by task_id: whether the next turn is right, per wrong program.
-    repaired_K: dict[tuple[int, str], dict[str, list[bool]]] = field(default_factory=dict)
-    # By task_id, the hash of the problem's text and tests. Runs with other hashes were made from other data.
-    problem_hashes: dict[str, int] = field(default_factory=dict)
-
-    def add(self, row: SampleRow) -> None:
-        """Add one row of samples.jsonl."""
-        turns = row["turns"]
-        for t, turn in enumerate(turns):
-            if t == len(self.tokens_T):
-                for values_T in (self.tokens_T, self.generation_s_T, self.execution_s_T):
-                    values_T.append([])
-            if turn["is_carried"]:
-                continue
-            self.tokens_T[t].append(turn["num_completion_tokens"])
-            self.generation_s_T[t].append(turn["generation_s"])
-            self.execution_s_T[t].append(turn["execution_s"])
-            tokens, seconds = self.costs_K.get(row["task_id"], (0, 0.0))
-            self.costs_K[row["task_id"]] = (
-                tokens + turn["num_completion_tokens"],
-                seconds + turn["generation_s"] + turn["execution_s"],
-            )
-            if not turn["is_given"] and turn["infra_error"] is None:
-                self.num_sampled += 1
-                self.num_truncated += turn["is_truncated"]
-                self.num_empty += not turn["code"].strip()
-        # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
-        if not has_infra_failure(row):
-            task_id = row["task_id"]
-            self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
-            self.right_K_T.setdefault(task_id, []).append([turn["is_right"] for turn in turns])
-            tokens_T = [0 if turn["is_carried"] else turn["num_completion_tokens"] for turn in turns]
-            self.sampled_tokens_K_T.setdefault(task_id, []).append(tokens_T)
-            self.has_resampled |= any(turn["is_resampled"] for turn in turns)
-            for t, (turn, following) in enumerate(pairwise(turns), start=1):
-                if error_type := turn["error_type"]:
-                    by_problem = self.repaired_K.setdefault((t, error_type), {})
-                    by_problem.setdefault(task_id, []).append(following["is_right"])
-
-    def repaired(self, error_type: str, turn: int | None = None) -> Estimate | None:
-        """Return the share of the programs with an error that the next turn repaired; None if there are none.
-
-        Samples and turns of one problem are correlated, so problems are the clusters of the interval.
-
-        Args:
-            turn: Turn of the programs, from 1; None: every turn.
-
-        """
-        outcomes_K: dict[str, list[bool]] = {}
-        for (t, name), by_problem in self.repaired_K.items():
-            if name == error_type and turn in (t, None):
-                for task_id, outcomes in by_problem.items():
-                    outcomes_K.setdefault(task_id, []).extend(outcomes)
-        return share(list(outcomes_K.values())) if outcomes_K else None
-
-    def outcomes(self, turn: int) -> dict[str, list[bool]]:
-        """Return by task_id whether each scored sample is right at a turn, counted from 0; -1 is the last."""
-        return {
-            task_id: [right_T[turn] for right_T in right_K_T] for task_id, right_K_T in self.right_K_T.items()
-        }
-
-
 @dataclass(frozen=True)
 class FinishedRun:
     """One evaluation that has finished."""
@@ -138,7 +48,7 @@ class FinishedRun:
     folder: Path  # output folder of test.py
     metrics: Mapping[str, Any]  # contents of metrics.json
     record: Mapping[str, Any]  # contents of run.json; if only the rows are known, what they record
-    samples: Path | None = None  # file of the rows; None: samples.jsonl in the folder
+    rows: Sequence[SampleRow]  # contents of samples.jsonl
 
     @property
     def label(self) -> str:
@@ -156,9 +66,8 @@ class FinishedRun:
 
     @property
     def first_and_last(self) -> TurnPair | None:
-        """The first and the last turn; None if there is one turn, or if an old metrics.json lacks them."""
-        pair = TurnPair(1, self.num_turns)
-        return pair if self.has_estimate(f"delta_{pair}") else None
+        """The first and the last turn; None if there is one turn."""
+        return TurnPair(1, self.num_turns) if self.num_turns > 1 else None
 
     @property
     def pass_at_k_sizes(self) -> list[int]:
@@ -171,7 +80,7 @@ class FinishedRun:
     def conditions(self) -> str:
         """Agent, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
-        agent = self.metrics.get("agent", "none")  # an old metrics.json lacks it
+        agent = self.metrics["agent"]
         conditions = [f"the agent {agent}"] if agent != "none" else []
         if self.num_turns > 1:  # one turn gets no feedback, and has none after it to leave out
             conditions += [f"{feedback} feedback"] if feedback != "none" else []
@@ -184,74 +93,50 @@ class FinishedRun:
         return Estimate(**self.metrics["metrics"][metric])
 
     def has_estimate(self, metric: str) -> bool:
-        """Return whether metrics.json has a metric; an old one may lack it."""
+        """Return whether metrics.json has a metric; edits need a sampled turn, for example."""
         return metric in self.metrics["metrics"]
-
-    @property
-    def lacks_interval(self) -> bool:
-        """Return whether a change between turns has no interval."""
-        estimates = self.metrics["metrics"].items()
-        return any(name.startswith("delta_") and estimate["low"] is None for name, estimate in estimates)
 
     @property
     def num_in_child_T(self) -> list[int]:
         """Number of right programs with an in_child verdict after each turn."""
         return self.metrics["num_in_child"]
 
-    def mean_per_problem(self, quantity: str) -> float | None:
-        """Return the mean `seconds` of generation, `tokens` or `prompt_tokens` of a problem, per sample.
-
-        None if an old metrics.json lacks it.
-        """
-        return self.metrics.get("speed", {}).get(f"{quantity}_per_problem")
-
-    def rows(self) -> Iterator[SampleRow]:
-        """Yield the rows of samples.jsonl one at a time."""
-        for place, row in read_rows(self.samples or self.folder / "samples.jsonl", MAX_ROW_BYTES):
-            yield validate_row(row, place)
-
     @cached_property
     def statistics(self) -> SampleStatistics:
-        """Statistics of samples.jsonl, which is read on first access.
-
-        Raises:
-            ValueError: samples.jsonl has more or fewer rows than metrics.json counts.
-
-        """
-        statistics, num_rows = SampleStatistics(), 0
-        for row in self.rows():
+        """Statistics of the rows."""
+        statistics = SampleStatistics()
+        for row in self.rows:
             statistics.add(row)
-            num_rows += 1
-        if num_rows != (expected := self.metrics["num_trajectories"]):
-            raise ValueError(
-                f"{self.folder}/samples.jsonl has {num_rows} rows, but metrics.json counts {expected}; "
-                "run test.py with the same options and --resume, which plays what is missing"
-            )
         return statistics
 
 
-def load_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+def load_runs(
+    paths: Sequence[Path], known_rows: Mapping[Path, Sequence[SampleRow]] = MappingProxyType({})
+) -> list[FinishedRun]:
     """Load the evaluations in these folders, or of these files of rows.
 
     A run has the name of its folder or file, or the whole path if two have the same name.
 
+    Args:
+        known_rows: Rows of folders whose samples.jsonl was parsed before.
+
     Raises:
-        ValueError: A folder is missing or given twice, or has no readable metrics.json or run.json.
+        ValueError: A folder is missing or given twice, has no readable metrics.json or run.json, or has more
+            or fewer rows than metrics.json counts.
 
     """
-    names = list(map(_run_name, folders))
-    num_folders = Counter(names)
-    runs: list[FinishedRun] = []
-    for folder, name in zip(folders, names, strict=True):
-        if any(folder.resolve() in (run.folder.resolve(), run.samples) for run in runs):
-            raise ValueError(f"{folder} is given twice; give each evaluation once")
-        if folder.is_file():
-            runs.append(_load_rows(folder, name if num_folders[name] == 1 else str(folder)))
-            continue
-        metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
-        record = _load_json(folder / "run.json", RECORD_KEYS)
-        runs.append(FinishedRun(name if num_folders[name] == 1 else str(folder), folder, metrics, record))
-    return runs
+    names = list(map(_run_name, paths))
+    runs: dict[Path, FinishedRun] = {}
+    for path, name in zip(paths, names, strict=True):
+        samples = (path if path.is_file() else path / "samples.jsonl").resolve()
+        if samples in runs:
+            raise ValueError(f"{path} is given twice; give each evaluation once")
+        name = name if names.count(name) == 1 else str(path)
+        if path.is_file():
+            runs[samples] = _load_rows(path, name)
+        else:
+            runs[samples] = _load_folder(path, name, known_rows.get(path))
+    return list(runs.values())
 
 
 def _run_name(path: Path) -> str:
@@ -269,6 +154,18 @@ def _run_name(path: Path) -> str:
     return path.parent.name if path.name == "samples.jsonl" else path.name.partition(".")[0]
 
 
+def _load_folder(folder: Path, name: str, rows: Sequence[SampleRow] | None) -> FinishedRun:
+    metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
+    record = _load_json(folder / "run.json", RECORD_KEYS)
+    rows = rows or _read_rows(folder / "samples.jsonl")
+    if len(rows) != (expected := metrics["num_trajectories"]):
+        raise ValueError(
+            f"{folder}/samples.jsonl has {len(rows)} rows, but metrics.json counts {expected}; "
+            "run test.py with the same options and --resume, which plays what is missing"
+        )
+    return FinishedRun(name, folder, metrics, record, rows)
+
+
 def _load_rows(path: Path, name: str) -> FinishedRun:
     """Return a run of which only the rows are known; its metrics are computed again.
 
@@ -276,7 +173,7 @@ def _load_rows(path: Path, name: str) -> FinishedRun:
         ValueError: The file has no rows, or they were made under different conditions.
 
     """
-    rows = [validate_row(row, place) for place, row in read_rows(path, MAX_ROW_BYTES)]
+    rows = _read_rows(path)
     if not rows:
         raise ValueError(f"{path} has no rows; give a samples.jsonl of test.py")
     conditions = conditions_of_row(rows[0])
@@ -287,13 +184,13 @@ def _load_rows(path: Path, name: str) -> FinishedRun:
         )
     trajectories = [trajectory_from_row(row, problem_of_row(row)) for row in rows]
     # No other run has this model or these problems, as far as the rows say.
-    unknown = {
-        "model_name_or_path": f"the model of {name}",
-        "test_data": "its problems",
-        "protocol": "unknown",
-    }
-    record = {"options": unknown | conditions, "versions": {}}
-    return FinishedRun(name, path.parent, run_metrics(trajectories, conditions), record, path.resolve())
+    unknown = {"model_name_or_path": f"the model of {name}", "test_data": "its problems"}
+    record = {"options": {"protocol": "unknown"} | unknown | conditions, "versions": {}}
+    return FinishedRun(name, path.parent, run_metrics(trajectories, conditions), record, rows)
+
+
+def _read_rows(path: Path) -> list[SampleRow]:
+    return [validate_row(row, place) for place, row in read_rows(path, MAX_ROW_BYTES)]
 
 
 def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
@@ -334,11 +231,6 @@ class RunComparison:
     other: FinishedRun  # the run that is compared with the baseline
     first_turn: Comparison  # comparison after turn 1
     last_turn: Comparison  # comparison after the last turn of each run; the numbers of turns may differ
-
-    @property
-    def lacks_interval(self) -> bool:
-        """Return whether a difference has no interval."""
-        return None in (self.first_turn.difference.low, self.last_turn.difference.low)
 
 
 def compare_runs(runs: Sequence[FinishedRun], baseline: str | None = None) -> list[RunComparison]:

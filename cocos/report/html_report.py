@@ -11,80 +11,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from cocos.evaluation.sample_rows import SampleRow, TurnRow
 from cocos.intervals import Estimate
+from cocos.report import tables
 from cocos.report.caveats import caveats
-from cocos.report.chart_texts import GRID, INK, accuracy_text, chart_text
 from cocos.report.finished_runs import FinishedRun, RunComparison, group_by_conditions
-from cocos.report.tables import (
-    IN_CHILD_NOTE,
-    NO_INTERVAL,
-    NO_INTERVAL_NOTE,
-    accuracy_heading,
-    excluded_problems,
-    format_p_value,
-    further_tables,
-    printable_error_type,
-)
 
-CHARTS_OF_A_RUN = (
-    *("flow", "problems", "errors", "fix_rates", "pass_at_k", "equal_tokens"),
-    *("costs", "tokens", "generation", "execution"),
-)
+if TYPE_CHECKING:  # needs matplotlib
+    from cocos.report.pictures import Charts
 
 
-def save_page(
-    runs: Sequence[FinishedRun],
-    comparisons: Sequence[RunComparison],
-    charts: Mapping[tuple[str, str], str],
-    path: Path,
-) -> None:
-    """Write the page, copying the rows of samples.jsonl into it one at a time."""
+def page_parts(
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison], charts: "Charts | None"
+) -> Iterator[str]:
+    """Yield the parts of the page, a row at a time; `charts` are None without matplotlib."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    tables = further_tables(runs)
+    shown = [*tables.run_tables(runs), tables.comparison_table(comparisons)]
     templates: dict[str, int] = {}  # filled while the rows are written
-    template = _environment().get_template("report.html.jinja")
-    page = template.generate(
+    page = _environment().get_template("report.html.jinja")
+    return page.generate(
         runs=runs,
         caveats=caveats(runs, comparisons),
-        lacks_interval=any(run.lacks_interval for run in runs)
-        or any(comparison.lacks_interval for comparison in comparisons)
-        or any(NO_INTERVAL_NOTE in table.notes for table in tables),
-        groups=[
-            (
-                accuracy_heading(conditions),
-                group,
-                _on_page(charts.get(("accuracy", conditions), ""), accuracy_text(group)),
-            )
-            for conditions, group in group_by_conditions(runs).items()
-        ],
-        further_tables=tables,
+        lacks_interval=any(tables.NO_INTERVAL_NOTE in table.notes for table in shown),
+        groups=group_by_conditions(runs),
+        further_tables=tables.further_tables(runs),
         comparisons=comparisons,
-        excluded=list(excluded_problems(comparisons)),
-        charts={
-            run.name: [
-                _on_page(charts[name, run.name], chart_text(name, run))
-                for name in CHARTS_OF_A_RUN
-                if (name, run.name) in charts
-            ]
-            for run in runs
-        },
+        excluded=list(tables.excluded_problems(comparisons)),
+        charts=charts,
         trajectories=trajectory_rows(runs, templates),
         templates=templates,
         style=Markup(_read("report.css")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
-    # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.writelines(page)
 
 
 @cache
@@ -99,27 +64,19 @@ def _environment() -> Environment:
     # Jinja's defaults would sort the keys and escape every character beyond ASCII.
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.globals |= {
-        "in_child_note": IN_CHILD_NOTE,
-        "no_interval": NO_INTERVAL,
-        "no_interval_note": NO_INTERVAL_NOTE,
+        "in_child_note": tables.IN_CHILD_NOTE,
+        "no_interval": tables.NO_INTERVAL,
+        "no_interval_note": tables.NO_INTERVAL_NOTE,
     }
-    environment.filters["p_value"] = format_p_value
-    environment.filters["error_table"] = error_table
+    environment.filters["p_value"] = tables.format_p_value
+    environment.filters["accuracy_heading"] = tables.accuracy_heading
+    environment.filters["error_rows"] = error_rows
     environment.filters["settings"] = settings
     return environment
 
 
 def _read(name: str) -> str:
     return files("cocos.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _on_page(svg: str, text: str) -> Markup:
-    """Return a chart with a text, in the page's colours, which follow its light or dark scheme."""
-    coloured = svg.replace(INK, "var(--ink)").replace(GRID, "var(--line)")
-    return Markup(coloured.replace("<svg ", f'<svg role="img" aria-label="{escape(text)}" ', 1))
-
-
-NUM_ERROR_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -135,37 +92,20 @@ class ErrorRow:
     repaired: Estimate | None
 
 
-@dataclass(frozen=True)
-class ErrorTable:
-    """The most frequent error types of a run, and totals of the others."""
-
-    rows: Sequence[ErrorRow]
-    num_other_types: int
-    num_other_programs: int
-
-
-def error_table(run: FinishedRun) -> ErrorTable:
+def error_rows(run: FinishedRun) -> list[ErrorRow]:
     """Count the error types of a run at each turn, the most frequent first."""
-    counts_T = run.metrics["errors"]
-    totals = {
-        error_type: sum(counts.get(error_type, 0) for counts in counts_T)
-        for error_type in sorted({error_type for counts in counts_T for error_type in counts})
-    }
-    ranked = sorted(totals, key=lambda error_type: -totals[error_type])
-    others = ranked[NUM_ERROR_ROWS:]
-    rows = [_error_row(run, error_type) for error_type in ranked[:NUM_ERROR_ROWS]]
-    return ErrorTable(rows, len(others), sum(totals[error_type] for error_type in others))
-
-
-def _error_row(run: FinishedRun, error_type: str) -> ErrorRow:
-    fix_rates = [run.metrics["fix_rates"].get(str(pair), {}).get(error_type) for pair in run.turn_pairs]
-    return ErrorRow(
-        error_type=error_type,
-        label=printable_error_type(error_type),
-        counts_T=[counts.get(error_type, 0) for counts in run.metrics["errors"]],
-        num_fixed_T=[*(rate["fixed"] if rate else None for rate in fix_rates), None],
-        repaired=run.statistics.repaired(error_type),
-    )
+    rows = []
+    for error_type in sorted({error_type for counts in run.metrics["errors"] for error_type in counts}):
+        rates = [run.metrics["fix_rates"].get(str(pair), {}).get(error_type) for pair in run.turn_pairs]
+        row = ErrorRow(
+            error_type=error_type,
+            label=tables.printable_error_type(error_type),
+            counts_T=[counts.get(error_type, 0) for counts in run.metrics["errors"]],
+            num_fixed_T=[*(rate["fixed"] if rate else None for rate in rates), None],
+            repaired=run.statistics.repaired(error_type),
+        )
+        rows.append(row)
+    return sorted(rows, key=lambda row: -sum(row.counts_T))
 
 
 def settings(run: FinishedRun) -> dict[str, Any]:
@@ -175,7 +115,7 @@ def settings(run: FinishedRun) -> dict[str, Any]:
 
 
 def trajectory_rows(runs: Sequence[FinishedRun], templates: dict[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all samples.jsonl as the page's script reads them, one at a time.
+    """Yield the rows of all runs as the page's script reads them, one at a time.
 
     The key `run` is the index of the row's run, from 0. Most of a page's size is in its rows, so keys that
     the script does not read are left out, and those whose value is null or false.
@@ -185,7 +125,7 @@ def trajectory_rows(runs: Sequence[FinishedRun], templates: dict[str, int]) -> I
 
     """
     for number, run in enumerate(runs):
-        for row in run.rows():
+        for row in run.rows:
             turns = [_turn(turn, row, templates) for turn in row["turns"]]
             yield _compact(_only(row, SHOWN_OF_ROW) | {"turns": turns, "run": number})
 
@@ -210,8 +150,7 @@ def _turn(turn: TurnRow, row: SampleRow, templates: dict[str, int]) -> dict[str,
     kept["verdicts"] = [1 if verdict == {"status": "passed"} else verdict for verdict in verdicts]
     if request := turn.get("request", ""):
         tests = "\n".join(row["tests"][: row["num_visible_tests"]])
-        marks = ((row["text"], TASK_MARK), (tests, TESTS_MARK), (turn["feedback"], FEEDBACK_MARK))
-        for part, mark in marks:
+        for part, mark in ((row["text"], TASK_MARK), (tests, TESTS_MARK), (turn["feedback"], FEEDBACK_MARK)):
             request = request.replace(part, mark) if part else request
         kept["request"] = templates.setdefault(request, len(templates))
     completion, code = turn["completion"], turn["code"]

@@ -30,4 +30,4 @@ def pool(runs: Sequence[FinishedRun]) -> FinishedRun:
         "num_scored": sum(run.metrics["num_scored"] for run in runs),
         "num_in_child": [sum(counts) for counts in zip(*(run.num_in_child_T for run in runs), strict=True)],
     }
-    return FinishedRun(POOLED, Path(), {**first.metrics, **metrics}, first.record)
+    return FinishedRun(POOLED, Path(), {**first.metrics, **metrics}, first.record, rows=())

@@ -1,11 +1,7 @@
-"""The tables of a report in the terminal and in report.md, and all files of a report in one folder.
-
-The columns of report.md are padded, so that the file can be read as plain text too.
-"""
+"""The tables of a report in the terminal and in report.md, and all files of a report in one folder."""
 
 import re
 import shutil
-import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,26 +10,25 @@ from cocos.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison
-from cocos.report.html_report import save_page
+from cocos.report.html_report import page_parts
 from cocos.report.tables import Table, comparison_table, excluded_problems, printable_error_type, run_tables
 
 
-def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> bytes:
-    """Return the content of report.html."""
-    from cocos.report.chart_files import draw_charts  # the page needs matplotlib, the terminal does not
+def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> Iterator[bytes]:
+    """Yield the parts of report.html, with charts if matplotlib is installed."""
+    charts = None
+    if not missing_modules("charts"):
+        from cocos.report.pictures import draw_charts
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "report.html"
-        save_page(runs, comparisons, draw_charts(runs), path)
-        return path.read_bytes()
+        charts = draw_charts(runs)
+    # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
+    return (part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts))
 
 
 def save_report(
     runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
 ) -> str:
-    """Write report.html, report.md, an overview as report.png and report.svg, and all charts into plots/.
-
-    Without matplotlib there are no charts.
+    """Write report.html, report.md and, if matplotlib is installed, report.png.
 
     Returns:
         The names of what was written, and how to install what is missing.
@@ -42,49 +37,39 @@ def save_report(
         OSError: A file cannot be written.
 
     """
+    written = f"report.html report.md (for charts: {install_command('charts')})"
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
         (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
-        charts = _save_charts(runs, output_dir)
-        save_page(runs, comparisons, charts, output_dir / "report.html")
+        with open(output_dir / "report.html", "wb") as file:
+            file.writelines(report_page(runs, comparisons))
+        if not missing_modules("charts"):
+            from cocos.report.pictures import save_overview
+
+            save_overview(runs, output_dir / "report.png")
+            written = "report.html report.md report.png"
     except OSError as error:  # a full disk names no file
         reason = error.strerror or error
         raise OSError(f"--output_dir {output_dir}: no report can be written there ({reason})") from None
-    if not charts:
-        return f"report.html report.md (for charts: {install_command('charts')})"
-    return "report.html report.md report.png plots"
-
-
-def _save_charts(runs: Sequence[FinishedRun], output_dir: Path) -> dict[tuple[str, str], str]:
-    """Save the overview and all charts, and return the charts of the page; none without matplotlib."""
-    if missing_modules("charts"):
-        return {}
-    from cocos.report.chart_files import draw_charts, save_overview
-
-    save_overview(runs, output_dir / "report")
-    return draw_charts(runs, output_dir / "plots")
+    return written
 
 
 def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return the contents of report.md."""
     tables = run_tables(runs)
     parts = [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
-    parts += [part for table in tables for part in _section(table)]
+    parts += [_section(table) for table in tables]
     if comparisons:
         tables.append(comparison_table(comparisons))
-        heading, cells = _section(tables[-1])
-        parts += [heading, *excluded_problems(comparisons), cells, "\n".join(_gained_and_lost(comparisons))]
+        parts += [_section(tables[-1]), *excluded_problems(comparisons)]
+        parts += ["\n".join(_gained_and_lost(comparisons))]
     parts += dict.fromkeys(note for table in tables for note in table.notes)
     parts += ["## Errors", "\n".join(_error_counts(runs))]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(table: Table) -> tuple[str, str]:
-    """Return a heading and a Markdown table with padded cells."""
-    lines = [table.header, *table.rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(table.header))]
-    header, *rows = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
-    return f"## {table.heading}", markdown_table(header, rows)
+def _section(table: Table) -> str:
+    return f"## {table.heading}\n\n{markdown_table(table.header, table.rows)}"
 
 
 def _gained_and_lost(comparisons: Sequence[RunComparison]) -> Iterator[str]:
@@ -103,7 +88,7 @@ def _error_counts(runs: Sequence[FinishedRun]) -> Iterator[str]:
 
 
 WIDTH_OF_FILES = 10_000  # one line per row, for whoever searches in the output
-VALUE_AND_INTERVAL = re.compile(r"(.*?)(?: ([\[(].*))?")
+BEFORE_INTERVAL = re.compile(r" (?=[\[(])")  # of `50.0 [23.7, 76.3]` or `50.0 (no interval)`
 
 
 def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
@@ -132,7 +117,8 @@ def table_lines(table: Table, width: int) -> list[str]:
         return [header, "─" * len(header), *rows]
     cells = [table.header[table.num_names :]]
     for row in table.rows:
-        cells += zip(*map(_value_and_interval, row[table.num_names :]), strict=True)
+        split = [(*BEFORE_INTERVAL.split(cell, maxsplit=1), "")[:2] for cell in row[table.num_names :]]
+        cells += zip(*split, strict=True)
     header, *rows = _align(cells, num_left=0)
     lines, names = [header, "─" * len(header)], None
     for number, row in enumerate(table.rows):
@@ -152,9 +138,3 @@ def _align(lines: Sequence[Sequence[str]], num_left: int) -> list[str]:
         )
         for line in lines
     ]
-
-
-def _value_and_interval(cell: str) -> tuple[str, str]:
-    """Split `50.0 [23.7, 76.3]` or `50.0 (no interval)` before its bracket."""
-    match = VALUE_AND_INTERVAL.fullmatch(cell)
-    return (match[1], match[2] or "") if match else (cell, "")

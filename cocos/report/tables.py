@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.equal_tokens import equal_token_comparisons
@@ -44,10 +45,8 @@ def printable_error_type(error_type: str) -> str:
     return printable if len(printable) <= 30 else printable[:29] + "…"
 
 
-def format_mean(mean: float | None) -> str:
-    """Return a mean with about three digits; `-` for None."""
-    if mean is None:
-        return "-"
+def format_mean(mean: float) -> str:
+    """Return a mean with about three digits."""
     return f"{mean:.1f}" if mean >= 10 else f"{mean:.3g}"
 
 
@@ -134,34 +133,24 @@ def accuracy_table(runs: Sequence[FinishedRun], heading: str) -> Table:
     """
     num_turns = max(run.num_turns for run in runs)
     before, after = ("acc@1", "acc@2") if num_turns <= 2 else ("acc before", "acc after")
-    header = ["model", "n", "turns", before, after, "delta", "i→c", "c→i"]
-    num_columns = 4 if num_turns == 1 else len(header)  # nothing changes within one turn
-    rows = [row[:num_columns] for run in runs for row in _accuracy_rows(run)]
-    header = header[:num_columns]
+    header = ["model", "n", "turns", before, after, "delta", "i→c", "c→i", IN_CHILD]
+    columns = [*range(4 if num_turns == 1 else 8)]  # nothing changes within one turn
     if any(sum(run.num_in_child_T) for run in runs):
-        header.append(IN_CHILD)
-        counts = [count for run in runs for count in _in_child_cells(run)]
-        rows = [[*row, count] for row, count in zip(rows, counts, strict=True)]
-    return Table(heading, "% [95 % interval]", header, rows)
+        columns.append(8)
+    choose = itemgetter(*columns)
+    rows = [choose(row) for run in runs for row in _accuracy_rows(run)]
+    return Table(heading, "% [95 % interval]", choose(header), rows)
 
 
 def _accuracy_rows(run: FinishedRun) -> Iterator[list[str]]:
-    n = str(run.metrics["num_scored"])
+    n, counts_T = str(run.metrics["num_scored"]), run.num_in_child_T
     if run.num_turns == 1:
-        yield [run.name, n, "1", format_estimate(run.estimate("acc_t1")), "", "", "", ""]
+        yield [run.name, n, "1", format_estimate(run.estimate("acc_t1")), "", "", "", "", str(counts_T[0])]
     for pair in _shown_pairs(run):
         metrics = [f"acc_t{pair.before}", f"acc_t{pair.after}", f"delta_{pair}", f"i2c_{pair}", f"c2i_{pair}"]
         estimates = [format_estimate(run.estimate(metric)) for metric in metrics]
-        yield [run.name, n, f"{pair.before} to {pair.after}", *estimates]
-
-
-def _in_child_cells(run: FinishedRun) -> Iterator[str]:
-    """Yield the number of right programs with an in_child verdict for each of `_accuracy_rows`."""
-    counts_T = run.num_in_child_T
-    if run.num_turns == 1:
-        yield str(counts_T[0])
-    for pair in _shown_pairs(run):
-        yield f"{counts_T[pair.before - 1]} → {counts_T[pair.after - 1]}"
+        counts = f"{counts_T[pair.before - 1]} → {counts_T[pair.after - 1]}"
+        yield [run.name, n, f"{pair.before} to {pair.after}", *estimates, counts]
 
 
 def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
@@ -237,48 +226,42 @@ def equal_tokens_table(runs: Sequence[FinishedRun]) -> Table:
     header = ["model", "attempts of", "turns", "tokens", "acc@t", ANY_TURN, "k", "pass@1", "pass@k"]
     rows = []
     for comparison in equal_token_comparisons(runs):
+        pass_1 = format_share(comparison.attempts[0].pass_k)
         for point in comparison.turns[1:]:
-            shares = (point.right_last, point.right_any, comparison.attempts[0].pass_k, point.pass_k)
-            last, any_turn, pass_1, pass_k = [format_share(share) for share in shares]
-            difference = "-" if point.difference is None else format_estimate(point.difference)
             names = [
                 comparison.run.label,
                 comparison.source.name,
                 str(point.turns),
                 format_mean(point.tokens),
             ]
-            rows.append([*names, last, any_turn, f"{point.num_attempts:.2f}", pass_1, pass_k, difference])
-    return Table(
-        "Turns and first attempts at equal tokens", "%", [*header, f"{ANY_TURN} - pass@k"], rows, num_names=2
-    )
+            shares = [format_share(point.right_last), format_share(point.right_any)]
+            attempts = [f"{point.num_attempts:.2f}", pass_1, format_share(point.pass_k)]
+            difference = "-" if point.difference is None else format_estimate(point.difference)
+            rows.append([*names, *shares, *attempts, difference])
+    title = "Turns and first attempts at equal tokens"
+    return Table(title, "%", [*header, f"{ANY_TURN} - pass@k"], rows, num_names=2)
 
 
 def bugs_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return a row per run and kind of bug, with the accuracy after the first and the last turn.
-
-    An old metrics.json lacks the kinds, or their accuracies.
-    """
+    """Return a row per run and kind of bug, with the accuracy after the first and the last turn."""
     rows = []
     for run in runs:
-        for kind, rate in run.metrics.get("bug_rates", {}).items():
-            if accuracy_T := rate.get("accuracy_T"):
-                cells = [format_estimate(Estimate(*accuracy_T[turn])) for turn in (0, -1)]
-                rows.append([run.label, kind, str(rate["num_scored"]), *cells])
+        for kind, rate in run.metrics["bug_rates"].items():
+            cells = [format_estimate(Estimate(*rate["accuracy_T"][turn])) for turn in (0, -1)]
+            rows.append([run.label, kind, str(rate["num_scored"]), *cells])
     header = ["model", "kind of bug", "n", "acc first", "acc last"]
     return Table("Repaired programs by kind of bug", "% [95 % interval]", header, rows, num_names=2)
 
 
 def means_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return the mean seconds of generation, completion tokens and prompt tokens of each run's trajectories.
-
-    An old metrics.json lacks them; the table has no rows if all do.
-    """
+    """Return the mean seconds of generation and tokens of each run's trajectories."""
     quantities = ("seconds", "tokens", "prompt_tokens")
-    means = [[run.mean_per_problem(quantity) for quantity in quantities] for run in runs]
-    rows = [[run.label, *map(format_mean, row)] for run, row in zip(runs, means, strict=True)]
+    rows = [
+        [run.label, *(format_mean(run.metrics["speed"][f"{name}_per_problem"]) for name in quantities)]
+        for run in runs
+    ]
     header = ["model", "seconds of generation", "completion tokens", "prompt tokens"]
-    has_means = any(mean is not None for row in means for mean in row)
-    return Table("Mean per trajectory", "", header, rows if has_means else [])
+    return Table("Mean per trajectory", "", header, rows)
 
 
 def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
@@ -287,31 +270,20 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
     rows = []
     for comparison in comparisons:
         for turn, result in (("1", comparison.first_turn), ("last", comparison.last_turn)):
-            rows.append(
-                [
-                    comparison.other.name,
-                    comparison.baseline.name,
-                    str(result.num_problems),
-                    turn,
-                    f"{100 * result.baseline:.1f} → {100 * result.other:.1f}",
-                    format_estimate(result.difference),
-                    format_p_value(result.p_value),
-                    str(len(result.gained)),
-                    str(len(result.lost)),
-                ]
-            )
+            names = [comparison.other.name, comparison.baseline.name, str(result.num_problems), turn]
+            accuracy = f"{100 * result.baseline:.1f} → {100 * result.other:.1f}"
+            tests = [format_estimate(result.difference), format_p_value(result.p_value)]
+            rows.append([*names, accuracy, *tests, str(len(result.gained)), str(len(result.lost))])
     return Table("Against the baseline", "% [95 % interval]", header, rows, num_names=2)
 
 
 def excluded_problems(comparisons: Sequence[RunComparison]) -> Iterator[str]:
     """Yield a sentence for each run that has scored problems which its counterpart has not."""
     for comparison in comparisons:
-        for run, task_ids in (
-            (comparison.baseline, comparison.last_turn.only_baseline),
-            (comparison.other, comparison.last_turn.only_other),
-        ):
+        baseline, other, last = comparison.baseline, comparison.other, comparison.last_turn
+        for run, task_ids in ((baseline, last.only_baseline), (other, last.only_other)):
             if task_ids:
                 yield (
-                    f"{comparison.other.name} against {comparison.baseline.name} excludes the problems that "
-                    f"only {run.name} has scored: {', '.join(task_ids)}."
+                    f"{other.name} against {baseline.name} excludes the problems that only {run.name} has "
+                    f"scored: {', '.join(task_ids)}."
                 )

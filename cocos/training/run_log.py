@@ -1,15 +1,14 @@
 """log.jsonl in the output folder of a training run: every log entry, warning and example as it comes.
 
-The page reads it while the run goes on. A resumed run drops what was logged after its checkpoint, so the file
-tells one story. Does not know what is trained.
+It can be read while the run goes on. A resumed run drops what was logged after its checkpoint, so that every
+step is there once. Does not know what is trained.
 """
 
 import json
 import logging
 import math
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,6 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from cocos.files.durable import write_atomically
 
 LOG_FILE = "log.jsonl"
-CHARTS = {  # title -> regular expression of the names of the metrics
-    "Reward per turn": r"reward_t\d+",
-    "Accuracy per turn": r"acc_t\d+",
-    "Repaired (i2c) and spoilt (c2i)": r"(i2c|c2i)_t\d+_t\d+",
-    "Repeated programs, all and wrong ones": r"repeated(_wrong)?_t\d+_t\d+",
-    "Entropy per turn": r"entropy_t\d+",
-    "KL to the reference model": r"kl_t\d+",
-    "Seconds per phase": r"time/(rollout|generation|execution|logprobs|update)_s",
-    "Dev accuracy per turn": r"eval_acc_t\d+",
-    "Dev: repaired, spoilt, wrong ones repeated": r"eval_(i2c|c2i|repeated_wrong)_t\d+_t\d+",
-    "Loss": r"(eval_)?loss",
-}
-SILENCE_S = 120.0  # a run that has not written for longer may have been killed
 
 
 class RunLog(TrainerCallback, logging.Handler):
@@ -107,48 +93,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def has_ended(entries: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a run has made its last update, from its log."""
-    return any("train_runtime" in entry.get("metrics", {}) for entry in entries)
-
-
-def run_status(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return whether a run goes on, has ended, or has been silent for long, from its log."""
-    if not entries:
-        return "nothing is logged yet"
-    last, age_s = entries[-1], time.time() - entries[-1]["time"]
-    if has_ended(entries):
-        return f"ended after update {last['step']}"
-    clock = next((entry for entry in reversed(entries) if "time/left_s" in entry.get("metrics", {})), None)
-    progress, left, silence_s = f"update {last['step']}", "", SILENCE_S
-    if clock:
-        metrics = clock["metrics"]
-        progress += f" of {clock['max_steps']}, {metrics['time/each_s']:.3g} s each"
-        left = f", {period_text(metrics['time/left_s'])} left"
-        # An update may take minutes, so what counts as silence depends on it.
-        silence_s = max(SILENCE_S, 3 * metrics["time/each_s"])
-    age = f"last written {period_text(age_s)} ago"
-    if age_s < silence_s:
-        return f"{progress}{left}, {age}: the run goes on"
-    return f"{progress}, {age}: the run is slow, or it was stopped"
-
-
 def period_text(seconds: float) -> str:
     """Return a number of seconds, minutes or hours. Examples: `90 s`, `10 min`, `49 h`."""
     unit, size = next((u, n) for u, n in (("h", 3600), ("min", 60), ("s", 1)) if seconds >= 2 * n or n == 1)
     return f"{seconds / size:.0f} {unit}"
-
-
-def charts_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
-    """Return title -> step -> name -> value for each of `CHARTS` that has values."""
-    charts = {title: _metrics_by_step(entries, names) for title, names in CHARTS.items()}
-    return {title: rows for title, rows in charts.items() if rows}
-
-
-def _metrics_by_step(entries: Sequence[Mapping[str, Any]], pattern: str) -> dict[int, dict[str, float]]:
-    rows: dict[int, dict[str, float]] = {}
-    for entry in entries:
-        for name, value in entry.get("metrics", {}).items():
-            if re.fullmatch(pattern, name):
-                rows.setdefault(entry["step"], {})[name] = value
-    return rows

@@ -11,14 +11,7 @@ import pytest
 
 from cocos.config.eval_config import EvalConfig
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.page.live_attempts import (
-    LiveAttempts,
-    begin_another,
-    begin_attempts,
-    live_options,
-    open_model,
-    run_archive,
-)
+from cocos.page.live_attempts import LiveAttempts, begin_attempts, live_options, open_model, run_archive
 from cocos.page.typed_problem import typed_problem
 from cocos.problems import save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION
@@ -52,7 +45,7 @@ def test_every_attempt_is_made_and_the_archive_is_a_run_that_the_report_reads(ex
         for sample in (0, 1)
     ]
     assert all(attempts.is_complete and attempts.end_reason == "" for attempts in played)
-    archive = run_archive([(attempts.args, attempts.trajectory) for attempts in played], executor)
+    archive = run_archive(played, executor)
     zipfile.ZipFile(io.BytesIO(archive)).extractall(tmp_path)
     two, three = load_runs([tmp_path / "run1", tmp_path / "run2"])
     assert (two.num_turns, three.num_turns) == (2, 3)
@@ -87,24 +80,6 @@ def test_a_program_that_passes_ends_the_attempts_if_the_visitor_wants_it(executo
     args = options(num_turns=4, early_stop=True)
     attempts = finished(LiveAttempts(args, Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor))
     assert len(prompts) == 1 and attempts.verdict == "Solved at attempt 1." and attempts.is_complete
-
-
-@pytest.mark.parametrize("early_stop", [False, True])
-def test_own_feedback_begins_the_request_of_one_more_attempt_which_is_no_run_of_test_py(executor, early_stop):
-    prompts = []
-
-    def answer(prompt):
-        prompts.append(prompt)
-        return WRONG if "Mind zero." in prompt else RIGHT
-
-    args = options(num_turns=2, early_stop=early_stop)
-    first = finished(LiveAttempts(args, Trajectory(PROBLEM), lambda: ScriptedGenerator(answer), executor))
-    another = finished(begin_another(first, "Mind zero.", executor))
-    num_played = 1 if early_stop else 2
-    assert prompts[-1].startswith(prompts[-2] + RIGHT + "\n\nMind zero.\n\n")
-    assert [turn.feedback for turn in another.trajectory.turns] == [""] * num_played + ["Mind zero."]
-    assert another.verdict == f"Solved at attempt 1, and spoilt at attempt {num_played + 1}."
-    assert first.is_complete and len(first.trajectory.turns) == 2 and not another.is_complete
 
 
 def test_a_stop_ends_the_attempts_before_the_next_one(executor):
@@ -160,7 +135,7 @@ def test_an_agent_is_watched_node_by_node_and_its_row_is_that_of_test_py(executo
     assert seen == [[], [("draft", False)]]  # the first program had run before the model was asked again
     assert [turn.step.node for turn in turns if turn.step] == ["draft", "reflect"]
     assert [turn.is_carried for turn in turns] == [False, False, True, True] and watched[0].is_complete
-    zipfile.ZipFile(io.BytesIO(run_archive([(args, watched[0].trajectory)], executor))).extractall(tmp_path)
+    zipfile.ZipFile(io.BytesIO(run_archive(watched, executor))).extractall(tmp_path)
     problem = tmp_path / "problem.jsonl"
     save_problems([PROBLEM], problem)
     evaluated(

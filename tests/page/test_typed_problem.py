@@ -35,9 +35,8 @@ def test_each_pytest_function_and_parameter_is_a_test():
         ("assert f(1) == 1\n\nprint(f(2))", "tests, line 3: 'print(f(2))' is no test"),
         ("def test_a():\n    assert f(1)\n\ndef test_b(tmp_path):\n    assert f(2)", "tests, line 4: test_b"),
         ("", "there is no test"),
-        ("x = 1\n# test:\nassert f(1)", "tests, line 1: 'x = 1' is no test"),
-        ("# test:\ndef check():\n    assert f(1)", "the test 'def check():' checks nothing"),
-        ("# test:\nassert f(1)\n# test:\n", "the test '' checks nothing"),
+        ("x = 1\nassert f(1)", "tests, line 1: 'x = 1' is no test"),
+        ("def check():\n    assert f(1)", "tests: has no test function"),
         ("assert '\0'", "tests, line 1: "),
     ],
 )
@@ -46,14 +45,21 @@ def test_what_is_no_test_is_refused_with_its_line(tests, message):
         typed_problem("Do it.", tests)
 
 
-def test_tests_of_several_statements_are_shown_so_that_typing_them_again_makes_the_same_tests():
+def test_tests_of_several_statements_are_shown_as_a_pytest_file_with_as_many_tests():
     loop = "for x in (1, 2):\n    assert f(x) == x"
     raises = "try:\n    f(-1)\nexcept ValueError:\n    pass\nelse:\n    assert False"
     problem = Problem("7", "Identity.", (loop, "assert f(3) == 3", raises), test_imports=("import math",))
     typed = as_typed(problem)
-    assert typed["tests"] == (f"import math\n# test:\n{loop}\n# test:\nassert f(3) == 3\n# test:\n{raises}")
-    again = typed_problem(typed["text"] + " Really.", typed["tests"])
-    assert (again.test_imports, again.test_list) == (problem.test_imports, problem.test_list)
+    assert typed["tests"].startswith(
+        "import math\ndef test_1():\n    for x in (1, 2):\n        assert f(x) == x\n"
+    )
+    again = typed_problem(typed["text"] + " Really.", typed["tests"] + "\ndef test_4(): assert f(4) == 4")
+    assert len(again.test_list) == 4
+    names = {"f": lambda x: x}
+    exec(again.test_list[0], names)
+    names["f"] = lambda x: 0
+    with pytest.raises(AssertionError):
+        exec(again.test_list[0], names)
 
 
 def test_a_changed_task_keeps_the_tests_of_its_example_with_setup_and_hidden_ones():

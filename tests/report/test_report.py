@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -21,10 +22,10 @@ from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.intervals import wilson
 from cocos.problems import Problem
 from cocos.report.caveats import caveats
-from cocos.report.chart_files import save_overview
-from cocos.report.chart_style import LEGEND_LINE, RIGHT
-from cocos.report.charts import draw_accuracy, draw_changes, draw_costs, draw_fix_rates, draw_problems
+from cocos.report.chart_style import LEGEND_LINE, RIGHT, STYLE
+from cocos.report.charts import draw_accuracy, draw_changes, draw_costs, draw_errors, draw_problems
 from cocos.report.finished_runs import compare_runs, load_runs
+from cocos.report.pictures import save_overview
 from cocos.report.report_files import markdown_report, print_tables, save_report
 from cocos.report.tables import NO_INTERVAL_NOTE
 from cocos.trajectories import Trajectory
@@ -38,6 +39,7 @@ from tests.support.report import (
     TYPE_ERROR,
     evaluated,
     numbered,
+    page_of,
     sampled,
     trajectory,
     turn,
@@ -79,12 +81,6 @@ def test_the_table_has_the_numbers(tmp_path):
             *("30.0 [10.8, 60.3]", "10.0 [1.8, 40.4]"),
         ],
     ]
-
-
-def test_the_columns_of_report_md_are_aligned(tmp_path):
-    text = markdown_report(runs(tmp_path, cocos=TWO_TURNS, a=OTHER)).split("## Edits")[0]
-    table = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
-    assert len({len(line) for line in table}) == 1 and table[0].startswith("| model | n  | turns  |")
 
 
 def test_the_errors_of_each_turn_are_listed_below_the_table(tmp_path):
@@ -129,22 +125,10 @@ def test_right_programs_that_rest_on_in_child_verdicts_are_counted_with_a_note_o
     assert text.count("in_child: right programs with a test whose verdict") == 1
     print_tables(loaded)
     assert "could have forged it; samples.jsonl gives the reason" in capsys.readouterr().out
-    save_report(loaded, tmp_path / "report")
-    page = (tmp_path / "report/report.html").read_text(encoding="utf-8").split('id="samples"')[0]
+    page = page_of(loaded)
     assert "right<br>in_child" in page and page.count("in_child: right programs with a test") == 1
-    save_report(loaded[1:], tmp_path / "report")
-    page = (tmp_path / "report/report.html").read_text(encoding="utf-8").split('id="samples"')[0]
+    page = page_of(loaded[1:])
     assert "in_child" not in markdown_report(loaded[1:]) and "in_child" not in page
-
-
-def test_an_old_file_without_the_first_and_the_last_turn_lacks_only_that_row(tmp_path):
-    folder = evaluated(tmp_path / "old", THREE_TURNS)
-    metrics = json.loads((folder / "metrics.json").read_text())
-    metrics["metrics"] = {k: v for k, v in metrics["metrics"].items() if not k.endswith("t1_t3")}
-    (folder / "metrics.json").write_text(json.dumps(metrics))
-    text = markdown_report(load_runs([folder]))
-    assert "2 to 3" in text and "1 to 3" not in text
-    save_report(load_runs([folder]), folder)
 
 
 def test_every_pass_at_k_is_listed(tmp_path):
@@ -171,17 +155,13 @@ def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
     assert "## Edits" not in markdown_report(load_runs([tmp_path / "b"]))
 
 
-def test_seconds_and_tokens_are_listed_with_a_dash_for_old_files(tmp_path):
+def test_seconds_and_tokens_are_listed(tmp_path):
     speed = {"seconds_per_problem": 0.0424, "tokens_per_problem": 1234.56, "prompt_tokens_per_problem": 98765}
-    evaluated(tmp_path / "new", TWO_TURNS, speed=speed)
-    evaluated(tmp_path / "old", OTHER)
-    text = markdown_report(load_runs([tmp_path / "new", tmp_path / "old"]))
+    text = markdown_report(load_runs([evaluated(tmp_path / "a", TWO_TURNS, speed=speed)]))
     assert rows_of(text, "## Mean per trajectory") == [
         ["model", "seconds of generation", "completion tokens", "prompt tokens"],
-        ["new", "0.0424", "1234.6", "98765.0"],
-        ["old", "-", "-", "-"],
+        ["a", "0.0424", "1234.6", "98765.0"],
     ]
-    assert "Mean per trajectory" not in markdown_report(load_runs([tmp_path / "old"]))
 
 
 def test_a_difference_over_few_problems_has_no_interval_anywhere(tmp_path, capsys):
@@ -201,8 +181,8 @@ def test_a_difference_over_few_problems_has_no_interval_anywhere(tmp_path, capsy
     shown = capsys.readouterr().out
     # two changes, two differences; 20.0 of each run's edits
     assert len(re.findall(r" 0\.0 \(no interval\)", shown)) == 4 and shown.count(NO_INTERVAL_NOTE) == 1
-    save_report(both, tmp_path / "report", comparisons)
-    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+    page = page_of(both, comparisons)
+    assert page.count(NO_INTERVAL_NOTE) > 1  # at the top, and at each cell
     assert "[+0.0, +0.0]" not in page and ">(no interval)</small>" in page
     assert NO_INTERVAL_NOTE not in markdown_report(runs(tmp_path, c=ONE_REPEATED))
 
@@ -289,12 +269,10 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
     plain, oracle = (text.index("## Self-correction, "), text.index("## Correction with error feedback, "))
     assert plain < text.index("| plain ") < oracle < text.index("| oracle ")
     assert "| plain " not in text[oracle:].split("## Edits")[0]
-    save_report(loaded, tmp_path / "report", comparisons)
-    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+    page = page_of(loaded, comparisons)
     tables = re.findall(r'<table class="numbers">.*?</table>', page, re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
     assert not any(">plain " in table and ">oracle " in table for table in tables)
-    assert (tmp_path / "report/plots/accuracy-error-feedback.svg").exists()
 
 
 def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
@@ -315,6 +293,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Correction with verdict feedback and early stop on the visible tests",
         "Edits",
         "Relative change of the accuracy",
+        "Mean per trajectory",
         "Errors",
     ]
 
@@ -340,10 +319,9 @@ def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_t
     cut, empty = caveats([run])
     assert cut.startswith("a: 2 of 4 completions were cut off at 64 tokens")
     assert empty.startswith("a: 1 of 4 completions contain no program")
-    save_report([run], tmp_path / "report")
-    page = (tmp_path / "report/report.html").read_text(encoding="utf-8")
+    page = page_of([run])
     assert page.index(cut) < page.index(empty) < page.index("<main>")
-    assert (tmp_path / "report/report.md").read_text(encoding="utf-8").startswith(f"**Caution.** {cut}")
+    assert markdown_report([run]).startswith(f"**Caution.** {cut}")
     print_tables([run])
     assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\n")
 
@@ -401,39 +379,25 @@ def test_the_interval_of_a_repair_rate_has_problems_as_clusters(tmp_path):
 # -- files --
 
 
-def test_the_report_consists_of_a_page_a_markdown_file_and_pictures(tmp_path):
-    loaded = runs(tmp_path, base=TWO_TURNS, single=ONE_TURN, cocos=THREE_TURNS)
+def test_the_report_consists_of_a_page_a_markdown_file_and_a_picture(tmp_path):
+    loaded = runs(tmp_path, base=TWO_TURNS, single=ONE_TURN, cocos=THREE_TURNS, sampled=sampled(3, 5))
     out = tmp_path / "new" / "folder"
-    save_report(loaded, out)
+    assert save_report(loaded, out) == "report.html report.md report.png"
+    assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "report.png"}
     assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(loaded)
     with Image.open(out / "report.png") as picture:
-        # 10 x 4 inches at 150 dpi, and one line of the legend
-        assert picture.format == "PNG" and picture.size == (1500, int(150 * (4 + LEGEND_LINE)))
+        # 10 x 8 inches at 150 dpi, and a line of the legends of runs and of errors
+        assert picture.format == "PNG" and picture.size == (1500, int(150 * (8 + 2 * LEGEND_LINE)))
         assert len(picture.convert("RGB").getcolors(maxcolors=2**20)) > 10  # lines and bars, not a blank page
-    stems = {path.stem for path in (out / "plots").iterdir()}
-    assert stems == {
-        "accuracy",
-        *(
-            f"{chart}-{name}"
-            for name in ("base", "cocos", "single")
-            for chart in ("errors", "costs", "tokens")
-        ),
-        *(f"{chart}-{name}" for name in ("base", "cocos", "single") for chart in ("generation", "execution")),
-        # a run of one turn has neither; the only error of cocos follows its last repair
-        *("flow-base", "flow-cocos", "problems-base", "problems-cocos", "fix_rates-base", "fix_rates-cocos"),
-    }
-    for stem in stems:
-        assert (out / f"plots/{stem}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-        assert ElementTree.parse(out / f"plots/{stem}.svg").getroot().tag.endswith("svg")
-
-
-def test_pass_at_k_is_drawn_if_problems_have_several_samples(tmp_path):
-    rows = [trajectory("a", PASSED, sample=i) for i in range(4)] + [
-        trajectory("b", FAILED, sample=i) for i in range(4)
-    ]
-    save_report(runs(tmp_path, sampled=rows), tmp_path / "report")
-    svg = (tmp_path / "report/plots/pass_at_k.svg").read_text(encoding="utf-8")
-    assert "pass@k" in svg and "turn 1" in svg
+    page = (out / "report.html").read_text(encoding="utf-8")
+    labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
+    assert len(labels) == page.count("<svg") == 1 + 4 + 2 + 4 + 3
+    assert (
+        labels[0]
+        == "Accuracy after each turn: base 50.0, 70.0 %; single 50.0 %; cocos 50.0, 100.0, 50.0 %; sampled 25.0 %."
+    )
+    kinds = [label.partition(": ")[2][:6] for label in labels if label.startswith("sampled: ")]
+    assert kinds == ["Wrong ", "Tokens", "pass@k"]  # a run of one turn has no flow
 
 
 def test_the_chart_of_problems_shows_each_one_after_each_turn(tmp_path):
@@ -456,31 +420,24 @@ def polygons(path):
     return [Path(path.vertices[start:end]) for start, end in pairwise(starts)]
 
 
-def test_the_chart_of_fix_rates_has_a_point_and_an_interval_per_error_and_pair_of_turns(tmp_path):
-    # TypeError: 3 of 3 repaired by turn 2; AssertionError: 0 of 2 by turn 2, and 1 of 3 by turn 3
-    rows = numbered(
-        *[(TYPE_ERROR, PASSED, PASSED)] * 3,
-        (FAILED, FAILED, PASSED),
-        (FAILED, FAILED, FAILED),
-        (PASSED, FAILED, FAILED),
+def test_the_chart_of_errors_has_a_bar_per_turn_or_the_last_turn_of_each_run(tmp_path):
+    rows = numbered((TYPE_ERROR, PASSED), (FAILED, TYPE_ERROR), (FAILED, FAILED), (PASSED, PASSED))
+    one, other = runs(tmp_path, one=rows, other=rows[:2])
+
+    def drawn(*runs):
+        axes = Figure(figsize=(5, 4)).subplots()
+        draw_errors(axes, runs, ["TypeError"])
+        shares = {c.get_label(): [bar.get_width() for bar in c.patches] for c in axes.containers}
+        return [label.get_text() for label in axes.get_yticklabels()], shares
+
+    assert drawn(one) == (
+        ["turn 1", "turn 2"],
+        {"right": [0.25, 0.5], "TypeError": [0.25, 0.25], "other": [0.5, 0.25]},
     )
-    [run] = runs(tmp_path, a=rows)
-    axes = Figure().subplots()
-    draw_fix_rates(axes, run, ["TypeError", "AssertionError", "NameError"])
-    first, second = (
-        [(x, round(y)) for x, y in zip(*c.lines[0].get_data(), strict=True)] for c in axes.containers
+    assert drawn(one, other) == (
+        ["one", "other"],
+        {"right": [0.5, 0.5], "TypeError": [0.25, 0.5], "other": [0.25, 0.0]},
     )
-    assert sorted(first) == [(0.0, 1), (1.0, 0)] and second == [(pytest.approx(1 / 3), 1)]
-    [bar] = axes.containers[1].lines[2][0].get_segments()
-    assert bar[:, 0] == pytest.approx(wilson(1, 3)[1:])
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "TypeError\nn = 3",
-        "AssertionError\nn = 5",
-    ]
-    assert [label.get_text() for label in axes.figure.legends[0].get_texts()] == [
-        "turn 1 to 2",
-        "turn 2 to 3",
-    ]
 
 
 LONG = "Qwen2.5-Coder-1.5B-Instruct-cocos-lr1e-6-beta0.01-seed{}-checkpoint-1200"
@@ -494,17 +451,18 @@ def test_no_legend_covers_a_curve_and_no_axes_are_squeezed(tmp_path, names):
         *[(FAILED, PASSED, PASSED, FAILED, PASSED)] * 4, *[(PASSED,) * 5] * 4, *[(FAILED,) * 5] * 4
     )
     loaded = runs(tmp_path, **dict.fromkeys(names, five))
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw_accuracy(left, loaded)
-    draw_changes(right, loaded)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    [legend] = figure.legends
+    with rc_context(STYLE):
+        figure = Figure(figsize=(10, 4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        draw_accuracy(left, loaded)
+        draw_changes(right, loaded)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    legend = left.get_legend()
     frame = legend.get_window_extent()
-    assert frame.x0 >= 0 and frame.y0 >= 0 and frame.x1 <= figure.bbox.width
+    assert frame.x0 >= 0 and frame.y0 >= 0 and frame.x1 <= right.get_tightbbox().x0
+    assert frame.y1 <= left.xaxis.get_tightbbox().y0
     for axes in (left, right):
-        assert not frame.overlaps(axes.get_tightbbox())
         assert (
             axes.get_window_extent().height > 300 and axes.get_window_extent().width > 350
         )  # of 100 per inch
@@ -517,28 +475,23 @@ def test_no_legend_covers_a_curve_and_no_axes_are_squeezed(tmp_path, names):
 
 
 def test_runs_of_one_turn_have_no_empty_chart_of_changes(tmp_path):
-    save_overview(runs(tmp_path, a=ONE_TURN), tmp_path / "report")
-    with Image.open(tmp_path / "report.png") as picture:
-        assert picture.size == (750, 600)
+    save_overview(runs(tmp_path, a=ONE_TURN), tmp_path / "report.svg")
+    texts = (tmp_path / "report.svg").read_text(encoding="utf-8")
+    assert "tokens and seconds of each problem" in texts and "repaired" not in texts
 
 
-def test_a_chart_without_changes_says_so(tmp_path):
-    save_overview(runs(tmp_path, a=numbered((PASSED, PASSED), (FAILED, FAILED))), tmp_path / "report")
-    assert "no program was repaired or spoilt" in (tmp_path / "report.svg").read_text(encoding="utf-8")
-
-
-def test_a_chart_shows_an_exceptions_name_as_plain_text(tmp_path):
+def test_a_chart_without_changes_says_so_and_shows_an_exceptions_name_as_plain_text(tmp_path):
     forged = ExecutionResult((Verdict(Status.ERROR, "$x^{$ <script>"),))
-    save_report(runs(tmp_path, cocos=numbered((forged, PASSED))), tmp_path / "report")
-    texts = ElementTree.parse(tmp_path / "report/plots/errors.svg").iter()
-    assert "$x^{$ <script>" in [element.text for element in texts]
+    save_overview(runs(tmp_path, a=numbered((PASSED, PASSED), (forged, forged))), tmp_path / "report.svg")
+    texts = [element.text for element in ElementTree.parse(tmp_path / "report.svg").iter()]
+    assert "no program was repaired or spoilt" in texts and "$x^{$ <script>" in texts
 
 
 # -- the command --
 
 
 def report(*arguments: object) -> subprocess.CompletedProcess:
-    return command(sys.executable, "-m", "cocos.report", *arguments)
+    return command(sys.executable, "-m", "cocos", "report", *arguments)
 
 
 @pytest.mark.processes
@@ -547,7 +500,7 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path):
     run = report(base, cocos, "--baseline", "cocos", "--output_dir", tmp_path / "report")
     assert run.returncode == 0, run.stderr
     assert "20.0 [-17.2, 57.2]" in run.stdout and "90.0 → 70.0" in run.stdout
-    assert run.stdout.endswith(f"written to {tmp_path}/report: report.html report.md report.png plots\n")
+    assert run.stdout.endswith(f"written to {tmp_path}/report: report.html report.md report.png\n")
     loaded = load_runs([base, cocos])
     text = (tmp_path / "report/report.md").read_text(encoding="utf-8")
     assert text == markdown_report(loaded, compare_runs(loaded, "cocos"))
@@ -621,7 +574,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_the_option(tmp_p
 
 
 def test_errors_in_options_do_not_wait_for_matplotlib():
-    script = "import sys, cocos.report.__main__; print({'matplotlib', 'numpy', 'torch'} & set(sys.modules))"
+    script = "import sys, cocos.commands.report; print({'matplotlib', 'numpy', 'torch'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert run.stdout == "set()\n", run.stderr
 
@@ -629,8 +582,6 @@ def test_errors_in_options_do_not_wait_for_matplotlib():
 def test_folders_of_the_same_name_are_distinguished_by_their_paths(tmp_path):
     a, b = evaluated(tmp_path / "a/eval", TWO_TURNS), evaluated(tmp_path / "b/eval", OTHER)
     assert [run.name for run in load_runs([a, b])] == [str(a), str(b)]
-    save_report(load_runs([a, b]), tmp_path / "report")  # paths make file names too
-    assert len(list((tmp_path / "report/plots").glob("flow-*.svg"))) == 2
 
 
 def test_a_row_of_another_format_is_an_error_with_its_line(tmp_path):
@@ -638,7 +589,7 @@ def test_a_row_of_another_format_is_an_error_with_its_line(tmp_path):
     with open(b / "samples.jsonl", "a") as file:
         file.write(json.dumps({"task_id": "x"}) + "\n")
     with pytest.raises(ValueError, match=r"samples\.jsonl:11: not a row of samples\.jsonl"):
-        compare_runs(load_runs([a, b]))
+        load_runs([a, b])
 
 
 def test_the_change_of_the_accuracy_is_also_told_as_a_share_of_what_it_was(tmp_path):
@@ -657,7 +608,7 @@ def test_rows_alone_give_the_report_of_their_evaluation(tmp_path):
     assert (whole.name, rows.name) == ("base", "mine")
     assert {name: rows.metrics[name] for name in whole.metrics} == whole.metrics
     assert rows.metrics["speed"]["completion_tokens"] == 60  # 10 problems of 2 turns of 3 tokens
-    done = command(sys.executable, "-m", "cocos.report", alone, "--output_dir", tmp_path / "out")
+    done = report(alone, "--output_dir", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "50.0 [23.7, 76.3]" in (tmp_path / "out/report.md").read_text()
     assert load_runs([folder / "samples.jsonl"])[0].name == "base"
@@ -670,15 +621,21 @@ def test_rows_alone_give_the_report_of_their_evaluation(tmp_path):
         load_runs([alone])
 
 
-def test_the_chart_of_costs_has_the_tokens_and_seconds_of_each_problem(tmp_path):
-    [run] = runs(tmp_path, a=sampled(3, 5))
+def test_the_chart_of_costs_has_the_tokens_and_seconds_of_each_problem_of_each_run(tmp_path):
+    loaded = runs(tmp_path, a=sampled(3, 5), b=TWO_TURNS)
     # 16 samples of one turn of 3 tokens and 0.25 s.
-    assert run.statistics.costs_K == {"0": (48, 4.0), "1": (48, 4.0)}
+    assert loaded[0].statistics.costs_K == {"0": (48, 4.0), "1": (48, 4.0)}
     axes = Figure().add_subplot()
-    draw_costs(axes, run)
-    assert axes.patches[0].get_data().values.tolist() == [48, 48]
-    [points] = axes.figure.axes[1].lines
-    assert points.get_ydata().tolist() == [4.0, 4.0]
-    save_report([run], tmp_path / "out")
-    assert (tmp_path / "out/plots/costs.png").exists()
-    assert "largest: 48 tokens, 4 s." in (tmp_path / "out/report.html").read_text()
+    assert draw_costs(axes, loaded).startswith(
+        "a: Tokens and seconds of each problem, median: 48 tokens, 4 s;"
+    )
+    assert [patch.get_data().values.tolist() for patch in axes.patches] == [[48, 48], [6] * 10]
+    points = axes.figure.axes[1].lines
+    assert [line.get_ydata().tolist() for line in points] == [[4.0, 4.0], [0.5] * 10]
+
+
+def test_rows_that_were_parsed_before_are_not_read_again(tmp_path):
+    [run] = runs(tmp_path, a=TWO_TURNS)
+    (tmp_path / "a/samples.jsonl").unlink()
+    [again] = load_runs([tmp_path / "a"], {tmp_path / "a": run.rows})
+    assert markdown_report([again]) == markdown_report([run])

@@ -55,7 +55,7 @@ def evaluated(answering=None, /, **options) -> dict:
         start_or_resume(args, trajectories, executor) as run,
     ):
         evaluate(run, answering or open_generator(args), protocol)
-        return merge_and_summarize(run)
+        return merge_and_summarize(run).metrics
 
 
 def rows(folder: Path) -> list[dict]:

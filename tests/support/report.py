@@ -4,12 +4,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cocos.evaluation.sample_rows import trajectory_to_row
+from cocos.evaluation.run_metrics import run_metrics
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.files.durable import save_json
 from cocos.generation import Completion
-from cocos.metrics import summary
 from cocos.problems import Problem
+from cocos.report.finished_runs import FinishedRun, RunComparison
+from cocos.report.html_report import page_parts
 from cocos.trajectories import Trajectory, Turn
 
 OPTIONS = {"model_name_or_path": "base", "test_data": "test.jsonl", "protocol": "cocos", "num_turns": 2}
@@ -42,18 +44,25 @@ def evaluated(
 ) -> Path:
     """Write samples.jsonl, metrics.json and run.json of an evaluation, and return the folder.
 
-    Without `speed`, metrics.json is that of an earlier version. `options` are added to those in run.json.
+    `options` are added to those in run.json, `speed` to that in metrics.json.
     """
-    conditions = {"feedback": feedback, "early_stop": False, "answers": []} | conditions
+    conditions = {"agent": "none", "feedback": feedback, "early_stop": False, "answers": []} | conditions
     folder.mkdir(parents=True)
     lines = [json.dumps(trajectory_to_row(trajectory, **conditions)) + "\n" for trajectory in trajectories]
     (folder / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
-    metrics = summary(trajectories) | conditions
-    save_json(metrics if speed is None else metrics | {"speed": speed}, folder / "metrics.json")
-    save_json(
-        {"options": OPTIONS | (options or {}), "versions": {"python": "3"}} | conditions, folder / "run.json"
-    )
+    stored = [
+        trajectory_from_row(json.loads(line), t.problem) for line, t in zip(lines, trajectories, strict=True)
+    ]
+    metrics = run_metrics(stored, conditions)
+    save_json(metrics | {"speed": metrics["speed"] | (speed or {})}, folder / "metrics.json")
+    options = OPTIONS | (options or {})
+    save_json({"options": options, "versions": {"python": "3"}} | conditions, folder / "run.json")
     return folder
+
+
+def page_of(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
+    """Return report.html without charts, which take most of the time, and without the script and its rows."""
+    return "".join(page_parts(runs, comparisons, None)).split('id="samples"')[0]
 
 
 def sampled(*right_of_16: int) -> list[Trajectory]:

@@ -1,7 +1,5 @@
 """What ends a run early, when it saves, and what it says about itself at its end."""
 
-import time
-
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, TrainerControl
@@ -9,7 +7,6 @@ from transformers import AutoModelForCausalLM, TrainerControl
 from cocos.problems import load_problems
 from cocos.training.callbacks import COLLAPSED_LOGS, SaveByTime, StopOnCollapse
 from cocos.training.console import clock_text
-from cocos.training.run_log import run_status
 from tests.support.paths import TOY
 
 COLLAPSING = {
@@ -115,8 +112,3 @@ def test_the_clock_tells_hours_and_minutes():
     assert clock_text({"time/each_s": 2.5, "time/left_s": 600.0}, 240) == " (of 240, 2.5 s each, 10 min left)"
     assert clock_text({"time/each_s": 2.5, "time/left_s": 100.0}, 240).endswith("100 s left)")
     assert clock_text({"eval_acc_t1": 0.5}, 240) == ""
-    entry = {"step": 12, "time": time.time() - 5, "metrics": logs | {"loss": 0.0}, "max_steps": 1500}
-    progress = "update 12 of 1500, 118 s each"
-    assert run_status([entry]) == f"{progress}, 49 h left, last written 5 s ago: the run goes on"
-    entry["time"] -= 7200
-    assert run_status([entry]) == f"{progress}, last written 2 h ago: the run is slow, or it was stopped"

@@ -1,12 +1,10 @@
-"""log.jsonl of a training run: what is read back, what a resumed run keeps, and what a reader is told."""
+"""log.jsonl of a training run: what is read back, and what a resumed run keeps."""
 
-import json
 import logging
-import time
 
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
-from cocos.training.run_log import SILENCE_S, RunLog, charts_of, read_log, run_status
+from cocos.training.run_log import RunLog, read_log
 
 
 def started(folder, step):
@@ -55,23 +53,3 @@ def test_a_half_written_line_is_left_out(tmp_path):
     with open(tmp_path / "log.jsonl", "a") as file:
         file.write('{"step": 2, "ti')
     assert [entry["step"] for entry in read_log(tmp_path)] == [1, 1]
-
-
-def test_the_status_tells_a_run_that_goes_on_from_one_that_is_silent_and_one_that_has_ended():
-    now = {"step": 3, "time": time.time(), "metrics": {}}
-    assert run_status([now]).endswith("the run goes on")
-    assert run_status([now | {"time": time.time() - 2 * SILENCE_S}]).endswith("or it was stopped")
-    assert run_status([now | {"metrics": {"train_runtime": 9.0}}]) == "ended after update 3"
-
-
-def test_charts_take_metrics_by_their_whole_names():
-    metrics = {"acc_t1": 0.5, "eval_acc_t1": 0.25, "acc_t1_of_something": 1.0, "time/rollout_s": 2.0}
-    metrics |= {"repeated_t1_t2": 0.75, "repeated_wrong_t1_t2": 0.5, "eval_repeated_wrong_t1_t2": 1.0}
-    charts = charts_of([json.loads(json.dumps({"step": 4, "time": 0, "metrics": metrics}))])
-    assert charts == {
-        "Accuracy per turn": {4: {"acc_t1": 0.5}},
-        "Dev accuracy per turn": {4: {"eval_acc_t1": 0.25}},
-        "Seconds per phase": {4: {"time/rollout_s": 2.0}},
-        "Repeated programs, all and wrong ones": {4: {"repeated_t1_t2": 0.75, "repeated_wrong_t1_t2": 0.5}},
-        "Dev: repaired, spoilt, wrong ones repeated": {4: {"eval_repeated_wrong_t1_t2": 1.0}},
-    }

@@ -1,12 +1,11 @@
-"""The web page: try a model, compare runs, watch training.
+"""The web page: try a model, read the reports on runs.
 
     cocos page
     cocos page --roots outputs models --port 8600
+    cocos page --base_url http://localhost:11434/v1     try the models of an endpoint, too
 
 Programs run at isolation level seccomp or better, or the page does not start. docs/page.md has the details.
 """
-
-from cocos.entry_point import run_command
 
 
 def main() -> None:
@@ -18,6 +17,7 @@ def main() -> None:
     from functools import partial
     from pathlib import Path
 
+    import cocos.page
     from cocos.config.command_line import parse_options
     from cocos.page.page_options import PageOptions
 
@@ -36,15 +36,16 @@ def main() -> None:
     from cocos.page.shared import shared
 
     with suppress(ImportError):  # an optional extra
-        import cocos.agents.graphs  # noqa: F401
+        import cocos.agents.graphs
 
     sys.argv[1:] = [json.dumps(asdict(options))]  # for app.py
     page = shared(sys.argv[1])
     print(f"programs isolated by {page.executor.isolation}; folders: {', '.join(options.roots)}", flush=True)
     if page.token:
-        print(f"token: {page.token}", flush=True)
-    routes = [Route("/report", partial(serve_report, page))]
-    App(Path(__file__).with_name("app.py"), routes=routes).run(config=options.server_settings)
+        print(f"warning: other machines can reach --address {options.address}, without encryption")
+        print(f"token for visitors: {page.token}", flush=True)
+    app = Path(cocos.page.__path__[0]) / "app.py"
+    App(app, routes=[Route("/report", partial(serve_report, page))]).run(config=options.server_settings)
 
 
 def _check_port(address: str, port: int) -> None:
@@ -58,7 +59,3 @@ def _check_port(address: str, port: int) -> None:
         except OSError as error:
             reason = error.strerror or error
             raise ValueError(f"--address {address} --port {port}: {reason}; choose another --port") from None
-
-
-if __name__ == "__main__":
-    run_command(main)

@@ -9,7 +9,6 @@ report.
 from pathlib import Path
 
 from cocos.config.command_line import PlainParser
-from cocos.entry_point import run_command
 
 
 def report_parser() -> PlainParser:
@@ -34,7 +33,7 @@ def report_parser() -> PlainParser:
         "--output_dir",
         metavar="FOLDER",
         type=Path,
-        help="folder for report.html, report.md and the charts; without it, the tables are only printed",
+        help="folder for report.html, report.md and report.png; without it, the tables are only printed",
     )
     return parser
 
@@ -43,7 +42,7 @@ def main() -> None:
     """Write the report if --output_dir is given, and print the tables."""
     options = report_parser().parse_args()
 
-    # Imported here, so that Ctrl-C is one line from the start and errors in options do not wait.
+    # Imported here, so that errors in options do not wait.
     from cocos.report.finished_runs import compare_runs, load_runs
     from cocos.report.report_files import print_tables, save_report
 
@@ -54,7 +53,3 @@ def main() -> None:
     print_tables(runs, comparisons)
     if options.output_dir:
         print(f"written to {options.output_dir}: {written}")
-
-
-if __name__ == "__main__":
-    run_command(main)

@@ -1,0 +1,77 @@
+"""Statistics of a run's rows that charts, comparisons and cautions need."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from cocos.evaluation.sample_rows import SampleRow, has_infra_failure
+from cocos.intervals import Estimate, share
+
+
+@dataclass
+class SampleStatistics:
+    """Statistics of rows. A suffix _T marks a list with one entry per turn."""
+
+    # By task_id, whether the program of each turn of each scored sample is right.
+    right_K_T: dict[str, list[list[bool]]] = field(default_factory=dict)
+    # By task_id, the tokens of each turn's completion in each scored sample; 0 for a turn that early stop
+    # carried over.
+    sampled_tokens_K_T: dict[str, list[list[int]]] = field(default_factory=dict)
+    # A turn was sampled again because it repeated the previous one. The rows do not contain the first
+    # completion, so the generated tokens are more than `sampled_tokens_K_T`.
+    has_resampled: bool = False
+    # By task_id, tokens generated, and seconds of generation and execution, over all its samples.
+    costs_K: dict[str, tuple[int, float]] = field(default_factory=dict)
+    num_sampled: int = 0  # completions of the model; given ones are not
+    num_truncated: int = 0  # those that reached the limit of tokens
+    num_empty: int = 0  # those without a program
+    # By turn (from 1) and error type, then by task_id: whether the next turn is right, per wrong program.
+    repaired_K: dict[tuple[int, str], dict[str, list[bool]]] = field(default_factory=dict)
+    # By task_id, the hash of the problem's text and tests. Runs with other hashes were made from other data.
+    problem_hashes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, row: SampleRow) -> None:
+        """Add one row."""
+        task_id, turns = row["task_id"], row["turns"]
+        for turn in turns:
+            if turn["is_carried"]:
+                continue
+            tokens, seconds = self.costs_K.get(task_id, (0, 0.0))
+            seconds += turn["generation_s"] + turn["execution_s"]
+            self.costs_K[task_id] = (tokens + turn["num_completion_tokens"], seconds)
+            if not turn["is_given"] and turn["infra_error"] is None:
+                self.num_sampled += 1
+                self.num_truncated += turn["is_truncated"]
+                self.num_empty += not turn["code"].strip()
+        # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
+        if not has_infra_failure(row):
+            self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
+            self.right_K_T.setdefault(task_id, []).append([turn["is_right"] for turn in turns])
+            tokens_T = [0 if turn["is_carried"] else turn["num_completion_tokens"] for turn in turns]
+            self.sampled_tokens_K_T.setdefault(task_id, []).append(tokens_T)
+            self.has_resampled |= any(turn["is_resampled"] for turn in turns)
+            for t, (turn, following) in enumerate(pairwise(turns), start=1):
+                if error_type := turn["error_type"]:
+                    by_problem = self.repaired_K.setdefault((t, error_type), {})
+                    by_problem.setdefault(task_id, []).append(following["is_right"])
+
+    def repaired(self, error_type: str, turn: int | None = None) -> Estimate | None:
+        """Return the share of the programs with an error that the next turn repaired; None if there are none.
+
+        Samples and turns of one problem are correlated, so problems are the clusters of the interval.
+
+        Args:
+            turn: Turn of the programs, from 1; None: every turn.
+
+        """
+        outcomes_K: dict[str, list[bool]] = {}
+        for (t, name), by_problem in self.repaired_K.items():
+            if name == error_type and turn in (t, None):
+                for task_id, outcomes in by_problem.items():
+                    outcomes_K.setdefault(task_id, []).extend(outcomes)
+        return share(list(outcomes_K.values())) if outcomes_K else None
+
+    def outcomes(self, turn: int) -> dict[str, list[bool]]:
+        """Return by task_id whether each scored sample is right at a turn, counted from 0; -1 is the last."""
+        return {
+            task_id: [right_T[turn] for right_T in right_K_T] for task_id, right_K_T in self.right_K_T.items()
+        }
