@@ -60,7 +60,7 @@ def read_evaluation(folder: Path, name: str) -> Evaluation:
     if run.metrics["num_scored"] < run.metrics["num_trajectories"]:
         raise ValueError(f"{folder}: problems without a verdict; run test.py again with --resume")
     rows: dict[str, list[SampleRow]] = {}
-    for row in run.rows():
+    for row in run.rows:
         rows.setdefault(row["task_id"], []).append(row)
     turns, problems = range(run.num_turns), list(rows.values())
     samples = len(problems[0])
