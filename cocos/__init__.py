@@ -32,7 +32,7 @@ What uses the method:
     planning/         first prompts, updates and estimated memory of a run, before it starts
     dataprep/         public sets and own files -> checked MBPP-format problems
     config/           the options of every command
-    page/             the web page: try a model, compare runs, watch training
+    page/             the web page: try a model, read reports
 
 What all of them share:
 
