@@ -92,9 +92,6 @@ class RolloutOptions:
     max_truncated_share: float = option(
         role="run", default=0.9, help="Stop if more completions of a batch are truncated."
     )
-    stop_on_collapse: bool = option(
-        role="run", default=True, help="End a run whose dev accuracy halves or entropy vanishes."
-    )
 
 
 @dataclass

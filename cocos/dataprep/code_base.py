@@ -26,8 +26,8 @@ from cocos.dataprep.formats.pytest_idioms import unittest_functions
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
 from cocos.dataprep.licences import Licences, folder_licence
 from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases
-from cocos.dataprep.readers import RawRow
-from cocos.dataprep.sources import NOT_STATED, SPLITS, Source
+from cocos.dataprep.readers import SPLITS, RawRow
+from cocos.dataprep.sources import NOT_STATED, Source
 from cocos.files.json_lines import DataError, Place, read_rows
 from cocos.python_parser import parse
 
@@ -41,17 +41,19 @@ REPOSITORY = "repository"  # the SOURCE of a folder of code
 DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings for which its rows are dropped
 
 
-def code_base_source(folder: Path | None, licence: str | None) -> Source:
+def code_base_source(folder: Path | None, licence: str, packages: tuple[str, ...] = ()) -> Source:
     """Return the source for a folder of code.
 
     Args:
         folder: Root of the code.
-        licence: The licence of all rows; None for those that the folder states.
+        licence: Licence of all rows; "" for those that the folder states.
+        packages: Third-party packages that programs may import.
 
     """
     found = licence or (folder_licence(folder) if folder and folder.is_dir() else "")
     convert = partial(from_code_base, licence=licence)
-    return Source(REPOSITORY, convert, "Code base", found or NOT_STATED, "")
+    read = partial(read_code_base, packages=packages)
+    return Source(REPOSITORY, convert, "Code base", found or NOT_STATED, "", read=read)
 
 
 def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[RawRow]:

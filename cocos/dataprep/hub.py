@@ -5,8 +5,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from cocos.dataprep.readers import RawRow
-from cocos.dataprep.sources import SPLITS, Source
+from cocos.dataprep.readers import SPLITS, RawRow
+from cocos.dataprep.sources import Source
 from cocos.files.json_lines import DataError, Place
 
 REACH_TIMEOUT_S = 10

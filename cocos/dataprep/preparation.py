@@ -4,7 +4,6 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,60 +14,20 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from cocos.config.executor_options import ExecutorOptions
 from cocos.dataprep.checks.findings import Finding
 from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
+from cocos.dataprep.options import CHECKS, CheckOptions, PreparationOptions
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
-from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, require_new_id
-from cocos.dataprep.readers import RawRow, read_solve_rates
-from cocos.dataprep.sources import EASIER, HARDER, SPLITS, Source, convert_row
+from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
+from cocos.dataprep.readers import EASIER, HARDER, SPLITS, RawRow, read_solve_rates
+from cocos.dataprep.sources import Source, convert_row
 from cocos.executor import Executor
 from cocos.executors import start_executor
 from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem, written_problem
-
-CHECKS = ("references", "overlap")
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-@dataclass
-class PreparationOptions(ExecutorOptions):
-    """Options of a preparation; `scripts/prepare_data.py --help` explains each."""
-
-    splits: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    seed: int = 0
-    hide_tests: float = 0
-    checks: tuple[str, ...] = CHECKS
-    against: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    profile: str = ""  # path of a profile.csv
-    solved: tuple[float, float] | None = None
-    split_by_solved: bool = False
-    max_lines: int = 0  # of a reference; 0: no limit
-    dates: tuple[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ValueError if an option is out of range, or a benchmark is missing."""
-        ExecutorOptions.__post_init__(self)
-        if not (0 <= self.hide_tests < 1 or (self.hide_tests >= 1 and self.hide_tests % 1 == 0)):
-            raise ValueError(
-                f"--hide_tests {self.hide_tests:g}: give a whole number of tests, or a share below 1"
-            )
-        _check_shares(self.splits)
-        benchmark_files(self.against)
-        if self.dates and not (all(map(DATE.fullmatch, self.dates)) and self.dates[0] <= self.dates[1]):
-            raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
-        if self.max_lines < 0:
-            raise ValueError(f"--max_lines {self.max_lines}: give a number of lines, or 0 for no limit")
-        if self.split_by_solved and not self.solved:
-            raise ValueError("--split_by_solved needs a range; give --solved LOW HIGH")
-        if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
-            low, high = self.solved
-            raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
-
 
 NUM_EXAMPLES = 3  # dropped rows of each kind that the report shows
 EXAMPLE_CHARS = 2000
@@ -172,7 +131,7 @@ def run_check(
     check: str,
     problems: Iterable[tuple[str, Problem]],
     benchmarks: Iterable[tuple[str, Problem]],
-    options: PreparationOptions,
+    options: CheckOptions,
     report: PreparationReport,
     journal: Journal,
 ) -> Iterator[Finding]:
@@ -195,7 +154,7 @@ def run_check(
             yield from check_references(bar, executor, journal)
 
 
-def _open_executor(options: PreparationOptions, report: PreparationReport) -> Executor:
+def _open_executor(options: CheckOptions, report: PreparationReport) -> Executor:
     """Return a new executor after writing its isolation level and packages into the report."""
     executor = start_executor(options)
     report.isolation, report.packages = executor.isolation, executor.packages
@@ -334,15 +293,3 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
         if not report.counts[split]:
             path.unlink()
             del report.counts[split]
-
-
-def _check_shares(shares: tuple[float, ...]) -> None:
-    given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
-    if not all(share >= 0 for share in shares):
-        raise ValueError(f"--splits {given}: give three shares of 0 or more that add up to 1")
-    if not abs(total - 1) < 1e-6:
-        scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
-        example = " ".join(f"{share:.3g}" for share in scaled)
-        raise ValueError(
-            f"--splits {given}: the shares add up to {total:g}, not 1; give for example {example}"
-        )
