@@ -105,4 +105,3 @@ def test_random_rewards_are_the_same_wherever_they_are_computed_and_say_nothing_
     }
     assert of_right == {0.0, 1.0}
     assert [make_player([], reward="random").rewards(t) for t in trajectories] == rewards
-    assert player.rewards(trajectories[0], "binary") == [1.0, 1.0]  # what accuracy means stays
