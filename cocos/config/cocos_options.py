@@ -187,11 +187,6 @@ class CoCoSOptions(
                 "--agent tools is for evaluation: an answer that is no call would earn the reward of the "
                 "program before it; choose reflect or react"
             )
-        if self.agent == "best":
-            raise ValueError(
-                "--agent best is for evaluation: its programs are independent, so none can earn for a later "
-                "one; train with --num_turns 1"
-            )
         if self.agent != "none" and self.credit == "last":
             raise ValueError(
                 f"--credit last shares the turns before the last among siblings, but --agent {self.agent} "

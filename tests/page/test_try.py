@@ -183,7 +183,7 @@ def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
     assert (page.selectbox(key="protocol").value, page.selectbox(key="feedback").value) == ("chat", "error")
     page.selectbox(key="model").select(plain).run()
     assert page.selectbox(key="protocol").options == ["cocos"]  # a chat would fail once the model is loaded
-    assert page.selectbox(key="agent").options == ["none", "reflect", "react", "best"]
+    assert page.selectbox(key="agent").options == ["none", "reflect", "react"]
     assert page.selectbox(key="feedback").value == "none"
 
 
