@@ -21,7 +21,7 @@ import re
 import shutil
 import signal
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,18 +33,19 @@ from cocos.config.command_line import PlainParser
 from cocos.config.option import option, require_options
 from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.checks.journal import Journal
-from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source, describe_reasons, yields
+from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
 from cocos.dataprep.formats.conversion import MBPP_FIELDS
 from cocos.dataprep.hub import require_access, upload
 from cocos.dataprep.options import CheckOptions, PreparationOptions
 from cocos.dataprep.output_folder import new_folder
-from cocos.dataprep.preparation import PreparationReport, run_check
+from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.raw_files import fetch_raw_file
 from cocos.dataprep.readers import input_files
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.entry_point import exit_on_ctrl_c
+from cocos.files.json_lines import read_rows
 from cocos.files.markdown import markdown_table
 
 FILE_SOURCES = ("jsonl", "csv", "parquet", "repository")
@@ -246,14 +247,26 @@ LONGEST_TABLE = 20
 
 def _print_yields(folder: Path) -> None:
     """Print the problems and the reasons of the files of a code base, those with most of both first."""
-    rows = sorted(yields(folder), key=lambda row: -row[1] - row[2].total())
-    total: Counter[str] = sum((reasons for _, _, reasons in rows), Counter())
-    shown, others = rows[:LONGEST_TABLE], rows[LONGEST_TABLE:]
-    cells = [(path, str(count), describe_reasons(reasons, 3)) for path, count, reasons in shown]
-    if others:
-        cells.append((f"{len(others)} other files", str(sum(row[1] for row in others)), "see dropped.jsonl"))
-    cells.append(("all", str(sum(row[1] for row in rows)), describe_reasons(total, 8)))
+    problems = Counter(problem.task_id.rpartition(":")[0] for _, problem in read_splits(folder))
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for _, row in read_rows(folder / "dropped.jsonl") if (folder / "dropped.jsonl").exists() else ():
+        assert isinstance(row, dict)
+        # Without the name before a reason, and the particulars after it.
+        reason = re.split(r"[:;(]", row["detail"].partition(" ")[2])[0].strip()
+        path = str(row.get("task_id") or row["place"]).rpartition(":")[0]
+        reasons[path][reason if row["kind"] == "malformed" else row["kind"]] += 1
+    files = sorted({*problems, *reasons}, key=lambda file: -problems[file] - reasons[file].total())
+    cells = [(file, str(problems[file]), _most(reasons[file], 3)) for file in files[:LONGEST_TABLE]]
+    if others := files[LONGEST_TABLE:]:
+        num_problems = str(sum(problems[file] for file in others))
+        cells.append((f"{len(others)} other files", num_problems, "see dropped.jsonl"))
+    total: Counter[str] = sum(reasons.values(), Counter())
+    cells.append(("all", str(problems.total()), _most(total, 8)))
     print(markdown_table(("file", "problems", "not, and why"), cells))
+
+
+def _most(reasons: Counter[str], count: int) -> str:
+    return ", ".join(f"{number} {reason}" for reason, number in reasons.most_common(count))
 
 
 def check(paths: Sequence[Path], options: CheckOptions) -> int:

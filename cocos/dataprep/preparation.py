@@ -194,24 +194,15 @@ def _convert(
                 content = "" if isinstance(row, DataError) else row
                 report.add_dropped("malformed", content, place=short_place, detail=message)
                 continue
-            if options.dates and not options.dates[0] <= converted.date <= options.dates[1]:
-                reason = f"published on {converted.date}" if converted.date else "the row has no date"
+            kind, reason = _unwanted(converted, options)
+            rate = converted.problem.solve_rate
+            if kind == "solve_rate" and options.split_by_solved and rate is not None:
+                assert options.solved
+                split = HARDER if rate < options.solved[0] else EASIER
+            elif kind:
                 report.first_error = report.first_error or reason
-                report.add_dropped("date", row, task_id=converted.problem.task_id, detail=reason)
+                report.add_dropped(kind, row, task_id=converted.problem.task_id, detail=reason)
                 continue
-            num_lines = len(converted.problem.code.strip().splitlines())
-            if options.max_lines and num_lines > options.max_lines:
-                reason = f"the reference has {num_lines} lines"
-                report.first_error = report.first_error or reason
-                report.add_dropped("long", row, task_id=converted.problem.task_id, detail=reason)
-                continue
-            if options.solved and (reason := _unfit(converted.problem.solve_rate, *options.solved)):
-                if options.split_by_solved and converted.problem.solve_rate is not None:
-                    split = HARDER if converted.problem.solve_rate < options.solved[0] else EASIER
-                else:
-                    report.first_error = report.first_error or reason
-                    report.add_dropped("solve_rate", row, task_id=converted.problem.task_id, detail=reason)
-                    continue
             if not split:
                 are_assigned = True
                 split = assign_split(converted, options.splits, options.seed)
@@ -237,13 +228,22 @@ def _with_rate(converted: Converted, rates: Mapping[str, float]) -> Converted:
     return converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
 
 
-def _unfit(rate: float | None, low: float, high: float) -> str:
-    """Return why a problem of this solve rate is dropped; "" if it is kept."""
-    if rate is None:
-        return "no solve rate is known; give a --profile that contains the problem"
-    if low <= rate <= high:
-        return ""
-    return f"solved in {rate:.0%} of the samples, not in {low:.0%} to {high:.0%}"
+def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, str]:
+    """Return the kind and the reason for which the options drop a row; two empty texts if it is kept."""
+    problem = converted.problem
+    if options.dates and not options.dates[0] <= converted.date <= options.dates[1]:
+        return "date", f"published on {converted.date}" if converted.date else "the row has no date"
+    num_lines = len(problem.code.strip().splitlines())
+    if options.max_lines and num_lines > options.max_lines:
+        return "long", f"the reference has {num_lines} lines"
+    if options.solved:
+        low, high = options.solved
+        if problem.solve_rate is None:
+            return "solve_rate", "no solve rate is known; give a --profile that contains the problem"
+        if not low <= problem.solve_rate <= high:
+            rate = f"solved in {problem.solve_rate:.0%} of the samples"
+            return "solve_rate", f"{rate}, not in {low:.0%} to {high:.0%}"
+    return "", ""
 
 
 def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, float]) -> None:
