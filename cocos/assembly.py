@@ -25,7 +25,7 @@ from cocos.executor.calibration import calibrate
 from cocos.extras import install_command
 from cocos.files.run_record import checksums, sha256
 from cocos.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
-from cocos.own_reward import OwnReward, load_reward
+from cocos.own_reward import OwnReward, load_reward, reward_file
 from cocos.problems import Problem
 from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, agent_protocol, named_protocol, own_protocol
 from cocos.rewards import Objective
@@ -295,5 +295,5 @@ def data_sha256(options: CoCoSOptions | EvalConfig, *names: str | None) -> dict[
     answer_files = [source for source in options.answers if source not in PROBLEM_SOURCES]
     prompt_files = (options.few_shot_data, options.prompt_file, getattr(options, "system_prompt", None))
     found = checksums((*names, *prompt_files, *answer_files), problems_file)
-    own = own_reward(options) if isinstance(options, CoCoSOptions) else None
-    return found | ({own.name: sha256(own.path)} if own else {})
+    reward = getattr(options, "reward", "")
+    return found | ({reward: sha256(reward_file(reward))} if ":" in reward else {})

@@ -8,5 +8,5 @@ OnRepeat = Literal["keep", "resample", "tell"]  # treatment of a program that eq
 RewardKind = Literal["fraction", "binary", "mixed", "count", "random"]
 RewardTests = Literal["all", "hidden"]
 Credit = Literal["turn", "trajectory", "last"]  # which turns are trained, and with which return
-Agent = Literal["none", "reflect", "react", "tools", "best"]
+Agent = Literal["none", "reflect", "react", "tools"]
 IsolationLevel = Literal["docker", "namespaces", "seccomp", "rlimits"]  # of programs, the strongest first

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -65,6 +66,19 @@ class OwnReward:
         ]
 
 
+def reward_file(name: str) -> Path:
+    """Return the file of the module of a checked `module:function`, without importing the module."""
+    _add_working_folder()
+    spec = find_spec(name.partition(":")[0])
+    assert spec is not None and spec.origin is not None, name
+    return Path(spec.origin)
+
+
+def _add_working_folder() -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # at the end: a file there replaces no installed package
+
+
 def load_reward(name: str) -> OwnReward:
     """Import the function that a text `module:function` names.
 
@@ -82,8 +96,7 @@ def load_reward(name: str) -> OwnReward:
             f"{place}: a path is no module; start in the folder of the file and give "
             f"{Path(module_name).name}:{function_name}"
         )
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # at the end: a file there replaces no installed package
+    _add_working_folder()
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:

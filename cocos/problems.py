@@ -23,7 +23,6 @@ __all__ = [
     "problem_to_row",
     "save_problems",
     "unique_problems",
-    "written_problem",
 ]
 
 
@@ -117,14 +116,6 @@ def problem_to_row(problem: Problem) -> dict[str, object]:
     if problem.files:
         row["files"] = dict(problem.files)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
-
-
-def written_problem(row: dict[str, Any]) -> Problem:
-    """Return the problem in a row that `problem_to_row` wrote in this run, without checking it again."""
-    values: dict[str, Any] = {
-        n: tuple(value) if isinstance(value, list) else value for n, value in row.items()
-    }
-    return Problem(**values | {"files": tuple(row.get("files", {}).items())})
 
 
 def problem_from_row(row: object, place: Place) -> Problem:

@@ -254,7 +254,7 @@ run_controls() {
     play mbpp/boost-no-feedback "$boost" --test_data $data/mbpp/test.jsonl --protocol cocos $untold --num_turns 2
 }
 
-# The agents' own configurations, with the same limits for the turn loop and for best of n.
+# The agents' own configurations, with the same limits for the turn loop.
 run_agents() {
     trained=outputs/real/qwen/seed$seed/models/cocos
     for weights in $base models/Qwen2.5-Coder-0.5B-Instruct "$trained"; do
@@ -265,7 +265,7 @@ run_agents() {
             *-humanevalfix) words=fix ;;
             *) words=repair ;;
             esac
-            for agent in none react reflect tools best; do
+            for agent in none react reflect tools; do
                 # `tools` needs a chat template that shows tools.
                 [ $agent != tools ] || grep -qs tools "$weights/chat_template.jinja" "$weights/tokenizer_config.json" || continue
                 [ $agent-$words != tools-cocos ] || continue

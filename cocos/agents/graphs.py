@@ -7,8 +7,6 @@ is returned with the parser's words, one that was tried before with a warning, a
 the test, to be diagnosed by the model before it writes the next one.
 
 `tools`: the model calls run_code(code, reason) to test programs, and submit(code) to end.
-
-`best`: the model writes independent programs until the visible tests, the judge of best of n, pass.
 """
 
 import ast
@@ -151,15 +149,7 @@ TOOLS.add_edge("submit", END)
 TOOLS.add_conditional_edges("refuse", follow, ["call", END])
 
 
-BEST = StateGraph(State)
-BEST.add_node("sample", writer("sample", is_afresh=True))
-BEST.add_node("choose", tester("sample"))
-BEST.add_edge(START, "sample")
-BEST.add_edge("sample", "choose")
-BEST.add_conditional_edges("choose", follow, ["sample", END])
-
-
-GRAPHS: dict[str, StateGraph] = {"reflect": REFLECT, "react": REACT, "tools": TOOLS, "best": BEST}
+GRAPHS: dict[str, StateGraph] = {"reflect": REFLECT, "react": REACT, "tools": TOOLS}
 STEPS_PER_TURN = 4  # of a graph, at most
 
 

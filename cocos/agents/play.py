@@ -89,12 +89,11 @@ class AgentPlay(Play):
         temperature = self.context.rules.temperature(len(self.turns) + 1)
         return await self.context.model.ask(self.trajectory.key, prompt, temperature, seed)
 
-    async def write(self, node: str, feedback: str, is_afresh: bool = False) -> None:
-        """Append a turn whose program the model writes, unless it is given; afresh: as in turn 1."""
-        prompt = self.first_prompt() if is_afresh else self.next_prompt(feedback)
-        request = self.context.protocol.first_turn(self.problem) if is_afresh else None
+    async def write(self, node: str, feedback: str) -> None:
+        """Append a turn whose program the model writes, unless it is given."""
+        prompt = self.next_prompt(feedback)
         completion = self.given_answer() or await self.ask(prompt)
-        self.add(prompt, completion, feedback, request=request, step=self.next_step(node))
+        self.add(prompt, completion, feedback, step=self.next_step(node))
 
     async def after_tests(self, following: str) -> str:
         """Return the next node once the last program has run: END if it passes, or no turn is left."""
@@ -111,11 +110,11 @@ class State(TypedDict, total=False):
     next: str  # node that follows, or END
 
 
-def writer(name: str, is_afresh: bool = False) -> Any:
+def writer(name: str) -> Any:
     """Return a node of this name at which the model writes a program after what the state tells."""
 
     async def write(state: State) -> State:
-        await state["play"].write(name, state.get("feedback", ""), is_afresh)
+        await state["play"].write(name, state.get("feedback", ""))
         return {}
 
     return write

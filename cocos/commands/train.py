@@ -37,9 +37,6 @@ def main() -> None:
             print(dry_run(args, data, tokenizer))
         return
     check_start(args)
-    if args.use_vllm and args.vllm_max_model_length is None:
-        # Else the engine needs room for one transcript of the model's whole context, or does not start.
-        args.vllm_max_model_length = longest_transcript(args, data, tokenizer)
     with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
             **starting_model(args),
@@ -49,6 +46,7 @@ def main() -> None:
             executor=executor,
             protocol=data.protocol,
             tokenizer=tokenizer,
+            max_transcript=longest_transcript(args, data, tokenizer) if args.use_vllm else None,
         )
         card = ModelCard(
             stage="CoCoS",

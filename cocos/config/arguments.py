@@ -16,11 +16,15 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from cocos.bundled import locate
 
 
-def add_options(parser: Any, options_type: type) -> None:
-    """Add the options of a dataclass to a parser, or to a group of one, that has other arguments, too."""
+def add_options(parser: argparse.ArgumentParser, options_type: type) -> None:
+    """Add the options of a dataclass to a parser that has other arguments, too, in a group for each class."""
     hints = get_type_hints(options_type)
-    for field in dataclasses.fields(options_type):
-        add_option(parser, field, hints[field.name])
+    for cls in options_type.__mro__:
+        if names := vars(cls).get("__annotations__", {}).keys() - {"group"}:
+            group = parser.add_argument_group(vars(cls)["group"])
+            for field in dataclasses.fields(options_type):
+                if field.name in names:
+                    add_option(group, field, hints[field.name])
 
 
 def add_option(parser: Any, field: dataclasses.Field, hint: Any) -> None:
@@ -37,8 +41,16 @@ def add_option(parser: Any, field: dataclasses.Field, hint: Any) -> None:
         arguments |= {"choices": choices, "type": _choice_type(choices)}
     elif kind is bool:
         arguments |= {"type": _boolean, "nargs": "?", "const": True}
-    elif get_origin(kind) is list:
-        arguments |= {"type": _value_type(get_args(kind)[0]), "nargs": "+"}
+    elif get_origin(kind) in (list, tuple):
+        kinds = get_args(kind)
+        if get_origin(kinds[0]) is Literal:
+            choices = list(get_args(kinds[0]))
+            arguments |= {"choices": choices, "type": _choice_type(choices)}
+        else:
+            arguments["type"] = _value_type(kinds[0])
+        # `list[X]` has one value or more, `tuple[X, ...]` any number, and `tuple[X, X]` two.
+        is_list = get_origin(kind) is list
+        arguments["nargs"] = "+" if is_list else "*" if ... in kinds else len(kinds)
         if isinstance(default, str):  # argparse would convert it as if it were given
             arguments["default"] = None
     else:

@@ -92,9 +92,6 @@ class RolloutOptions:
     max_truncated_share: float = option(
         role="run", default=0.9, help="Stop if more completions of a batch are truncated."
     )
-    stop_on_collapse: bool = option(
-        role="run", default=True, help="End a run whose dev accuracy halves or entropy vanishes."
-    )
 
 
 @dataclass
@@ -189,11 +186,6 @@ class CoCoSOptions(
             raise ValueError(
                 "--agent tools is for evaluation: an answer that is no call would earn the reward of the "
                 "program before it; choose reflect or react"
-            )
-        if self.agent == "best":
-            raise ValueError(
-                "--agent best is for evaluation: its programs are independent, so none can earn for a later "
-                "one; train with --num_turns 1"
             )
         if self.agent != "none" and self.credit == "last":
             raise ValueError(

@@ -116,7 +116,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
     def _get_help_string(self, action: argparse.Action) -> str | None:
         # Without a default value, the help itself says what happens by default; "None" would add nothing.
         is_plain = action.nargs == 0 or action.default in (None, "", [], False)
-        if isinstance(action.default, list) and action.default:
+        if isinstance(action.default, (list, tuple)) and action.default:
             return f"{action.help} (default: {' '.join(map(str, action.default))})"
         return action.help if is_plain else super()._get_help_string(action)
 

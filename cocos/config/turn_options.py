@@ -95,7 +95,6 @@ AGENT_TEMPERATURES: dict[Agent, list[float]] = {
     "reflect": [0.0, 0.45, 0.65, 0.85, 0.9],
     "react": [0.0],
     "tools": [0.7, 0.5, 0.3],
-    "best": [0.8],
 }
 
 
@@ -132,5 +131,5 @@ class AgentOptions(TurnOptions):
 
     @property
     def tells_errors(self) -> bool:
-        """Return True if prompts quote failing tests, as those of every agent but `best` do."""
-        return super().tells_errors or self.agent not in ("none", "best")
+        """Return True if prompts quote failing tests, as those of every agent do."""
+        return super().tells_errors or self.agent != "none"

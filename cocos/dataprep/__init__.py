@@ -1,8 +1,9 @@
 """Preparation of MBPP-format problems from public data sets and the user's own files.
 
     public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz
-    data_set.py               a data set from its rows to a finished folder with its manifest and card
+    data_set.py               a data set from its rows to a folder with its manifest and card
     preparation.py            convert, check, drop rows, report
+    options.py                options of a preparation, and of the checks alone
     set_statistics.py         counts of licences and lengths
     dataset_card.py           README.md, by which `datasets` loads the folder
     set_report.py             report.html, for people

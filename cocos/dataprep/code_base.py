@@ -12,8 +12,8 @@ import ast
 import copy
 import os
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from cocos.dataprep.formats.humaneval import group_by_assert
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.pytest_idioms import unittest_functions
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
-from cocos.dataprep.licences import Licences, folder_licence
-from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases
+from cocos.dataprep.licences import folder_licence, licence_finder
+from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases, imported_names
 from cocos.dataprep.readers import RawRow
-from cocos.dataprep.sources import NOT_STATED, SPLITS, Source
-from cocos.files.json_lines import DataError, Place, read_rows
+from cocos.dataprep.sources import NOT_STATED, Source
+from cocos.files.json_lines import DataError, Place
 from cocos.python_parser import parse
 
 VISIBLE_TESTS = 3  # as many as MBPP shows
@@ -41,17 +41,19 @@ REPOSITORY = "repository"  # the SOURCE of a folder of code
 DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings for which its rows are dropped
 
 
-def code_base_source(folder: Path | None, licence: str | None) -> Source:
+def code_base_source(folder: Path | None, licence: str, packages: tuple[str, ...] = ()) -> Source:
     """Return the source for a folder of code.
 
     Args:
         folder: Root of the code.
-        licence: The licence of all rows; None for those that the folder states.
+        licence: Licence of all rows; "" for those that the folder states.
+        packages: Third-party packages that programs may import.
 
     """
     found = licence or (folder_licence(folder) if folder and folder.is_dir() else "")
     convert = partial(from_code_base, licence=licence)
-    return Source(REPOSITORY, convert, "Code base", found or NOT_STATED, "")
+    read = partial(read_code_base, packages=packages)
+    return Source(REPOSITORY, convert, "Code base", found or NOT_STATED, "", read=read)
 
 
 def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[RawRow]:
@@ -65,24 +67,15 @@ def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[Raw
         DataError: The folder does not exist, or contains no Python file.
 
     """
-    files = []
-    for path in python_files(folder):
-        try:
-            path.encode()
-            files.append(path)
-        except UnicodeEncodeError:
-            yield _refused(ascii(path)[1:-1], 1, "the file has a name that is not UTF-8")
-    code_base, licences = CodeBase(folder, files, packages), Licences(folder)
+    files = python_files(folder)
+    code_base, licence_of = CodeBase(folder, files, packages), licence_finder(folder)
     tests: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:
         if TEST_FILE.search(path):
             yield from _read_test_file(code_base, path, tests)
     for path in files:
         if not TEST_FILE.search(path):
-            for row in _read_module(code_base, path, tests):
-                if isinstance(row.row, dict):
-                    row.row["licence"] = licences.of(path)
-                yield row
+            yield from _read_module(code_base, path, tests, licence_of(path))
 
 
 def from_code_base(row: dict, place: Place, licence: str | None = None) -> Converted:
@@ -99,35 +92,36 @@ def python_files(folder: Path) -> list[str]:
         raise DataError(f"{folder}: {what}; --input is the folder of the code")
     found = []
     for parent, folders, names in os.walk(folder):  # does not follow links to folders
-        folders[:] = sorted(name for name in folders if not SKIPPED_FOLDERS.fullmatch(name))
+        folders[:] = [name for name in folders if not SKIPPED_FOLDERS.fullmatch(name)]
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        found += [
-            (Path(parent) / name).relative_to(folder).as_posix() for name in names if name.endswith(".py")
-        ]
+        paths = (Path(parent, name).relative_to(folder).as_posix() for name in names if name.endswith(".py"))
+        found += [path for path in paths if path.isprintable()]  # rows cannot name a file that is not UTF-8
     if not found:
         raise DataError(f"{folder}: contains no Python file; give the folder of the code")
     return sorted(found)
 
 
-def _read_module(code_base: CodeBase, path: str, tests: dict[tuple[str, str], list[str]]) -> Iterator[RawRow]:
+def _read_module(
+    code_base: CodeBase, path: str, tests: dict[tuple[str, str], list[str]], licence: str
+) -> Iterator[RawRow]:
     try:
         module = code_base.module(path)
     except ValueError as error:
         yield _refused(path, 1, f"the file {error}")
         return
-    for name in list(module.definitions):
+    for name in module.definitions:
         node = module.definition(name)
         if node is None or node.name != name:
             continue
         of_files = tests.pop((path, name), [])
-        if not of_files and not any(">>>" in text for text in _docstrings(node).values()):
-            continue
-        try:
-            yield RawRow(Place(path, node.lineno), None, _problem(code_base, path, module, node, of_files))
-        except ValueError as reason:
-            yield _refused(path, node.lineno, f"{name} {reason}")
+        if of_files or any(">>>" in text for text in _docstrings(node).values()):
+            try:
+                row = _problem(code_base, path, module, node, of_files) | {"licence": licence}
+                yield RawRow(Place(path, node.lineno), None, row)
+            except ValueError as reason:
+                yield _refused(path, node.lineno, f"{name} {reason}")
 
 
 def _refused(path: str, line: int, reason: str) -> RawRow:
@@ -163,11 +157,9 @@ def _problem(
                 tests.append(test)
                 helpers |= used
     tests = list(dict.fromkeys([*tests, *of_files]))
-    if not any(node.name in global_reads(test) for test in tests):
-        raise ValueError(
-            f"has no test that calls it; {left_out[0]}" if left_out else "has no test that calls it"
-        )
     tests = [test for test in tests if node.name in global_reads(test)]
+    if not tests:
+        raise ValueError("; ".join(["has no test that calls it", *left_out[:1]]))
     left_out += [f"test {number}: more than {MAX_TESTS}" for number in range(MAX_TESTS + 1, len(tests) + 1)]
     return {
         "task_id": f"{path}:{node.name}",
@@ -190,8 +182,7 @@ def _docstrings(node: Definition) -> dict[str, str]:
 
 def _heading(node: Definition) -> str:
     if isinstance(node, ast.ClassDef):
-        bases = ", ".join(map(ast.unparse, node.bases))
-        return f"class {node.name}({bases})" if bases else f"class {node.name}"
+        return f"class {node.name}({', '.join(map(ast.unparse, node.bases))})".removesuffix("()")
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"{node.name}({ast.unparse(node.args)}){returns}"
 
@@ -238,7 +229,7 @@ def _read_test_file(
     """Add each test of a file to the function that it tests; yield a row for each that gives no problem."""
     try:
         module = code_base.module(path)
-        aliases = ModuleAliases(code_base, path, module, excluded=TEST_FILE)
+        aliases = ModuleAliases(code_base, path, module)
         tree = aliases.visit(copy.deepcopy(module.tree))
         modules = _imported_modules(code_base, path, module)
         extracted = split_pytest_file(unittest_functions(tree), tuple(modules))
@@ -255,14 +246,12 @@ def _read_test_file(
         except ValueError as reason:
             yield _refused(path, 1, f"a test {reason}")
             continue
-        names = _free_names(part)
-        found = {
-            origin for name in names for target in targets if (origin := code_base.resolve(target, name))
-        }
+        origins = {code_base.resolve(target, name) for name in _free_names(part) for target in targets}
+        found = [origin for origin in origins if origin]
         if not asserts(part):
             yield _refused(path, 1, f"a test asserts nothing: {part[:60]!r}")
-        elif len(found) == 1 and not any(TEST_FILE.search(file) for file, _ in found):
-            tests[found.pop()].append(part)
+        elif len(found) == 1 and not TEST_FILE.search(found[0][0]):
+            tests[found[0]].append(part)
         else:
             what = "several functions" if len(found) > 1 else "no function"
             described = ", ".join(sorted(name for _, name in found))
@@ -271,18 +260,13 @@ def _read_test_file(
 
 def _imported_modules(code_base: CodeBase, path: str, module: Module) -> dict[str, str]:
     """Return the modules of the code base, but test files, that a test file imports: name -> file."""
-    found = {}
-    for node in ast.walk(module.tree):
-        names: Iterable[str] = ()
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        for name in names:
-            target = code_base.find(path, name, getattr(node, "level", 0))
-            if target and not TEST_FILE.search(target):
-                found[name] = target
-    return found
+    found = {
+        name: code_base.find(path, name, getattr(node, "level", 0))
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in imported_names(node)
+    }
+    return {name: target for name, target in found.items() if target and not TEST_FILE.search(target)}
 
 
 def _split(test: str) -> list[str]:
@@ -297,35 +281,3 @@ def _split(test: str) -> list[str]:
                 body = [*body[:-2], *function.body]
     groups = group_by_assert(body)
     return ["\n".join(map(ast.unparse, group)) for group in groups] or [test]
-
-
-def yields(folder: Path) -> list[tuple[str, int, Counter[str]]]:
-    """Return for each file of the code base: its path, its problems, and why others became none.
-
-    Args:
-        folder: Prepared folder; its splits and dropped.jsonl are read.
-
-    """
-    problems: Counter[str] = Counter()
-    reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for path in folder.glob("*.jsonl"):
-        if path.stem not in (*SPLITS, "dropped"):
-            continue
-        for _, row in read_rows(path):
-            assert isinstance(row, dict)
-            file = str(row.get("task_id") or row["place"]).rpartition(":")[0]
-            if path.stem != "dropped":
-                problems[file] += 1
-            else:
-                reasons[file][row["kind"] if row["kind"] != "malformed" else _category(row["detail"])] += 1
-    return [(file, problems[file], reasons[file]) for file in sorted({*problems, *reasons})]
-
-
-def _category(detail: str) -> str:
-    """Return a reason without the name before it and the particulars after it."""
-    return re.split(r"[:;(]", detail.partition(" ")[2])[0].strip()
-
-
-def describe_reasons(reasons: Counter[str], most: int | None = None) -> str:
-    """Return the most frequent reasons with their numbers, as in "3 has no docstring, 1 failing"."""
-    return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(most))

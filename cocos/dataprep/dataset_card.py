@@ -5,9 +5,11 @@ from pathlib import Path
 
 from cocos.dataprep.checks.findings import FINDING_KINDS
 from cocos.dataprep.checks.reference_checks import NUM_SEEDS
-from cocos.dataprep.preparation import PreparationOptions, PreparationReport
+from cocos.dataprep.options import PreparationOptions
+from cocos.dataprep.preparation import PreparationReport
+from cocos.dataprep.readers import SPLITS
 from cocos.dataprep.set_statistics import SetStatistics
-from cocos.dataprep.sources import SPLITS, Source
+from cocos.dataprep.sources import Source
 from cocos.files.markdown import markdown_table
 
 CARD = """# {title}, in MBPP format

@@ -3,6 +3,7 @@
 import csv
 import email.parser
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -20,50 +21,36 @@ LICENCES = (
 )
 
 
-class Licences:
-    """Licences of the files of a folder.
+def licence_finder(root: Path) -> Callable[[str], str]:
+    """Return a function from the relative path of a file below a folder to its licence; "" if none is known.
 
     A file that a package has installed has the package's licence, another one that of the nearest folder
     above it with the text of a licence.
-
-    Args:
-        root: The folder.
-
     """
+    installed: dict[str, str] = {}
+    for record in root.glob("*.dist-info/RECORD"):
+        folder = record.parent
+        stated = email.parser.HeaderParser().parsestr(_text(folder / "METADATA"))["License-Expression"]
+        licence = stated or folder_licence(folder) or folder_licence(folder / "licenses")
+        installed |= {row[0]: licence for row in csv.reader(_text(record).splitlines()) if row}
+    nearest = cache(lambda parent: folder_licence(root / parent))
 
-    def __init__(self, root: Path) -> None:
-        self._folder_licence = cache(lambda parent: folder_licence(root / parent))
-        self._installed: dict[str, str] = {}  # path relative to the root -> licence
-        for record in sorted(root.glob("*.dist-info/RECORD")):
-            licence = _package_licence(record.parent)
-            with open(record, encoding="utf-8", errors="replace", newline="") as file:
-                self._installed |= {row[0]: licence for row in csv.reader(file) if row}
+    def licence_of(path: str) -> str:
+        return installed.get(path) or next(filter(None, map(nearest, PurePosixPath(path).parents)), "")
 
-    def of(self, path: str) -> str:
-        """Return the licence of a file; "" if none is known."""
-        parents = PurePosixPath(path).parents
-        found = (licence for parent in parents if (licence := self._folder_licence(parent)))
-        return self._installed.get(path) or next(found, "")
+    return licence_of
 
 
 def folder_licence(folder: Path) -> str:
     """Return the licence whose text is in a folder; "" if none is known there."""
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("*")):
         if LICENCE_FILE.fullmatch(path.name) and path.is_file():
-            text = path.read_text(encoding="utf-8", errors="replace").lower().replace(",", "")
-            one_line = " ".join(text.split())
+            text = " ".join(_text(path).lower().replace(",", "").split())
             for words, name in LICENCES:
-                if words in one_line:
+                if words in text:
                     return name
     return ""
 
 
-def _package_licence(folder: Path) -> str:
-    """Return the licence of an installed package by its metadata, or else by the text beside them."""
-    metadata = folder / "METADATA"
-    if metadata.is_file():
-        text = metadata.read_text(encoding="utf-8", errors="replace")
-        if stated := email.parser.HeaderParser().parsestr(text)["License-Expression"]:
-            return stated
-    texts = folder / "licenses"
-    return folder_licence(folder) or (folder_licence(texts) if texts.is_dir() else "")
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -6,6 +6,7 @@ Reads and parses source only; no module is imported or executed.
 import ast
 import copy
 import re
+import stat
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,6 @@ from cocos.dataprep.formats.pytest_idioms import decorator_name
 from cocos.dataprep.formats.source_edits import defined_names, global_reads, remove_docstrings
 from cocos.python_parser import parse
 
-MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
 CACHED_MODULES = 256  # a syntax tree takes about 100 times the memory of its source
 
 
@@ -32,7 +32,7 @@ class Module:
     """
 
     def __init__(self, source: str) -> None:
-        self.source, self.tree = source, parse(source)
+        self.tree = parse(source)
         self.definitions: dict[str, list[ast.stmt]] = defaultdict(list)
         self.stars: list[ast.ImportFrom] = []
         self.has_future_annotations = False
@@ -43,18 +43,12 @@ class Module:
                 case ast.ImportFrom(names=[ast.alias("*")]):
                     self.stars.append(node)
                 case ast.ImportFrom(module=module, names=names, level=level):
-                    for alias in names:
-                        self._add(ast.ImportFrom(module, [alias], level))
+                    self._add(*(ast.ImportFrom(module, [alias], level) for alias in names))
                 case ast.Import(names=names):
-                    for alias in names:
-                        self._add(ast.Import([alias]))
-                case ast.If(test=test) if any(
-                    word in ast.unparse(test) for word in ("__name__", "TYPE_CHECKING")
-                ):
+                    self._add(*(ast.Import([alias]) for alias in names))
+                case ast.If(test=test) if re.search("__name__|TYPE_CHECKING", ast.unparse(test)):
                     pass  # it does not run at import
-                case ast.FunctionDef(decorator_list=[*_, decorator]) if (
-                    decorator_name(decorator) == "overload"
-                ):
+                case ast.FunctionDef(decorator_list=[*_, last]) if decorator_name(last) == "overload":
                     pass
                 case _:
                     self._add(node)
@@ -62,16 +56,14 @@ class Module:
     def _statements(self) -> Iterator[ast.stmt]:
         """Yield the top-level statements; of a `try` that imports a module beside this one, its body."""
         for node in self.tree.body:
-            if isinstance(node, ast.Try) and any(
-                isinstance(n, ast.ImportFrom) and n.level for n in node.body
-            ):
-                yield from node.body
-            else:
-                yield node
+            body = node.body if isinstance(node, ast.Try) else []
+            is_local = any(isinstance(inner, ast.ImportFrom) and inner.level for inner in body)
+            yield from body if is_local else [node]
 
-    def _add(self, node: ast.stmt) -> None:
-        for name in defined_names(node):
-            self.definitions[name].append(node)
+    def _add(self, *nodes: ast.stmt) -> None:
+        for node in nodes:
+            for name in defined_names(node):
+                self.definitions[name].append(node)
 
     def definition(self, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
         """Return the last function or class of this name at the top level, or None."""
@@ -103,12 +95,9 @@ class CodeBase:
         """Return a module; raise ValueError if it cannot be read or does not parse."""
         file = self.root / path
         try:
-            if not file.is_file():
-                file.stat()  # says more about a link than what follows
+            if not stat.S_ISREG(file.stat().st_mode):
                 raise ValueError("is a pipe or a device")
-            if (size := file.stat().st_size) > MAX_SOURCE_BYTES:
-                raise ValueError(f"has {size >> 20} MiB, more than source has")
-            return Module(file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
+            return Module(file.read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ValueError(f"cannot be read ({error.strerror})") from None
         except UnicodeDecodeError:
@@ -135,12 +124,10 @@ class CodeBase:
 
     def imported_module(self, importer: str, node: ast.stmt) -> str | None:
         """Return the file of the module that an import of one name binds; None if it binds no module."""
-        match node:
-            case ast.Import(names=[alias]):
-                return self.find(importer, alias.name)
-            case ast.ImportFrom(module=module, names=[alias], level=level):
-                return self.find(importer, ".".join(filter(None, (module, alias.name))), level)
-        return None
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            return None
+        parts = (getattr(node, "module", None), node.names[0].name)
+        return self.find(importer, ".".join(filter(None, parts)), getattr(node, "level", 0))
 
     def resolve(
         self, path: str, name: str, seen: set[tuple[str, str]] | None = None
@@ -192,7 +179,7 @@ class _Slice:
 
     def __init__(self, code_base: CodeBase) -> None:
         self.code_base = code_base
-        self.parts: list[str] = []
+        self.parts: dict[str, None] = {}  # its statements, each once
         self.futures: set[str] = set()
         self.added: set[tuple[str, str]] = set()
         self._nodes: set[int] = set()  # ids of the statements that were added
@@ -216,17 +203,15 @@ class _Slice:
                     self.add(target, alias.name)
                     if alias.asname not in (None, alias.name):
                         self._claim({name}, path, "")
-                        self._append(f"{alias.asname} = {alias.name}")
+                        self.parts[f"{alias.asname} = {alias.name}"] = None
                 case ast.Import() | ast.ImportFrom():
-                    node = _standard_typing(node)
                     self._require_available(path, node)
                     self._claim({name}, path, ast.unparse(node))
-                    self._append(ast.unparse(node))
+                    self.parts[ast.unparse(node)] = None
                 case _:
                     self._add_statement(path, module, node)
 
     def _add_statement(self, path: str, module: Module, node: ast.stmt) -> None:
-        names = defined_names(node)
         if id(node) in self._nodes:
             return  # it defines several names
         self._nodes.add(id(node))
@@ -234,20 +219,15 @@ class _Slice:
             if isinstance(inner, ast.Import | ast.ImportFrom):
                 self._require_available(path, inner)
         aliases = ModuleAliases(self.code_base, path, module)
-        without = ast.fix_missing_locations(aliases.visit(remove_docstrings(copy.deepcopy(node))))
-        text = ast.unparse(without)
-        self._claim(names, path, text)
+        text = ast.unparse(aliases.visit(remove_docstrings(copy.deepcopy(node))))
+        self._claim(defined_names(node), path, text)
         for target, name in aliases.used:
             self.add(target, name)
         for name in sorted(global_reads(text)):
             self.add(path, name)
         if module.has_future_annotations:
             self.futures.add("from __future__ import annotations")
-        self._append(text)
-
-    def _append(self, text: str) -> None:
-        if text not in self.parts:
-            self.parts.append(text)
+        self.parts[text] = None
 
     def _claim(self, names: set[str], path: str, text: str) -> None:
         """Record what defines names; raise ValueError if another module defines one of them otherwise."""
@@ -257,7 +237,7 @@ class _Slice:
                 raise ValueError(f"needs two definitions of {name}")
 
     def _require_available(self, path: str, node: ast.Import | ast.ImportFrom) -> None:
-        for module in [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]:
+        for module in imported_names(node):
             root = module.partition(".")[0]
             if getattr(node, "level", 0) or self.code_base.find(path, module):
                 raise ValueError("imports a module of the code base within a statement")
@@ -265,22 +245,24 @@ class _Slice:
                 raise ValueError(f"needs the package {root} (--program_packages)")
 
 
+def imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the names of the modules that a statement imports, or imports from."""
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+
+
 class ModuleAliases(ast.NodeTransformer):
     """Replaces `module.name` by `name` for modules of the code base.
 
     Args:
         path: File with the imports.
-        excluded: Pattern of the files of modules that keep their prefix, or None.
 
     Attributes:
         used: (file, name) of each replacement.
 
     """
 
-    def __init__(
-        self, code_base: CodeBase, path: str, module: Module, excluded: re.Pattern[str] | None = None
-    ) -> None:
-        self._code_base, self._path, self._module, self._excluded = code_base, path, module, excluded
+    def __init__(self, code_base: CodeBase, path: str, module: Module) -> None:
+        self._code_base, self._path, self._module = code_base, path, module
         self.used: list[tuple[str, str]] = []
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -288,18 +270,8 @@ class ModuleAliases(ast.NodeTransformer):
         dotted = ast.unparse(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else ""
         for statement in self._module.definitions.get(dotted.partition(".")[0], ()):
             target = self._code_base.imported_module(self._path, statement)
-            if not target or (self._excluded and self._excluded.search(target)):
-                continue
-            [alias] = statement.names  # type: ignore[attr-defined]
-            if dotted == (alias.asname or alias.name):
+            [alias] = statement.names if target else [ast.alias("")]  # type: ignore[attr-defined]
+            if target and dotted == (alias.asname or alias.name):
                 self.used.append((target, node.attr))
                 return ast.copy_location(ast.Name(node.attr, node.ctx), node)
         return self.generic_visit(node)
-
-
-def _standard_typing(node: ast.Import | ast.ImportFrom) -> ast.Import | ast.ImportFrom:
-    """Return an import from typing for one from typing_extensions, which the sandbox does not have."""
-    text = re.sub(r"\btyping_extensions\b(?! as)", "typing", ast.unparse(node))
-    text = text.replace("import typing_extensions as", "import typing as")
-    [found] = ast.parse(text).body
-    return found if isinstance(found, ast.Import | ast.ImportFrom) else node

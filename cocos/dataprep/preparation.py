@@ -4,7 +4,6 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 """
 
 import json
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,57 +20,18 @@ from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
+from cocos.dataprep.options import CHECKS, CheckOptions, PreparationOptions
 from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
-from cocos.dataprep.prepared_files import benchmark_files, read_benchmarks, require_new_id
-from cocos.dataprep.readers import RawRow, read_solve_rates
-from cocos.dataprep.sources import EASIER, HARDER, SPLITS, Source, convert_row
+from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
+from cocos.dataprep.readers import EASIER, HARDER, SPLITS, RawRow, read_solve_rates
+from cocos.dataprep.sources import Source, convert_row
 from cocos.executor import Executor
 from cocos.files.json_lines import read_rows
-from cocos.problems import DataError, Problem, written_problem
-
-CHECKS = ("references", "overlap")
-OpenExecutor = Callable[[ExecutorOptions], Executor]
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
-
-@dataclass
-class PreparationOptions(ExecutorOptions):
-    """Options of a preparation; `scripts/prepare_data.py --help` explains each."""
-
-    splits: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    seed: int = 0
-    hide_tests: float = 0
-    checks: tuple[str, ...] = CHECKS
-    against: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    profile: str = ""  # path of a profile.csv
-    solved: tuple[float, float] | None = None
-    split_by_solved: bool = False
-    max_lines: int = 0  # of a reference; 0: no limit
-    dates: tuple[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ValueError if an option is out of range, or a benchmark is missing."""
-        ExecutorOptions.__post_init__(self)
-        if not (0 <= self.hide_tests < 1 or (self.hide_tests >= 1 and self.hide_tests % 1 == 0)):
-            raise ValueError(
-                f"--hide_tests {self.hide_tests:g}: give a whole number of tests, or a share below 1"
-            )
-        _check_shares(self.splits)
-        benchmark_files(self.against)
-        if self.dates and not (all(map(DATE.fullmatch, self.dates)) and self.dates[0] <= self.dates[1]):
-            raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
-        if self.max_lines < 0:
-            raise ValueError(f"--max_lines {self.max_lines}: give a number of lines, or 0 for no limit")
-        if self.split_by_solved and not self.solved:
-            raise ValueError("--split_by_solved needs a range; give --solved LOW HIGH")
-        if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
-            low, high = self.solved
-            raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
-
+from cocos.problems import DataError, Problem
 
 NUM_EXAMPLES = 3  # dropped rows of each kind that the report shows
 EXAMPLE_CHARS = 2000
+OpenExecutor = Callable[[ExecutorOptions], Executor]
 
 
 class DroppedRow(NamedTuple):
@@ -179,7 +139,7 @@ def run_check(
     check: str,
     problems: Iterable[tuple[str, Problem]],
     benchmarks: Iterable[tuple[str, Problem]],
-    options: PreparationOptions,
+    options: CheckOptions,
     report: PreparationReport,
     journal: Journal,
     open_executor: OpenExecutor | None,
@@ -205,7 +165,7 @@ def run_check(
 
 
 def _open_executor(
-    options: PreparationOptions, report: PreparationReport, open_executor: OpenExecutor | None
+    options: CheckOptions, report: PreparationReport, open_executor: OpenExecutor | None
 ) -> Executor:
     """Return a new executor after writing its isolation level and packages into the report."""
     assert open_executor is not None, "references are executed"
@@ -253,24 +213,15 @@ def _convert(
                 content = "" if isinstance(row, DataError) else row
                 report.add_dropped("malformed", content, place=short_place, detail=message)
                 continue
-            if options.dates and not options.dates[0] <= converted.date <= options.dates[1]:
-                reason = f"published on {converted.date}" if converted.date else "the row has no date"
+            kind, reason = _unwanted(converted, options)
+            rate = converted.problem.solve_rate
+            if kind == "solve_rate" and options.split_by_solved and rate is not None:
+                assert options.solved
+                split = HARDER if rate < options.solved[0] else EASIER
+            elif kind:
                 report.first_error = report.first_error or reason
-                report.add_dropped("date", row, task_id=converted.problem.task_id, detail=reason)
+                report.add_dropped(kind, row, task_id=converted.problem.task_id, detail=reason)
                 continue
-            num_lines = len(converted.problem.code.strip().splitlines())
-            if options.max_lines and num_lines > options.max_lines:
-                reason = f"the reference has {num_lines} lines"
-                report.first_error = report.first_error or reason
-                report.add_dropped("long", row, task_id=converted.problem.task_id, detail=reason)
-                continue
-            if options.solved and (reason := _unfit(converted.problem.solve_rate, *options.solved)):
-                if options.split_by_solved and converted.problem.solve_rate is not None:
-                    split = HARDER if converted.problem.solve_rate < options.solved[0] else EASIER
-                else:
-                    report.first_error = report.first_error or reason
-                    report.add_dropped("solve_rate", row, task_id=converted.problem.task_id, detail=reason)
-                    continue
             if not split:
                 are_assigned = True
                 split = assign_split(converted, options.splits, options.seed)
@@ -296,13 +247,22 @@ def _with_rate(converted: Converted, rates: Mapping[str, float]) -> Converted:
     return converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
 
 
-def _unfit(rate: float | None, low: float, high: float) -> str:
-    """Return why a problem of this solve rate is dropped; "" if it is kept."""
-    if rate is None:
-        return "no solve rate is known; give a --profile that contains the problem"
-    if low <= rate <= high:
-        return ""
-    return f"solved in {rate:.0%} of the samples, not in {low:.0%} to {high:.0%}"
+def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, str]:
+    """Return the kind and the reason for which the options drop a row; two empty texts if it is kept."""
+    problem = converted.problem
+    if options.dates and not options.dates[0] <= converted.date <= options.dates[1]:
+        return "date", f"published on {converted.date}" if converted.date else "the row has no date"
+    num_lines = len(problem.code.strip().splitlines())
+    if options.max_lines and num_lines > options.max_lines:
+        return "long", f"the reference has {num_lines} lines"
+    if options.solved:
+        low, high = options.solved
+        if problem.solve_rate is None:
+            return "solve_rate", "no solve rate is known; give a --profile that contains the problem"
+        if not low <= problem.solve_rate <= high:
+            rate = f"solved in {problem.solve_rate:.0%} of the samples"
+            return "solve_rate", f"{rate}, not in {low:.0%} to {high:.0%}"
+    return "", ""
 
 
 def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, float]) -> None:
@@ -323,7 +283,10 @@ def read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
         if (path := folder / f"{split}.jsonl").exists():
             for _, row in read_rows(path):
                 assert isinstance(row, dict)
-                yield split, written_problem(row)
+                lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+                files = tuple(row.get("files", {}).items())
+                # Not checked again: this run wrote the row.
+                yield split, Problem(**row | lists | {"files": files})
 
 
 def read_findings(folder: Path) -> Iterator[Finding]:
@@ -352,15 +315,3 @@ def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationRepor
         if not report.counts[split]:
             path.unlink()
             del report.counts[split]
-
-
-def _check_shares(shares: tuple[float, ...]) -> None:
-    given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
-    if not all(share >= 0 for share in shares):
-        raise ValueError(f"--splits {given}: give three shares of 0 or more that add up to 1")
-    if not abs(total - 1) < 1e-6:
-        scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
-        example = " ".join(f"{share:.3g}" for share in scaled)
-        raise ValueError(
-            f"--splits {given}: the shares add up to {total:g}, not 1; give for example {example}"
-        )

@@ -9,18 +9,17 @@ No program is executed. The cache folder is $COCOS_CACHE, or else cocos/ in $XDG
 
 import difflib
 import hashlib
-import json
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from cocos.config.ranks import is_main_process
 from cocos.dataprep import formats, sources
-from cocos.dataprep.data_set import prepare_data_set
-from cocos.dataprep.preparation import PreparationOptions
+from cocos.dataprep.output_folder import SplitWriter, new_folder
 from cocos.dataprep.raw_files import fetch_raw_file, locked_cache
+from cocos.dataprep.readers import read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
-from cocos.dataprep.sources import PUBLIC_SOURCES, Source
+from cocos.dataprep.sources import PUBLIC_SOURCES, Source, convert_row
 from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem, unique_problems
 
@@ -54,18 +53,30 @@ def problems_file(reference: str) -> Path:
         raw_file = chosen.raw_file or _download(chosen.source, folder, reference)
         prepared = folder / f"{chosen.source.name}-{_conversion_digest(raw_file)}"
         if not prepared.exists():
-            prepare_data_set(chosen.source, [(raw_file, None)], PreparationOptions(checks=()), prepared)
+            _convert(chosen.source, raw_file, prepared)
     path = prepared / f"{chosen.split}.jsonl"
-    written = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))["output"].get(path.name)
-    if written is None:
+    if not path.exists():
         raise DataError(f"{reference}: {raw_file} contains no problem of the split {chosen.split}")
     if is_main_process():
+        data = path.read_bytes()
+        digest, num_problems = hashlib.sha256(data).hexdigest(), data.count(b"\n")
         print(
-            f"{reference}: {written['problems']} problems of {chosen.source.title}, {chosen.split} "
-            f"({chosen.source.url}, {chosen.source.licence}), sha256 {written['sha256']}: {path}",
+            f"{reference}: {num_problems} problems of {chosen.source.title}, {chosen.split} "
+            f"({chosen.source.url}, {chosen.source.licence}), sha256 {digest}: {path}",
             flush=True,
         )
     return path
+
+
+def _convert(source: Source, raw_file: Path, folder: Path) -> None:
+    """Write the splits of a set into a new folder."""
+    assert source.split_of
+    with new_folder(folder) as partial, SplitWriter(partial) as writer:
+        for place, _, row in read_file(raw_file):
+            if isinstance(row, DataError):
+                raise row
+            problem = convert_row(source, row, place).problem
+            writer.write(source.split_of(problem, place), problem)
 
 
 def load_problem_set(reference: str) -> list[Problem]:

@@ -1,8 +1,9 @@
 """Public data sets: origin, converter, standard splits and licence of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from cocos.dataprep.formats.conversion import (
     Converted,
@@ -22,13 +23,10 @@ from cocos.dataprep.formats.program_sets import (
     from_livecodebench,
     from_opc_educational,
 )
+from cocos.dataprep.readers import PUBLISHED_SPLITS, RawRow, read_debugbench
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
-PUBLISHED_SPLITS = ("train", "validation", "test", "prompt")
-# Problems that a model solves too seldom or too often, if --split_by_solved sets them apart.
-HARDER, EASIER = "harder", "easier"
-SPLITS = (*PUBLISHED_SPLITS, HARDER, EASIER)
 NOT_STATED = "not stated"  # a licence that nobody named
 
 
@@ -49,6 +47,7 @@ class Source:
     raw_file: str = ""  # name of the raw file as it is published, or "" for the user's own sets
     # URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
     raw_urls: tuple[str, ...] = ()
+    read: Callable[[Path], Iterator[RawRow]] | None = None  # reader of a folder; None: its rows are in files
     is_large: bool = False  # `prepare_data.py public` leaves it out
     executes_references: bool = False  # the tests' expected values come from executing the references
 
@@ -156,6 +155,7 @@ PUBLIC_SOURCES = {
         Source(
             "debugbench", from_debugbench, "DebugBench (Python) with tests of LeetCodeDataset", "Apache-2.0",
             "https://github.com/thunlp/DebugBench", is_large=True, split_of=_test_split, splits=("test",),
+            read=read_debugbench,
         ),
         Source(
             "codeio", from_codeio, "CodeI/O (reasoning-gym)", "Apache-2.0, as reasoning-gym distributes it",

@@ -6,37 +6,25 @@ ask the hub for a mistyped folder, retry for a minute without a network, and fai
 
 import difflib
 import json
-import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
 from huggingface_hub import get_hf_file_metadata, hf_hub_url, is_offline_mode, try_to_load_from_cache
-from huggingface_hub.errors import (
-    EntryNotFoundError,
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    HTTPError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError, HTTPError
 from huggingface_hub.utils import validate_repo_id
 from safetensors import SafetensorError, safe_open
 
 from cocos.config.model_names import MODELS, similar_names
 
 HUB_TIMEOUT_S = 5.0
-CONFIG, ADAPTER_CONFIG, ADAPTER_WEIGHTS = "config.json", "adapter_config.json", "adapter_model.safetensors"
+CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 # One of these holds a tokenizer's vocabulary. Without any, transformers fails with a page about conversion.
 TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tokenization_*.py")
 GGUF_REMEDY = (
     "convert it with `python scripts/import_gguf.py FILE.gguf FOLDER`, or serve it with Ollama and use "
     "--generator api"
 )
-WHOLE_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-SHARD_INDICES = tuple(f"{name}.index.json" for name in WHOLE_WEIGHTS)
 LFS_POINTER = b"version https://git-lfs"
-DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 REMEDY = "download or copy it again"
 
 
@@ -65,71 +53,25 @@ def check_checkpoint(name_or_path: str, revision: str | None = None, needs_weigh
         _check_hub_id(name_or_path, revision)
 
 
-def check_weights(folder: Path) -> None:
-    """Raise ValueError if a folder has no weights, lacks a shard of them, or has a damaged file."""
-    files = [folder / name for name in WHOLE_WEIGHTS if (folder / name).is_file()]
-    # transformers reads the first of these too: whole before sharded, safetensors before pickles.
-    indices = [folder / name for name in SHARD_INDICES if (folder / name).is_file()]
-    if files:
-        check_weight_file(files[0])
-    elif indices:
-        for shard in _shards(indices[0]):
-            if not shard.is_file():
-                raise ValueError(
-                    f"{folder}: {indices[0].name} names {shard.name}, which is missing; {REMEDY}"
-                )
-            check_weight_file(shard)
-    else:
-        raise ValueError(
-            f"{folder}: the folder has no weights (model.safetensors); give the folder of a saved model"
-        )
-
-
-def check_weight_file(path: Path) -> None:
-    """Raise ValueError if a file of weights is cut off, or is not what its name says."""
-    with open(path, "rb") as file:
-        if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise ValueError(
-                f"{path}: a pointer of Git LFS, not the weights; run `git lfs pull` in {path.parent}"
-            )
-    if fault := weight_file_fault(path):
-        raise ValueError(f"{path}: the file is damaged ({fault}); {REMEDY}")
-
-
-def weight_file_fault(path: Path, may_be_old: bool = True) -> str | None:
-    """Return what is wrong with a file that safetensors or torch.save wrote; None for nothing found.
-
-    Reads no weights: a safetensors file has its size in its header, a ZIP archive its index at its end. Old
-    files of torch.save are plain pickles, which cannot be checked.
-    """
-    if path.suffix == ".safetensors":
-        try:
-            with safe_open(path, "np"):
-                return None
-        except (SafetensorError, OSError) as error:
-            return str(error)
-    with open(path, "rb") as file:
-        must_be_zip = not may_be_old or file.read(2) == b"PK"
-    return "its end is missing" if must_be_zip and not zipfile.is_zipfile(path) else None
-
-
-def _shards(index: Path) -> list[Path]:
+def weight_file_fault(path: Path) -> str | None:
+    """Return why a file is no whole safetensors file; None if it is. The header says how long the file is."""
     try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise ValueError(f"{index}: the file is damaged (no weight_map); {REMEDY}") from None
-    return [index.parent / name for name in sorted(names)]
+        with safe_open(path, "np"):
+            return None
+    except (SafetensorError, OSError) as error:
+        return str(error)
 
 
 def _check_folder(folder: Path, needs_weights: bool) -> None:
     if (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file():
-        _check_adapter(folder)
+        _check_base_model(folder / ADAPTER_CONFIG)
+        _check_weights(folder, "adapter_model")
     elif not (folder / CONFIG).is_file():
         raise ValueError(f"{folder}: the folder has no {CONFIG}; {_hint(folder)}")
     else:
-        _check_config(folder / CONFIG)
+        _check_architecture(folder / CONFIG)
         if needs_weights:
-            check_weights(folder)
+            _check_weights(folder, "model")
     if not any(found for pattern in TOKENIZER_FILES for found in folder.glob(pattern)):
         raise ValueError(
             f"{folder}: the folder has no tokenizer (tokenizer.json); copy the tokenizer files of the model "
@@ -137,8 +79,32 @@ def _check_folder(folder: Path, needs_weights: bool) -> None:
         )
 
 
-def _check_config(path: Path) -> None:
-    """Raise ValueError if transformers does not know the architecture or the data type of a config.json."""
+def _check_weights(folder: Path, name: str) -> None:
+    """Raise ValueError if a folder has no weights, lacks a shard of them, or has a damaged file."""
+    index = folder / f"{name}.safetensors.index.json"
+    weights = [folder / f"{name}.safetensors"]
+    if not weights[0].is_file():
+        if any(folder.glob("*.bin")):
+            return  # pickles, which cannot be checked without loading them
+        if not index.is_file():
+            raise ValueError(
+                f"{folder}: the folder has no weights ({name}.safetensors); give the folder of a saved model"
+            )
+        weights = [folder / shard for shard in sorted(set(_read_json(index).get("weight_map", {}).values()))]
+    for file in weights:
+        if not file.is_file():
+            raise ValueError(f"{folder}: {index.name} names {file.name}, which is missing; {REMEDY}")
+        if fault := weight_file_fault(file):
+            with open(file, "rb") as start:
+                is_pointer = start.read(len(LFS_POINTER)) == LFS_POINTER
+            if is_pointer:
+                raise ValueError(
+                    f"{file}: a pointer of Git LFS, not the weights; run `git lfs pull` in {folder}"
+                )
+            raise ValueError(f"{file}: the file is damaged ({fault}); {REMEDY}")
+
+
+def _check_architecture(path: Path) -> None:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # takes a second
 
     config = _read_json(path)
@@ -148,103 +114,71 @@ def _check_config(path: Path) -> None:
             f"{path}: model_type {kind!r} is unknown to transformers {version('transformers')}; update "
             "transformers, or choose another model"
         )
-    dtype = config.get("dtype") or config.get("torch_dtype")
-    if dtype not in (None, *DTYPES):
-        raise ValueError(f"{path}: the data type {dtype!r} is none of {', '.join(DTYPES)}; correct it")
 
 
-def _check_adapter(folder: Path) -> None:
-    base = _read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
+def _check_base_model(path: Path) -> None:
+    base = _read_json(path).get("base_model_name_or_path")
     if not base:
-        raise ValueError(
-            f"{folder}/{ADAPTER_CONFIG}: no base_model_name_or_path; add the adapter's base model"
-        )
-    if not (folder / ADAPTER_WEIGHTS).is_file():
-        raise ValueError(
-            f"{folder}: the adapter has no {ADAPTER_WEIGHTS}; give the folder of a saved adapter"
-        )
-    check_weight_file(folder / ADAPTER_WEIGHTS)
+        raise ValueError(f"{path}: no base_model_name_or_path; add the adapter's base model")
     try:
         check_checkpoint(base)
     except ValueError as error:
-        raise ValueError(
-            f"{folder}/{ADAPTER_CONFIG}: the adapter's base model cannot be used: {error}"
-        ) from None
+        raise ValueError(f"{path}: the adapter's base model cannot be used: {error}") from None
 
 
 def _read_json(path: Path) -> dict:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not valid JSON ({error}); download or copy it again") from None
+        raise ValueError(f"{path}: not valid JSON ({error}); {REMEDY}") from None
 
 
 def _hint(folder: Path) -> str:
     """Return what to do about a folder that is no checkpoint."""
-    if next(folder.glob("*.gguf"), None):
+    if any(folder.glob("*.gguf")):
         return GGUF_REMEDY
-    inner = sorted(
-        (config.parent for config in folder.glob(f"*/{CONFIG}")), key=lambda path: path.stat().st_mtime
-    )
-    return f"did you mean {inner[-1]}?" if inner else "give the folder of a saved model"
+    inner = max(folder.glob(f"*/{CONFIG}"), key=lambda path: path.stat().st_mtime, default=None)
+    return f"did you mean {inner.parent}?" if inner else "give the folder of a saved model"
 
 
 def _check_hub_id(name: str, revision: str | None) -> None:
     """Raise ValueError if a name that is not a folder here is no usable model on the hub either."""
-    option = f"--model_name_or_path {name}"
+    place, parent = f"--model_name_or_path {name}: no such folder", Path(name).parent
+    folders = [path.name for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
+    close = difflib.get_close_matches(Path(name).name, folders, n=1)
+    similar = f"did you mean {parent / close[0]}?" if close else ""
     try:
         validate_repo_id(name)
     except HFValidationError:
-        remedy = _similar(Path(name)) or "give a checkpoint folder or a hub id like org/name"
-        raise ValueError(f"{option}: no such folder; {remedy}") from None
-    if any(
-        isinstance(try_to_load_from_cache(name, file, revision=revision), str)
-        for file in (CONFIG, ADAPTER_CONFIG)
-    ):
+        remedy = similar or "give a checkpoint folder or a hub id like org/name"
+        raise ValueError(f"{place}; {remedy}") from None
+    cached = (try_to_load_from_cache(name, file, revision=revision) for file in (CONFIG, ADAPTER_CONFIG))
+    if any(isinstance(path, str) for path in cached):
         return
     if near := similar_names(name):
         raise ValueError(
-            f"{option}: no such folder, and no name in {MODELS}; did you mean {near}? A model of the hub is "
-            "named org/name"
+            f"{place}, and no name in {MODELS}; did you mean {near}? A model of the hub is named org/name"
         )
     # `outputs/cocos` beside a folder `outputs` is a mistyped path. The hub is not asked: anyone may have
     # published a model of that name.
-    if "/" in name and Path(name).parent.is_dir():
-        remedy = _similar(Path(name)) or f"for the hub's model: hf download {name} --local-dir {name}"
-        raise ValueError(f"{option}: {Path(name).parent} has no such folder; {remedy}")
+    if "/" in name and parent.is_dir():
+        remedy = similar or f"for the hub's model: hf download {name} --local-dir {name}"
+        raise ValueError(f"{place} in {parent}; {remedy}")
     if is_offline_mode():
         raise ValueError(
-            f"{option}: no such folder, and not in the cache of the hub (HF_HUB_OFFLINE is set); check the "
-            "path, or download the model with a network"
+            f"{place}, and not in the cache of the hub (HF_HUB_OFFLINE is set); check the path, or download "
+            "the model with a network"
         )
     try:
         try:
             get_hf_file_metadata(hf_hub_url(name, CONFIG, revision=revision), timeout=HUB_TIMEOUT_S)
         except EntryNotFoundError:
             get_hf_file_metadata(hf_hub_url(name, ADAPTER_CONFIG, revision=revision), timeout=HUB_TIMEOUT_S)
+    except EntryNotFoundError:
+        raise ValueError(f"{place}, and on the hub it has no {CONFIG} (is it GGUF?); {GGUF_REMEDY}") from None
     except (HTTPError, HfHubHTTPError) as error:
-        raise ValueError(f"{option}: no such folder, and {_hub_fault(error, revision)}") from None
-
-
-def _hub_fault(error: Exception, revision: str | None) -> str:
-    """Return why the hub does not have the model, and what to do."""
-    match error:
-        case GatedRepoError():
-            return "on the hub its licence has to be accepted: do so on its page, then run `hf auth login`"
-        case RevisionNotFoundError():
-            return f"the model on the hub has no revision {revision!r}; check --model_revision"
-        case EntryNotFoundError():
-            return f"the model on the hub has no {CONFIG} (is it GGUF?); {GGUF_REMEDY}"
-        case RepositoryNotFoundError():
-            return "the hub has no such model, or it is private; check the name, or run `hf auth login`"
-    reason = " ".join(str(error).split())
-    return f"the hub cannot be asked ({reason}); check the path, or download the model with a network"
-
-
-def _similar(path: Path) -> str:
-    """Return a hint at the folder here with the most similar name, or "" if there is none."""
-    if not path.parent.is_dir():
-        return ""
-    names = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean {path.parent / close[0]}?" if close else ""
+        reason = " ".join(str(error).split())[:300]  # says whether it is missing, gated, or out of reach
+        raise ValueError(
+            f"{place}, and the hub does not give it ({reason}); check the name and the revision, accept its "
+            "licence on its page and run `hf auth login`, or download it with a network"
+        ) from None

@@ -9,6 +9,7 @@ import errno
 import json
 import logging
 import os
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,9 +103,8 @@ def checkpoint_fault(checkpoint: Path) -> str | None:
     if not any(path.name.startswith(("optimizer", "global_step")) for path in checkpoint.iterdir()):
         return "it contains weights without the optimizer's state (--save_only_model?)"
     for path in sorted(checkpoint.rglob("*")):
-        if path.suffix in (".safetensors", ".pt", ".pth", ".bin") and weight_file_fault(
-            path, may_be_old=False
-        ):
+        is_cut = path.suffix in (".pt", ".pth", ".bin") and not zipfile.is_zipfile(path)  # of torch.save
+        if is_cut or (path.suffix == ".safetensors" and weight_file_fault(path)):
             return f"{path.relative_to(checkpoint)} is damaged"
     return None
 

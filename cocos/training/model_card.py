@@ -65,17 +65,18 @@ class ModelCard:
         """Texts that end an answer; None: only the end-of-sequence ids."""
         return None if self.is_chat else [DONE]
 
-    def save(self, folder: str | Path, state: TrainerState, step: int) -> None:
-        """Write the card of the weights of a step as README.md of their folder."""
-        write_atomically(Path(folder) / "README.md", self.text(str(folder), state, step))
+    def save(self, folder: str | Path, state: TrainerState, step: int, warning: str = "") -> None:
+        """Write the card of the weights of a step as README.md of their folder; see `text`."""
+        write_atomically(Path(folder) / "README.md", self.text(str(folder), state, step, warning))
 
-    def text(self, folder: str, state: TrainerState, step: int) -> str:
+    def text(self, folder: str, state: TrainerState, step: int, warning: str = "") -> str:
         """Return the card in Markdown.
 
         Args:
             folder: Folder of the saved model.
             state: State of the trainer.
             step: Number of the update after which the weights were saved.
+            warning: Fault of the run; "" for none.
 
         """
         names = LISTED_OPTIONS + (LORA_OPTIONS if self.options["use_peft"] else ())
@@ -91,6 +92,7 @@ class ModelCard:
             public_name=_public_name,
             is_lora=self.options["use_peft"],
             step=step,
+            warning=warning,
             max_steps=state.max_steps,
             metrics=evaluation_at(state, step),
             num_turns=self.options.get("num_turns", 2),

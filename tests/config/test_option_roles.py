@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 
+from cocos.commands.prepare import PrepareOptions
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
@@ -12,7 +13,7 @@ from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
 from cocos.page.page_options import PageOptions
 
-COMMANDS = (CoCoSOptions, BoostOptions, EvalConfig, BoostDataConfig, PageOptions)
+COMMANDS = (CoCoSOptions, BoostOptions, EvalConfig, BoostDataConfig, PageOptions, PrepareOptions)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

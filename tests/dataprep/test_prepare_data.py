@@ -263,7 +263,7 @@ def test_options_are_refused_by_name_and_misspelt_ones_with_the_nearest(prepare,
     for words, expected in (
         (("--ouput_dir", "x"), "unknown option: --ouput_dir; did you mean --output_dir?"),
         (("--output_dir", "x", "--colums", "a=b"), "unknown option: --colums; did you mean --columns?"),
-        ((), "the following arguments are required: --output_dir; see --help"),
+        ((), "--output_dir is missing; see --help"),
         (("--output_dir", "x", "--checks", "overlp"), "--checks: invalid choice: 'overlp' (choose from "),
         (("--output_dir", "x", "--drop", "failling"), "--drop: invalid choice: 'failling' (choose from "),
         (("--output_dir", "x", "--hide_tests", "nan"), "--hide_tests nan: give a whole number of tests"),

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cocos.dataprep.preparation import read_splits
 from cocos.files.run_record import sha256
-from cocos.problems import DataError, Problem, load_problems, problem_to_row, save_problems, written_problem
+from cocos.problems import DataError, Problem, load_problems, save_problems
 from tests.support.paths import dataset
 
 ROW = {"task_id": 7, "text": "Write f.", "code": "def f():\n    return 1", "test_list": ["assert f() == 1"]}
@@ -255,10 +256,11 @@ problems = st.builds(
 @settings(max_examples=60, deadline=None, database=None)
 @given(st.lists(problems, min_size=1, max_size=4, unique_by=lambda problem: problem.task_id))
 def test_what_is_saved_is_read_back_unchanged(tmp_path_factory, saved):
-    path = tmp_path_factory.getbasetemp() / "round_trip.jsonl"
+    path = tmp_path_factory.mktemp("saved") / "round_trip.jsonl"
     save_problems(saved, path)
     assert load_problems(path) == saved
-    assert [written_problem(problem_to_row(problem)) for problem in saved] == saved
+    path.rename(path.with_name("train.jsonl"))
+    assert list(read_splits(path.parent)) == [("train", problem) for problem in saved]
 
 
 def test_real_problems_survive_saving(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import cocos
 from cocos import extras
 from cocos.commands import COMMANDS
 from tests.support import endpoint_server
-from tests.support.commands import complaint, succeed
+from tests.support.commands import command, complaint, succeed
 from tests.support.paths import ROOT, TOY
 
 COCOS = (sys.executable, "-m", "cocos")
@@ -130,21 +131,14 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(words, nee
     assert needed in line and f'pip install -c constraints.txt -e ".[train]" (in {ROOT})' in line
 
 
-def test_an_installed_wheel_names_itself_or_the_packages_that_are_missing(monkeypatch, tmp_path):
-    metadata = {
-        "requires": [
-            "pyyaml>=6",
-            'no-such-a>=1; extra == "api"',
-            'cocos-lab[api]; extra == "page"',
-            'no-such-b; extra == "page"',
-        ]
-    }
+def test_a_missing_extra_of_an_installed_package_is_found_by_pip_without_an_index(monkeypatch, tmp_path):
+    clone = extras.install_command("page")
     monkeypatch.setattr(extras, "is_clone", lambda: False)
-    monkeypatch.setattr(extras.importlib.metadata, "requires", lambda name: metadata["requires"])
-    monkeypatch.setattr(extras, "_wheel", lambda: None)
-    assert extras.install_command("page") == 'pip install "no-such-a>=1" "no-such-b"'
-    monkeypatch.setattr(extras, "_wheel", lambda: "/tmp/c.whl")
-    assert extras.install_command("api") == 'pip install "/tmp/c.whl[api]"'
+    installed = extras.install_command("page")
+    assert installed == 'pip install "cocos-lab[page]"' and '-e ".[page]"' in clone
+    pip = (sys.executable, "-m", *shlex.split(installed), "--dry-run", "--no-index", "--no-build-isolation")
+    done = command(*pip, cwd=tmp_path)
+    assert done.returncode == 0 and "streamlit" in done.stdout, "the extra is read from the installation"
 
 
 @pytest.mark.parametrize("words", [("doctor",), ("eval", "--help"), ("--help",)])

@@ -104,7 +104,7 @@ def test_the_resumable_trainer_overrides_methods_that_transformers_has():
         "last_solved",
         "clock",
         "remarks",
-        "stopped_because",
+        "collapsed",
         "stop_on_signal",
     } == RESUMABLE
     assert set(vars(Trainer)) >= RESUMABLE

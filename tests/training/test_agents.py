@@ -123,7 +123,6 @@ def test_sharded_weights_are_asked_once_per_turn_however_many_trajectories_have_
     ("options", "complaint"),
     [
         ({"agent": "tools"}, "--agent tools is for evaluation"),
-        ({"agent": "best"}, "--agent best is for evaluation"),
         ({"agent": "react", "credit": "last"}, "--credit last shares the turns before the last"),
         ({"agent": "react", "feedback": "error"}, "--agent react has its own feedback"),
         ({"agent": "reflect", "visible_tests": 0}, "--agent reflect needs visible tests"),

@@ -46,7 +46,6 @@ def test_siblings_of_a_batch_stand_together_with_the_rewards_of_their_turns(make
     # x * x passes double(2) == 4 and double(0) == 0, but not double(-1) == -2.
     assert batch.groups[0].rewards_G_T == [[1, 1], [0, 1]]
     assert batch.groups[1].rewards_G_T == [[pytest.approx(2 / 3)] * 2, [0, pytest.approx(2 / 3)]]
-    assert batch.groups[1].binary_G_T == [[0, 0], [0, 0]]
 
 
 def test_meanwhile_sees_a_batch_whose_last_programs_still_run(make_player):
@@ -106,4 +105,3 @@ def test_random_rewards_are_the_same_wherever_they_are_computed_and_say_nothing_
     }
     assert of_right == {0.0, 1.0}
     assert [make_player([], reward="random").rewards(t) for t in trajectories] == rewards
-    assert player.rewards(trajectories[0], "binary") == [1.0, 1.0]  # what accuracy means stays

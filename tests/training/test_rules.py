@@ -176,7 +176,7 @@ def test_the_log_says_how_many_turns_were_sampled_and_averages_over_these(make_t
         for t in trajectories
     ]
     rewards = [score.rewards_T for score in scores]
-    batch = Batch([Group(0, trajectories, rewards, rewards, trainer.objective)], dropped=[], num_draws=0)
+    batch = Batch([Group(0, trajectories, rewards, trainer.objective)], dropped=[], num_draws=0)
     trainer._log_batch(batch, scores, [[0.0] * 3] * len(trajectories))
     logged = trainer._metrics["train"]
     assert 0 < len(sampled) < len(trajectories)

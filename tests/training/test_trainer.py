@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import deque
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,6 @@ from cocos.rewards import Score
 from cocos.rollout import rollout
 from cocos.training.dynamic_sampling import Batch, Group
 from cocos.training.monitor import peak_memory_mb, trajectory_metrics
-from cocos.training.sample_tables import MAX_ROWS
 from cocos.trajectories import Trajectory, Turn, begin
 from tests.support.paths import ROOT
 from tests.support.training import fractions, play
@@ -228,7 +228,7 @@ def test_an_in_child_verdict_earns_nothing_and_is_warned_about_unless_it_is_rewa
     turn = Turn((1,), Completion((2,), "x"), "x", marked)
     trajectory = Trajectory(trainer.prompts[0].problem, turns=(turn, turn))
     assert trainer.player.rewards(trajectory) == rewards
-    batch = Batch([Group(0, [trajectory], [rewards], [rewards], trainer.objective)], dropped=[], num_draws=0)
+    batch = Batch([Group(0, [trajectory], [rewards], trainer.objective)], dropped=[], num_draws=0)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             trainer._log_batch(batch, [Score(rewards, [0.0, 0.0])], [[0.0, 0.0]])
@@ -380,17 +380,18 @@ def test_a_run_whose_answers_are_all_cut_off_stops_and_says_what_to_do(make_trai
 def test_the_table_shows_every_turn_with_raw_reward_and_advantage(make_trainer):
     trainer = make_trainer(log_completions=True, num_completions_to_print=1, global_batch_size=32)
     _, trajectories = rows_of_a_batch(trainer, 8)
-    rewards_B_T = [fractions(t) for t in trajectories]
-    expected = by_hand(rewards_B_T, 4, lambda r: r[0] + 0.5 * r[1])
-    assert len(trainer.last_table) == MAX_ROWS == 16 and len(trajectories) == 32, "whole groups, not all"
-    assert [row["advantage_t1"] for row in trainer.last_table] == pytest.approx(expected[:16])
-    for row, trajectory, rewards_T in zip(trainer.last_table, trajectories, rewards_B_T, strict=False):
-        assert (row["reward_t1"], row["reward_t2"]) == tuple(rewards_T)
+    table = trainer._logs
+    expected = by_hand([fractions(t) for t in trajectories], 4, lambda r: r[0] + 0.5 * r[1])
+    assert table["extra"]["advantage_t1"] == deque(pytest.approx(a) for a in expected)
+    assert table["advantages"] == table["extra"]["advantage_t2"] and len(trajectories) == 32
+    for row, trajectory in enumerate(trajectories):
+        assert [table["rewards"][f"reward_t{t}"][row] for t in (1, 2)] == list(fractions(trajectory))
         result = trajectory.turns[1].result
-        assert row["verdicts_t2"].split()[0] == f"{result.num_passed}/{len(result.verdicts)}"
-        assert (len(row["verdicts_t2"].split()) == 1) == result.all_passed
-        assert row["prompt"] == trainer.protocol.first_turn(trajectory.problem)
-        assert row["completion"] == "\n".join(turn.completion.text for turn in trajectory.turns)
+        verdicts = table["extra"]["verdicts_t2"][row].split()
+        assert verdicts[0] == f"{result.num_passed}/{len(result.verdicts)}"
+        assert (len(verdicts) == 1) == result.all_passed
+        assert table["prompt"][row] == trainer.protocol.first_turn(trajectory.problem)
+        assert table["completion"][row] == "\n".join(turn.completion.text for turn in trajectory.turns)
 
 
 @pytest.mark.processes
@@ -417,8 +418,8 @@ def test_a_weight_per_turn_and_a_kl_coefficient_per_turn_reach_the_advantages(ma
 
 
 @pytest.mark.processes
-def test_tensorboard_and_wandb_offline_keep_the_metrics_and_a_bounded_number_of_tables(
-    make_trainer, tmp_path, monkeypatch
+def test_tensorboard_and_wandb_offline_keep_the_metrics_and_wandb_the_tables_of_trl(
+    make_trainer, tmp_path, monkeypatch, capsys
 ):
     """Real loggers, no network: events are read back with TensorBoard's reader, wandb's from its own file."""
     import wandb
@@ -431,7 +432,6 @@ def test_tensorboard_and_wandb_offline_keep_the_metrics_and_a_bounded_number_of_
         "TENSORBOARD_LOGGING_DIR": str(tmp_path / "board"),
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("cocos.training.sample_tables.MAX_TABLES", 2)
     trainer = make_trainer(
         max_steps=3, report_to=["tensorboard", "wandb"], log_completions=True, num_completions_to_print=1
     )
@@ -443,15 +443,11 @@ def test_tensorboard_and_wandb_offline_keep_the_metrics_and_a_bounded_number_of_
     for name in ("reward_t2", "delta_t1_t2", "time/update_s", "executor/programs_per_s", "tokens_per_s"):
         values = [event.value for event in board.Scalars(f"train/{name}")]
         assert values == pytest.approx([log[name] for log in logged], rel=1e-5) and len(values) == 3
-    # At most two tables in three updates: one at every second update.
-    [text] = board.Tensors("completions/text_summary")
-    assert text.step == 2
-    shown = text.tensor_proto.string_val[0].decode()
-    assert shown.count("advantage_t2") == 16 and "    [BEGIN]" in shown and "    def " in shown
+    assert "Advantage" not in capsys.readouterr().out, "TRL prints no table beside the examples"
     [run] = (tmp_path / "wandb").glob("offline-run-*")
     assert b"reward_t2" in next(run.glob("*.wandb")).read_bytes()
-    [table] = [json.loads(path.read_text()) for path in run.rglob("completions*.table.json")]
-    assert {
+    tables = [json.loads(path.read_text()) for path in run.rglob("completions*.table.json")]
+    columns = [
         "prompt",
         "completion",
         "reward_t1",
@@ -459,5 +455,6 @@ def test_tensorboard_and_wandb_offline_keep_the_metrics_and_a_bounded_number_of_
         "advantage_t1",
         "advantage_t2",
         "verdicts_t1",
-    } <= set(table["columns"])
-    assert len(table["data"]) == 16
+    ]
+    assert tables and all({"step", "advantage", *columns} <= set(table["columns"]) for table in tables)
+    assert all(len(table["data"]) == 16 for table in tables)

@@ -4,13 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import TextIO
 
 from cocos.files.durable import drop_torn_line
 from cocos.problems import DataError, Problem, problem_to_row
-
-SAVED_TOGETHER = 50  # problems per write; an interruption loses less than these
 
 
 class Journal:
@@ -31,21 +27,14 @@ class Journal:
         self.path = path
         self.conditions: object = None
         self._known: dict[str, list[tuple[str, str]]] = {}
-        self._file: TextIO | None = None
-        self._unsaved = 0
         if path is not None and path.exists():
-            data, _ = drop_torn_line(path)
-            for key, findings in map(json.loads, data.splitlines()):
-                self._known[key] = [(kind, detail) for kind, detail in findings]
+            for key, found in map(json.loads, drop_torn_line(path)[0].splitlines()):
+                self._known[key] = [(kind, detail) for kind, detail in found]
 
     def __enter__(self) -> "Journal":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.path is not None and (error is None or isinstance(error, DataError)):
             self.path.unlink(missing_ok=True)
 
@@ -60,12 +49,6 @@ class Journal:
 
     def add(self, key: str, findings: Iterable[tuple[str, str]]) -> None:
         """Save what was found about a problem."""
-        if self.path is None:
-            return
-        if self._file is None:
-            self._file = self.path.open("a", encoding="utf-8")
-        self._file.write(json.dumps([key, list(findings)]) + "\n")
-        self._unsaved += 1
-        if self._unsaved == SAVED_TOGETHER:
-            self._file.flush()
-            self._unsaved = 0
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, list(findings)]) + "\n")

@@ -1,0 +1,121 @@
+"""Options of a preparation, and of the checks alone."""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from cocos.config.executor_options import ExecutorOptions
+from cocos.config.option import option
+from cocos.dataprep.checks.findings import FINDING_KINDS
+from cocos.dataprep.prepared_files import benchmark_files
+
+Check = Literal["references", "overlap"]
+CHECKS = get_args(Check)
+DROPPABLE = [kind for kind in FINDING_KINDS if kind != "test_left_out"]  # that is a finding about a test
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+@dataclass
+class CheckOptions(ExecutorOptions):
+    """Options of the checks of problems."""
+
+    group: ClassVar[str] = "checks"
+
+    checks: tuple[Check, ...] = option(
+        role="data", default=CHECKS, help="checks to run; without a value: none"
+    )
+    against: list[str] = option(
+        role="data",
+        default_factory=list,
+        help="benchmarks to compare with: public sets such as mbpp, their raw files such as "
+        "humaneval=HumanEval.jsonl.gz, or MBPP-format files",
+    )
+
+    def __post_init__(self) -> None:
+        ExecutorOptions.__post_init__(self)
+        benchmark_files(self.against)
+
+
+@dataclass
+class PreparationOptions(CheckOptions):
+    """Options of a preparation that its manifest records."""
+
+    group: ClassVar[str] = "what is written"
+
+    splits: tuple[float, float, float] = option(
+        role="data",
+        default=(0.8, 0.1, 0.1),
+        help="shares of train, validation and test, for a set without splits",
+    )
+    seed: int = option(
+        role="sampling", default=0, help="seed of the splits and of the choice of hidden tests (default: 0)"
+    )
+    hide_tests: float = option(
+        role="data",
+        default=0,
+        help="tests per problem to score but never show to the model: a number, or a share if below 1; at "
+        "least one test stays visible (default: 0)",
+    )
+    profile: str = option(
+        role="data",
+        default="",
+        help="solve rates of a model, which become the field solve_rate: the profile.csv that "
+        "scripts/select_problems.py writes",
+    )
+    solved: tuple[float, float] | None = option(
+        role="data",
+        default=None,
+        help="keep the problems whose solve_rate, of --profile or of the rows, lies between these two",
+    )
+    split_by_solved: bool = option(
+        role="data",
+        default=False,
+        help="write the problems below and above --solved to harder.jsonl and easier.jsonl",
+    )
+    max_lines: int = option(
+        role="data",
+        default=0,
+        help="keep the problems whose reference has at most this many lines (default: 0, all)",
+    )
+    dates: tuple[str, str] | None = option(
+        role="data",
+        default=None,
+        help="keep the problems of livecodebench that were published from the first day to the second",
+    )
+    drop: list[str] = option(
+        role="data",
+        default_factory=list,
+        help=f"drop rows with these findings: {', '.join(DROPPABLE)} (default for repository: malformed, "
+        "failing, flaky, untested, constant; otherwise none)",
+    )
+
+    def __post_init__(self) -> None:
+        CheckOptions.__post_init__(self)
+        if not (0 <= self.hide_tests < 1 or (self.hide_tests >= 1 and self.hide_tests % 1 == 0)):
+            raise ValueError(
+                f"--hide_tests {self.hide_tests:g}: give a whole number of tests, or a share below 1"
+            )
+        _check_shares(self.splits)
+        if unknown := [kind for kind in self.drop if kind not in DROPPABLE]:
+            raise ValueError(f"--drop: invalid choice: {unknown[0]!r} (choose from {', '.join(DROPPABLE)})")
+        if self.dates and not (all(map(DATE.fullmatch, self.dates)) and self.dates[0] <= self.dates[1]):
+            raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
+        if self.max_lines < 0:
+            raise ValueError(f"--max_lines {self.max_lines}: give a number of lines, or 0 for no limit")
+        if self.split_by_solved and not self.solved:
+            raise ValueError("--split_by_solved needs a range; give --solved LOW HIGH")
+        if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
+            low, high = self.solved
+            raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")
+
+
+def _check_shares(shares: tuple[float, ...]) -> None:
+    given, total = " ".join(f"{share:g}" for share in shares), sum(shares)
+    if not all(share >= 0 for share in shares):
+        raise ValueError(f"--splits {given}: give three shares of 0 or more that add up to 1")
+    if not abs(total - 1) < 1e-6:
+        scaled = [share / total for share in shares] if 0 < total < float("inf") else (0.8, 0.1, 0.1)
+        example = " ".join(f"{share:.3g}" for share in scaled)
+        raise ValueError(
+            f"--splits {given}: the shares add up to {total:g}, not 1; give for example {example}"
+        )
