@@ -67,7 +67,12 @@ def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[Raw
         DataError: The folder does not exist, or contains no Python file.
 
     """
-    files = python_files(folder)
+    files = []
+    for path in python_files(folder):
+        if path.isprintable():
+            files.append(path)
+        else:
+            yield _refused(ascii(path)[1:-1], 1, "the file has a name that is not UTF-8")
     code_base, licence_of = CodeBase(folder, files, packages), licence_finder(folder)
     tests: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files:
@@ -96,8 +101,7 @@ def python_files(folder: Path) -> list[str]:
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
-        paths = (Path(parent, name).relative_to(folder).as_posix() for name in names if name.endswith(".py"))
-        found += [path for path in paths if path.isprintable()]  # rows cannot name a file that is not UTF-8
+        found += [Path(parent, name).relative_to(folder).as_posix() for name in names if name.endswith(".py")]
     if not found:
         raise DataError(f"{folder}: contains no Python file; give the folder of the code")
     return sorted(found)

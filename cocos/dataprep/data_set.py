@@ -127,7 +127,10 @@ def _rows(source: Source, inputs: list[tuple[Path, str | None]], revision: str |
         assert source.hub
         yield from read_hub(*source.hub, revision, source.hub_split)
     for path, split in inputs:
-        rows = source.read(path) if source.read else read_file(path, split, source.name == "csv")
+        if source.read:
+            yield from source.read(path)
+            continue
+        rows = read_file(path, split, source.name == "csv")
         first = next(rows, None)
         if first is None:
             raise DataError(f"{path}: contains no rows; expected one row or more")

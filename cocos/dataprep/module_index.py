@@ -18,6 +18,7 @@ from cocos.dataprep.formats.pytest_idioms import decorator_name
 from cocos.dataprep.formats.source_edits import defined_names, global_reads, remove_docstrings
 from cocos.python_parser import parse
 
+MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
 CACHED_MODULES = 256  # a syntax tree takes about 100 times the memory of its source
 
 
@@ -95,8 +96,11 @@ class CodeBase:
         """Return a module; raise ValueError if it cannot be read or does not parse."""
         file = self.root / path
         try:
-            if not stat.S_ISREG(file.stat().st_mode):
+            status = file.stat()
+            if not stat.S_ISREG(status.st_mode):
                 raise ValueError("is a pipe or a device")
+            if status.st_size > MAX_SOURCE_BYTES:
+                raise ValueError(f"has {status.st_size >> 20} MiB, more than source has")
             return Module(file.read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ValueError(f"cannot be read ({error.strerror})") from None
