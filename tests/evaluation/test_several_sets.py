@@ -37,7 +37,7 @@ def test_each_set_has_a_folder_and_one_report_has_a_row_for_each_and_a_resumed_c
     assert all(f"| {path.name} |" in report for path in folders)
     # One of the two problems is right: Wilson's interval of 1 of 2.
     assert "## Correction with given answers (references) over all 2 sets, % [95 % interval]" in report
-    assert "| all sets | 2 | 1     | 50.0 [9.5, 90.5] |" in report
+    assert "| all sets | 2 | 1 | 50.0 [9.5, 90.5] |" in report
     (folders[1] / "samples.jsonl").unlink()
     before = (folders[0] / "samples.jsonl").read_bytes()
     resumed = succeed(sys.executable, "test.py", "--test_data", *sets, *words, "--resume")
@@ -94,7 +94,7 @@ def test_several_models_are_compared_in_one_report_and_a_resumed_command_plays_w
     folders = [out / "toy-base", out / "feedback-base"]
     assert all(len(rows(folder)) == 4 and (folder / "report.html").exists() for folder in folders)
     comparison = (out / "report.md").read_text()
-    assert "| feedback-base | toy-base | 4        | 1 " in comparison.partition("## Against the baseline")[2]
+    assert "| feedback-base | toy-base | 4 | 1 " in comparison.partition("## Against the baseline")[2]
     assert f"open {out}/report.html" in done.stdout
     (folders[1] / "samples.jsonl").unlink()
     before = (folders[0] / "samples.jsonl").read_bytes()
