@@ -44,7 +44,7 @@ def test_the_site_has_every_page_with_the_files_that_it_links_to(tmp_path, monke
     named = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(named) == sorted(pages)
     docs_site.main()
-    assert (tmp_path / "docs/report.gif").exists() and (tmp_path / "cocos/rollout.py").exists()
+    assert (tmp_path / "docs/report.png").exists() and (tmp_path / "cocos/rollout.py").exists()
     for name in pages:
         page = tmp_path / name
         for found in docs_site.LINK.finditer(docs_site.FENCE.sub("", page.read_text())):
