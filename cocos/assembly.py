@@ -186,8 +186,8 @@ def conditions(options: EvalConfig) -> dict[str, Any]:
     """Return the options that every row and the metrics record. Only results with equal ones compare."""
     recorded = {name: getattr(options, name) for name in option_names(EvalConfig, "rule", "prompt", "given")}
     # Rows of the paper's turn loop are those of earlier versions, which had no such options.
-    new = {"carry": "transcript", "prompt_signature": False}
-    recorded = {name: value for name, value in recorded.items() if new.get(name) != value or name not in new}
+    left_out = {"carry": "transcript", "prompt_signature": False}.items()
+    recorded = {name: value for name, value in recorded.items() if (name, value) not in left_out}
     return {
         "protocol": protocol_name(options),
         **recorded,

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class Problem:
         """Tests that decide whether a candidate is right: the visible ones, then the hidden ones."""
         return self.test_list + self.hidden_test_list
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """First line of the function or class under test, as the reference defines it; "" without one.
 

@@ -144,8 +144,12 @@ class Play:
     def first_prompt(self) -> list[int]:
         """Return a prompt that begins with the task, without a transcript."""
         protocol = self.context.protocol
-        message = protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
-        return self.context.generator.start(message, protocol.is_chat, protocol.system, protocol.tools)
+        return self.context.generator.start(
+            self._fresh_message(), protocol.is_chat, protocol.system, protocol.tools
+        )
+
+    def _fresh_message(self) -> str:
+        return self.context.protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
 
     @property
     def is_fresh(self) -> bool:
@@ -164,7 +168,7 @@ class Play:
     def request(self, feedback: str = "") -> str:
         """Return the message that asks for the next turn."""
         if self.is_fresh:
-            return self.context.protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
+            return self._fresh_message()
         return self.context.protocol.later_turn(DONE in self.turns[-1].completion.text, feedback)
 
     def extend(

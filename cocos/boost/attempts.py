@@ -61,7 +61,7 @@ def sample_attempts(
         ExecutorError: A larger share of the first attempts met an infrastructure failure.
 
     """
-    rules = replace(rules, early_stop=False, temperatures=(temperature,))
+    rules = replace(rules, temperatures=(temperature,))
     first = rollout(begin(problems, num_samples), generator, executor, protocol, 1, rules)
     check_infra_failures(first, max_infra_share)
     wrong = [index for index, trajectory in enumerate(first) if _is_right(trajectory.turns[0]) is False]
@@ -73,7 +73,7 @@ def sample_attempts(
             corrections[index][trajectory.turns[1].code] = None
     return [
         replace(
-            played_attempt(trajectory.problem, trajectory.turns[0], protocol, rules),
+            _played(trajectory.problem, trajectory.turns[0], protocol, rules),
             corrections=tuple(corrections.get(index, ())),
         )
         for index, trajectory in enumerate(first)
@@ -117,7 +117,7 @@ def played_attempts(
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
         turn = turn_from_row(row["turns"][0])
-        attempts.append((problem, played_attempt(problem, turn, protocol, rules)))
+        attempts.append((problem, _played(problem, turn, protocol, rules)))
     return attempts
 
 
@@ -156,7 +156,7 @@ def planted_attempts(
     ]
 
 
-def played_attempt(problem: Problem, turn: Turn, protocol: PromptProtocol, rules: Rules) -> Attempt:
+def _played(problem: Problem, turn: Turn, protocol: PromptProtocol, rules: Rules) -> Attempt:
     """Return a turn that was played as an attempt."""
     return Attempt(
         task_id=problem.task_id,
