@@ -16,6 +16,8 @@ from cocos.training.console import end_lines, start_lines
 from cocos.training.model_card import ModelCard
 
 CHANGED = {
+    "prompt_signature": True,
+    "carry": "counterexamples",
     "num_turns": 3,
     "max_completion_length": 64,
     "prompt_file": "wording.yaml",

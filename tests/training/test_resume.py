@@ -191,7 +191,7 @@ def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_train
         first.run_warnings.dead_batches = 7
         first.run_warnings.check_gap(0.25)
         first.collapse.load_state_dict(
-            {"num_low": 1, "num_certain": 3, "num_repeating": 4, "has_varied": False}
+            {"low": 1, "certain": 3, "repeating": 4, "has_varied": False, "collapsed": None}
         )
         first.train()
         programs = executor.stats.programs
@@ -204,7 +204,7 @@ def test_the_memory_of_warnings_and_the_executors_counts_are_taken_up(make_train
     assert second.run_warnings.state_dict() == first.run_warnings.state_dict()
     assert first.run_warnings.state_dict()["first_gap"] == 0.25
     # One low evaluation so far; the log entry of update 1 has entropy and different programs.
-    expected = {"num_low": 1, "num_certain": 0, "num_repeating": 0, "has_varied": True}
+    expected = {"low": 1, "certain": 0, "repeating": 0, "has_varied": True, "collapsed": None}
     assert second.collapse.state_dict() == first.collapse.state_dict() == expected
     assert second.run_warnings.dead_batches == 9, "options are those of the second start"
 
