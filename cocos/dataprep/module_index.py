@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cocos.dataprep.formats.pytest_idioms import decorator_name
 from cocos.dataprep.formats.source_edits import defined_names, global_reads, remove_docstrings
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
 CACHED_MODULES = 256  # a syntax tree takes about 100 times the memory of its source

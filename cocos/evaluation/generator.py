@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cocos.assembly import make_rules, turn_player
+from cocos.assembly.rules import make_rules, turn_player
 from cocos.config.eval_config import EvalConfig
 from cocos.executor import Executor
-from cocos.extras import install_command
+from cocos.files.extras import install_command
 from cocos.generation import Generator
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.prompts import PromptProtocol

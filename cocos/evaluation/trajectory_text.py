@@ -5,10 +5,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cocos.agents.words import TOOLS
 from cocos.executor import ExecutionResult, Verdict, comparison_text
 from cocos.generation import Generator
 from cocos.generation.tool_calls import call_fault, call_reason, parse_tool_calls
-from cocos.prompts import TOOLS
 from cocos.trajectories import Trajectory, Turn
 
 WIDTH = 80

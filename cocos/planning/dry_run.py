@@ -13,7 +13,10 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from cocos.assembly import TrainingData, make_objective, make_rules, open_executor, own_reward, turn_player
+from cocos.assembly.data import TrainingData
+from cocos.assembly.objective import make_objective, own_reward
+from cocos.assembly.programs import open_executor
+from cocos.assembly.rules import make_rules, turn_player
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cocos.assembly import make_objective
+from cocos.assembly.objective import make_objective
 from cocos.config.trl_configs import CoCoSConfig
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cocos.extras import install_command, missing_modules
+from cocos.files.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison

@@ -31,7 +31,7 @@ from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad, split_tensor_dict, use_adapter
 
-from cocos.assembly import make_objective
+from cocos.assembly.objective import make_objective
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation import Generator

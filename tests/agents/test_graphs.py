@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from cocos.agents.graphs import GRAPHS, play_with_agent
+from cocos.agents.words import agent_protocol
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tool_calls import format_tool_call
 from cocos.problems import Problem
-from cocos.prompts import agent_protocol, named_protocol
+from cocos.prompts import named_protocol
 from cocos.trajectories import Rules, begin
 from tests.support.paths import ROOT
 
