@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cocos.assembly.data import hide_tests
+from cocos.assembly.data import apply_visible_tests
 from cocos.commands.prepare import main as prepare_main
 from cocos.commands.runner import run_command
 from cocos.executor import Executor
@@ -175,7 +175,7 @@ def make_trainer(tmp_path, executor):
             **options,
         }
         args = CoCoSConfig(**options)
-        problems = hide_tests(args, load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
+        problems = apply_visible_tests(args, load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
         return CoCoSTrainer(
             model=model,
             args=args,

@@ -41,7 +41,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
             missing.
 
     """
-    problems = hide_tests(options, load_problem_set(options.train_data)[: options.limit])
+    problems = apply_visible_tests(options, load_problem_set(options.train_data)[: options.limit])
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
     turn_player(options)  # says what is missing before a model is loaded
     protocol = agent_protocol(prompt_protocol(options), options.agent, system_text(options))
@@ -58,7 +58,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
                 f"--answers supplies {len(prompt.given)} turns of problem {prompt.problem.task_id!r}, so "
                 f"none of --num_turns {options.num_turns} is left to train; raise it, or supply fewer turns"
             )
-    return TrainingData(prompts, hide_tests(options, dev_problems), protocol)
+    return TrainingData(prompts, apply_visible_tests(options, dev_problems), protocol)
 
 
 def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
@@ -96,10 +96,10 @@ def _select_problems(options: EvalConfig) -> list[Problem]:
         raise ValueError(
             f"--start {options.start} --limit {options.limit} leaves no problem of {options.test_data}"
         )
-    return hide_tests(options, problems)
+    return apply_visible_tests(options, problems)
 
 
-def hide_tests(options: TurnOptions, problems: Iterable[Problem]) -> list[Problem]:
+def apply_visible_tests(options: TurnOptions, problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems with at most `--visible_tests` visible tests; the others become hidden."""
     n = options.visible_tests
     if n is None:

@@ -54,7 +54,7 @@ def main() -> None:
     """Sample attempts, pair them with corrections, and write the rows."""
     args = parse_options(BoostDataConfig, __doc__)
     log_path = Path(f"{args.output}.attempts.jsonl")
-    exit_on_ctrl_c(lambda: finished_work(log_path))
+    exit_on_ctrl_c(lambda: saved_batches(log_path))
 
     # This import takes seconds; --help and errors in options do not wait for it.
     from cocos.generation.tokenizer import encode, load_tokenizer
@@ -137,7 +137,7 @@ def main() -> None:
     )
 
 
-def finished_work(log_path: Path) -> str:
+def saved_batches(log_path: Path) -> str:
     """Return what a run has saved and how to continue it, for the line after Ctrl-C."""
     num_lines = log_path.read_bytes().count(b"\n") if log_path.exists() else 0
     if num_lines < 2:  # the first line is the header

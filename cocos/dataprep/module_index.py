@@ -72,7 +72,7 @@ class Module:
         return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else None
 
 
-class Program(NamedTuple):
+class SourceProgram(NamedTuple):
     """Source of a program, and the (file, name) pairs that it defines."""
 
     source: str
@@ -162,7 +162,7 @@ class CodeBase:
                     return path, name
         return None
 
-    def program(self, path: str, names: Iterable[str]) -> Program:
+    def program(self, path: str, names: Iterable[str]) -> SourceProgram:
         """Return the program that defines global names of a module, with all that they need.
 
         Raises:
@@ -175,7 +175,7 @@ class CodeBase:
                 result.add(path, name)
         except RecursionError:
             raise ValueError("needs too many definitions") from None
-        return Program("\n\n".join([*sorted(result.futures), *result.parts]) + "\n", result.added)
+        return SourceProgram("\n\n".join([*sorted(result.futures), *result.parts]) + "\n", result.added)
 
 
 class _Slice:

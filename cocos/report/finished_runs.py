@@ -30,7 +30,7 @@ METRICS_KEYS = (
 RECORD_KEYS = ("options", "versions")
 
 
-class TurnPair(NamedTuple):
+class TurnNumbers(NamedTuple):
     """Two turns, counted from 1; `str(pair)` is the pair's name in metrics.json, such as t1_t2."""
 
     before: int
@@ -60,14 +60,14 @@ class FinishedRun:
         return sum(name.startswith("acc_t") for name in self.metrics["metrics"])
 
     @property
-    def turn_pairs(self) -> list[TurnPair]:
+    def turn_pairs(self) -> list[TurnNumbers]:
         """Pairs of consecutive turns."""
-        return [TurnPair(turn, turn + 1) for turn in range(1, self.num_turns)]
+        return [TurnNumbers(turn, turn + 1) for turn in range(1, self.num_turns)]
 
     @property
-    def first_and_last(self) -> TurnPair | None:
+    def first_and_last(self) -> TurnNumbers | None:
         """The first and the last turn; None if there is one turn."""
-        return TurnPair(1, self.num_turns) if self.num_turns > 1 else None
+        return TurnNumbers(1, self.num_turns) if self.num_turns > 1 else None
 
     @property
     def pass_at_k_sizes(self) -> list[int]:

@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.equal_tokens import equal_token_comparisons
-from cocos.report.finished_runs import FinishedRun, RunComparison, TurnPair, group_by_conditions
+from cocos.report.finished_runs import FinishedRun, RunComparison, TurnNumbers, group_by_conditions
 from cocos.report.pooled_sets import are_sets_of_one_model, pool
 
 NO_INTERVAL = "(no interval)"
@@ -153,7 +153,7 @@ def _accuracy_rows(run: FinishedRun) -> Iterator[list[str]]:
         yield [run.name, n, f"{pair.before} to {pair.after}", *estimates, counts]
 
 
-def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
+def _shown_pairs(run: FinishedRun) -> list[TurnNumbers]:
     """Return the pairs of consecutive turns, and the first and the last turn if there are more than two."""
     overall = [run.first_and_last] if run.num_turns > 2 and run.first_and_last else []
     return [*run.turn_pairs, *overall]

@@ -100,8 +100,7 @@ def test_our_trainer_overrides_exactly_the_listed_names_of_trl():
 def test_the_resumable_trainer_overrides_methods_that_transformers_has():
     assert {name for name in vars(ResumableTrainer) if not name.startswith("__")} - {
         "card",
-        "last_examples",
-        "last_solved",
+        "last_batch",
         "clock",
         "remarks",
         "collapsed",
