@@ -28,6 +28,7 @@ METRICS_KEYS = (
     *("agent", "feedback", "early_stop", "answers"),
 )
 RECORD_KEYS = ("options", "versions")
+CARRIED = {"counterexamples": "failed tests without the program", "nothing": "nothing of earlier turns"}
 
 
 class TurnNumbers(NamedTuple):
@@ -78,11 +79,13 @@ class FinishedRun:
 
     @property
     def conditions(self) -> str:
-        """Agent, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
+        """Agent, carry, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
+        carry = self.record["options"].get("carry", "transcript")
         agent = self.metrics["agent"]
         conditions = [f"the agent {agent}"] if agent != "none" else []
         if self.num_turns > 1:  # one turn gets no feedback, and has none after it to leave out
+            conditions += [CARRIED[carry]] if carry in CARRIED else []
             conditions += [f"{feedback} feedback"] if feedback != "none" else []
             conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
         conditions += [f"given answers ({', '.join(answers)})"] if answers else []
