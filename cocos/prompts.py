@@ -4,7 +4,7 @@ The wording is an interface: the released CoCoS checkpoints were trained on exac
 golden tests compare them. Does not know tokens or how programs are run.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Formatter
 from types import MappingProxyType
@@ -41,6 +41,8 @@ TEMPLATE_PLACEHOLDERS = {  # of own wording
 }
 Failures = Mapping[int, Sequence[str]]  # index of a failed visible test -> what programs did instead
 NO_FAILURES: Failures = MappingProxyType({})
+# A problem and its failed tests -> what is shown of them.
+Placebo = Callable[[Problem, Failures], tuple[Problem, Failures]]
 
 
 @dataclass(frozen=True)

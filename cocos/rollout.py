@@ -20,6 +20,7 @@ from cocos.problems import Problem
 from cocos.prompts import (
     DONE,
     REPEATED,
+    Failures,
     PromptProtocol,
     counterexamples,
     feedback_message,
@@ -161,7 +162,13 @@ class Play:
         )
 
     def _fresh_message(self) -> str:
-        return self.context.protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
+        problem, failed = self.shown_problem()
+        return self.context.protocol.first_turn(problem, failed, len(self.turns) + 1)
+
+    def shown_problem(self) -> tuple[Problem, Failures]:
+        """Return the problem and the failed tests as the next prompt shows them."""
+        placebo, failed = self.context.rules.placebo, self.failed_tests()
+        return placebo(self.problem, failed) if placebo else (self.problem, failed)
 
     @property
     def is_fresh(self) -> bool:
@@ -193,7 +200,7 @@ class Play:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
         rules, last, parts = self.context.rules, self.turns[-1], []
         if rules.carry != "transcript":
-            return shown_tests(self.problem, self.failed_tests())
+            return shown_tests(*self.shown_problem())
         if rules.feedback != "none":
             parts.append(feedback_message(rules.feedback, self.problem, self.result, rules.feedback_failures))
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:

@@ -11,6 +11,7 @@ from cocos.executor import ExecutionResult, Program
 from cocos.generation import Completion
 from cocos.literals import Agent, Carry, Feedback, OnRepeat
 from cocos.problems import Problem
+from cocos.prompts import Placebo
 
 Key = tuple[str, int]  # task_id, sample
 
@@ -72,6 +73,8 @@ class Rules:
     # What a later prompt has of the turns before: all of them, the visible tests that their programs failed,
     # or nothing. Without the transcript, every prompt is turn 1's message.
     carry: Carry = "transcript"
+    # What takes the place of the failed tests in a later prompt; None: nothing.
+    placebo: Placebo | None = None
     # End a trajectory once its program passes the visible tests. The remaining turns repeat its last
     # completion.
     early_stop: bool = False

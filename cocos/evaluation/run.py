@@ -114,7 +114,8 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     """
     args, size = run.args, run.args.batch_size
     protocol = agent_protocol(protocol, args.agent, system_text(args))
-    play = open_player(args, generator, run.executor, protocol)
+    problems = list(dict.fromkeys(trajectory.problem for trajectory in run.trajectories))
+    play = open_player(args, generator, run.executor, protocol, problems=problems)
     warning = context_warning(
         run.trajectories, generator, protocol, args.num_turns, args.max_completion_length
     )

@@ -77,6 +77,8 @@ def run_warnings(
         )
     if args.reward == "random":
         warnings.append("--reward random: every program earns 0 or 1 by chance; this run is a control")
+    if args.placebo != "none":
+        warnings.append(f"--placebo {args.placebo}: prompts do not tell the truth; this run is a control")
     return warnings
 
 
@@ -107,7 +109,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     """
     protocol, turns, answer = data.protocol, args.num_turns, args.max_completion_length
     shape, layout = run_shapes(args, has_reference=args.beta > 0)
-    rules = make_rules(args, [args.temperature])
+    rules = make_rules(args, [args.temperature], None, data.problems, args.prompt_tests)
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
     wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))

@@ -87,6 +87,8 @@ class FinishedRun:
         if self.num_turns > 1:  # one turn gets no feedback, and has none after it to leave out
             conditions += [CARRIED[carry]] if carry in CARRIED else []
             conditions += [f"{feedback} feedback"] if feedback != "none" else []
+            placebo = self.record["options"].get("placebo", "none")
+            conditions += [f"the placebo {placebo!r}"] if placebo != "none" else []
             conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
         conditions += [f"given answers ({', '.join(answers)})"] if answers else []
         return " and ".join(conditions)

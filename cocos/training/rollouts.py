@@ -78,7 +78,12 @@ class RolloutPlayer:
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
         self.play = turn_player(options)
-        self.rules = make_rules(options, [options.temperature])
+        self.rules = make_rules(
+            options,
+            [options.temperature],
+            problems=list(dict.fromkeys(prompt.problem for prompt in prompts)),
+            prompt_tests=options.prompt_tests,
+        )
         self.own_reward = own_reward(options)
         self.draw = ProblemDraw(len(prompts), seed)
 

@@ -309,6 +309,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         remarks = super().remarks()
         if self.args.reward == "random":
             remarks.append("a control: every program earned 0 or 1 by chance (--reward random)")
+        if self.args.placebo != "none":
+            remarks.append(
+                f"a control: prompts had a placebo for failed tests (--placebo {self.args.placebo})"
+            )
         if self.run_warnings.num_alive:
             return remarks
         effect = (
