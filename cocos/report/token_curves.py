@@ -160,7 +160,9 @@ def _rows_by_problem(rows: Iterable[SampleRow]) -> dict[str, list[SampleRow]]:
 
 def _programs(row: SampleRow, carry: str) -> list[_Program]:
     """Return the programs of a trajectory with the tokens that each adds."""
-    programs, seen, transcript = [], set(), 0
+    programs: list[_Program] = []
+    asked: list[tuple[str, int]] = []
+    transcript = 0
     for turn in row["turns"]:
         visible = turn["verdicts"][: row["num_visible_tests"]]
         prompt, completion = turn["num_prompt_tokens"], turn["num_completion_tokens"]
@@ -170,10 +172,11 @@ def _programs(row: SampleRow, carry: str) -> list[_Program]:
         if carry == "transcript":  # a prompt begins with the one before and its completion
             new = max(0, prompt - transcript)
             transcript = prompt + completion
-        elif (request := turn.get("request", "")) in seen:
-            new = 0
         else:
-            seen.add(request)
+            request = turn.get("request", "")  # that of turn 1 has the system message, too
+            if any(size == prompt and before.endswith(request) for before, size in asked):
+                new = 0
+            asked.append((request, prompt))
         tokens = Tokens(completion, completion + new, completion + prompt)
         is_chosen = all(verdict["status"] == "passed" for verdict in visible)
         programs.append(_Program(turn["is_right"], is_chosen, tokens))
