@@ -219,7 +219,8 @@ def _first_temperature(options: dict) -> float:
 
 
 def _shows_all_tests(run: FinishedRun) -> bool:
-    return run.record["options"].get("prompt_tests") is None
+    shown = run.record["options"].get("prompt_tests")
+    return shown is None or all(shown >= row["num_visible_tests"] for row in run.rows)
 
 
 def _resampling(curve: Curve, curves: Sequence[Curve]) -> Curve | None:
