@@ -63,7 +63,7 @@ class Curve:
     @property
     def label(self) -> str:
         """Name of the run, and what its programs are."""
-        return f"{self.run.name}, samples of turn 1" if self.is_sampled else self.run.label
+        return f"{self.run.name}, samples of turn 1" if self.is_sampled else self.run.name
 
     def difference(self, point: Point) -> Estimate | None:
         """Return the accuracy at a point minus resampling's at as many sampled tokens, paired by problem.
@@ -118,8 +118,8 @@ def verdict(curve: Curve) -> str | None:
     if difference.low is None or difference.low <= 0 <= (difference.high or 0):
         words += ", which may be chance,"
     return (
-        f"{curve.label}: {point.programs} programs are {words} resampling by "
-        f"{curve.resampling.label}{asked} at {point.tokens.sampled:.0f} sampled tokens per problem."
+        f"{curve.run.label}: {point.programs} programs are {words} resampling by "
+        f"{curve.resampling.run.label}{asked} at {point.tokens.sampled:.0f} sampled tokens per problem."
     )
 
 
