@@ -3,7 +3,7 @@
 #   docker run --rm cocos
 #   docker run --rm cocos doctor
 #   docker run --rm -v "$PWD:/work" cocos eval --model_name_or_path model --test_data problems.jsonl --output_dir out
-# docs/docker.md has the sizes, the page, the build for CUDA, and what isolates programs in a container.
+# docs/training.md has the sizes, the page, the build for CUDA, and what isolates programs in a container.
 ARG BASE=debian:bookworm-slim
 
 FROM ${BASE} AS wheel

@@ -5,7 +5,7 @@
     cocos export outputs/cocos exported --gguf               also exported/model.gguf and an Ollama Modelfile
 
 The sum of base and adapter is made in float32. GGUF needs llama.cpp's convert_hf_to_gguf.py on PATH, or its
-folder in --llama_cpp. docs/use-your-model.md says how to use the result.
+folder in --llama_cpp. docs/evaluation.md says how to use the result.
 """
 
 import argparse

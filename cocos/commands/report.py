@@ -2,8 +2,8 @@
 
     cocos report outputs/base outputs/boost outputs/cocos --output_dir outputs/report
 
-Reads metrics.json, run.json and samples.jsonl in the output folders of test.py. docs/report.md explains the
-report.
+Reads metrics.json, run.json and samples.jsonl in the output folders of test.py. docs/evaluation.md explains
+the report.
 """
 
 from pathlib import Path

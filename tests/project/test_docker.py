@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be read without docker; docs/docker.md says what a build gave."""
+"""The Dockerfile, as far as it can be read without docker; docs/training.md says what a build gave."""
 
 import re
 import tomllib
@@ -40,7 +40,7 @@ def test_the_command_extra_and_version_that_the_image_names_exist():
     assert extra in PROJECT["project"]["optional-dependencies"]
     pins = (ROOT / "constraints.txt").read_text()
     assert re.search(r"^torch==[\d.]+$", pins, re.MULTILINE)  # without +cpu: every index has a build of it
-    page = (ROOT / "docs/docker.md").read_text()
+    page = (ROOT / "docs/training.md").read_text()
     assert set(re.findall(r"--build-arg (\w+)=", page)) == set(
         re.findall(r"^ARG (\w+)=", DOCKERFILE, re.MULTILINE)
     )

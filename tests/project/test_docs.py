@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import cocos
+from cocos.commands.report import report_parser
 from cocos.config.command_line import OptionParser
 from cocos.config.eval_config import EvalConfig
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
@@ -79,13 +80,14 @@ def test_every_option_and_file_of_a_launching_command_exists():
         assert (ROOT / path).exists(), path
 
 
-def test_every_option_of_an_evaluation_that_its_page_names_exists():
+def test_every_option_of_an_evaluation_or_a_report_that_their_page_names_exists():
     page = (ROOT / "docs/evaluation.md").read_text()
     commands = re.findall(r"(?:python|\d) test\.py ((?:[^\n]|\\\n)*)", page.replace("\\\n", " "))
     options = {option for command in commands for option in re.findall(r"--\w+", command)}
     options |= set(re.findall(r"`(--\w+)[ `]", page))
     assert len(commands) > 8 and len(options) > 20
-    assert options <= set(OptionParser(EvalConfig)._option_string_actions)
+    known = {**OptionParser(EvalConfig)._option_string_actions, **report_parser()._option_string_actions}
+    assert options <= set(known)
 
 
 def test_text_files_parse_and_their_links_lead_to_files():
