@@ -7,7 +7,7 @@
 #   TRACK=mbpp   SmolLM2: base -> Boost -> CoCoS on MBPP, evaluated on MBPP and HumanEval
 #   TRACK=agents SmolLM2, Qwen2.5-Coder-0.5B and, after TRACK=qwen, the trained model: the turn loop and each agent on HumanEvalFix, HumanEval, MBPP
 # TRACK is toy and SEED is 0 by default. `make real` first fetches the model and prepares the problems. Results go
-# to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/real.md (qwen) or docs/smollm2.md.
+# to outputs/real/base or outputs/real/$TRACK/seed$SEED, their tables to docs/results.
 # With LIMIT they go to outputs/real-$LIMIT, and to no page.
 # TRACK=qwen repairs programs for the problems of PROBLEMS, by default those of outputs/pool, which `make real` makes of
 # the packages in configs/qwen/pool.txt; LIMIT=small plays a few problems and two updates, to test the path, and LIMIT=N the first N problems.

@@ -355,15 +355,16 @@ def speed_table(points: Sequence[Point], lab: str, goal: float) -> str:
 # -- pages --
 
 
-def tables(page: Mapping[str, Any], docs: Path = DOCS) -> dict[str, str]:
+def tables(page: Sequence[Mapping[str, Any]], docs: Path = DOCS) -> dict[str, str]:
     """Return every table of a page of docs/tables.yaml by the name in its marker lines."""
-    evaluations = {row.folder: row for row in load_csv(docs / page["evaluations"], Evaluation)}
     made = {}
-    for name, spec in page["tables"].items():
-        if "goal" in spec:
-            made[name] = speed_table(load_csv(docs / page["curves"], Point), spec["speed"], spec["goal"])
-        else:
-            made[name] = (ranking_table if "ranking" in spec else measure_table)(spec, evaluations)
+    for part in page:
+        evaluations = {row.folder: row for row in load_csv(docs / part["evaluations"], Evaluation)}
+        for name, spec in part["tables"].items():
+            if "goal" in spec:
+                made[name] = speed_table(load_csv(docs / part["curves"], Point), spec["speed"], spec["goal"])
+            else:
+                made[name] = (ranking_table if "ranking" in spec else measure_table)(spec, evaluations)
     return made
 
 
@@ -407,7 +408,9 @@ def main() -> None:
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("outputs", type=Path, nargs="?", help="folder whose evaluations are added first")
-    parser.add_argument("--csv", type=Path, default=DOCS / "real/evaluations.csv", help="file of their rows")
+    parser.add_argument(
+        "--csv", type=Path, default=DOCS / "results/real/evaluations.csv", help="file of their rows"
+    )
     arguments = parser.parse_args()
     if arguments.outputs:
         add_evaluations(arguments.outputs, arguments.csv)

@@ -6,8 +6,8 @@
 
 configs/toy/study.yaml lists the arms. An arm is trained with train.py, in one stage or more, and evaluated
 with test.py once per kind of feedback. A finished step is not run again. When nothing is missing, the results
-go to docs/study/evaluations.csv and docs/study/curves.csv, from which results.py and study_figures.py make
-the page.
+go to evaluations.csv and curves.csv in docs/results/study, from which results.py and study_figures.py make
+tables and figures.
 """
 
 import argparse

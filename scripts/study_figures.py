@@ -1,4 +1,4 @@
-"""Figures of the study, made from its CSV files: docs/study/*.png and *.svg."""
+"""Figures of the study, made from its CSV files: docs/results/study/*.png and *.svg."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 from result_rows import Evaluation, Point, load_csv
 from results import DOCS, accuracy, spread
 
-STUDY = DOCS / "study"
+STUDY = DOCS / "results/study"
 FEEDBACK = ("none", "verdict", "error")
 MARKERS = ".osv^DXP"
 

@@ -9,7 +9,7 @@ from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.report.finished_runs import FinishedRun, RunComparison
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
-FEW_REPAIRED = 0.05  # of the wrong programs: asking again repairs twice as many (docs/real.md)
+FEW_REPAIRED = 0.05  # of the wrong programs: asking again repairs twice as many (docs/results)
 # What changes a model's answers or verdicts. The size of a batch changes last digits only, a seed its draws.
 MEASURING = set(
     option_names(EvalConfig, "wording", "prompt", "rule", "given", "length", "sampling", "executor")

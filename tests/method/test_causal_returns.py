@@ -122,7 +122,7 @@ def mean_square(returns_P_G):
     ("model", "ratios"), [("Boost", (1.27, 1.27, 1.78, 1.92)), ("CoCoS, update 10", (1.22, 1.22, 1.82, 2.01))]
 )
 def test_on_the_laboratorys_real_rewards_the_advantages_are_smaller_as_docs_cocos_says(model, ratios):
-    with (ROOT / "docs/study/rewards.csv").open() as file:
+    with (ROOT / "docs/results/study/rewards.csv").open() as file:
         rewards = [
             (float(row["r_1"]), float(row["r_2"])) for row in csv.DictReader(file) if row["model"] == model
         ]
