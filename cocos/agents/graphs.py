@@ -18,7 +18,6 @@ from langgraph.graph import END, START, StateGraph
 from cocos import prompts
 from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, tester, writer
 from cocos.executor import Executor
-from cocos.extraction import extract_code
 from cocos.generation import Generator, Role
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
 from cocos.literals import Agent
@@ -102,7 +101,7 @@ async def _call(state: State) -> State:
         code, prompt = "", play.next_prompt()
     completion, node = play.given_answer(), "run_code"
     if completion is not None:
-        code = extract_code(completion.text)
+        code = play.context.extract(play.problem, completion).code
     else:
         completion = await play.ask(prompt)
         calls = parse_tool_calls(completion.text)

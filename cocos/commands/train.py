@@ -21,6 +21,7 @@ def main() -> None:
 
     # These imports take seconds; --help and errors in options and data do not wait for them.
     from cocos.config.trl_configs import CoCoSConfig
+    from cocos.extraction import EXTRACTION_VERSION
     from cocos.files.run_record import run_record
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
@@ -56,6 +57,7 @@ def main() -> None:
                 isolation=executor.isolation,
                 packages=list(executor.packages),
                 feedback=args.feedback,
+                extraction_version=EXTRACTION_VERSION,
             ),
             num_rows={args.train_data: len(data.problems), args.dev_data: len(data.dev_problems)},
             first_message=data.protocol.first_turn(data.problems[0]),

@@ -12,6 +12,7 @@ from cocos.config.ranks import is_main_process
 from cocos.evaluation.sample_files import sample_paths
 from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose
+from cocos.extraction import EXTRACTION_VERSION
 from cocos.files.json_lines import DataError
 from cocos.files.run_record import checksums, run_record
 from cocos.trajectories import Trajectory
@@ -60,6 +61,7 @@ def evaluation_record(args: EvalConfig, executor: Executor, checksums: Mapping[s
         data_sha256=checksums,
         isolation=executor.isolation,
         packages=list(executor.packages),
+        extraction_version=EXTRACTION_VERSION,
         changes=[],
         **conditions(args),
     )

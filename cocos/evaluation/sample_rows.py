@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.extraction import Source
 from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
 from cocos.generation.tool_calls import call_reason
@@ -44,6 +45,9 @@ class ExtraTurnKeys(TypedDict, total=False):
 
     # What the turn's prompt adds to the transcript, feedback included. Carried turns and old rows lack it.
     request: str
+    # Where the program was found in the completion, or why there is none (`cocos.extraction.Source`). Carried
+    # turns, programs in calls of tools and old rows lack it.
+    source: Source
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
     node: str  # node of the agent's graph that made the turn (`--agent`)
     temperature: float  # sampling temperature of the completion (`--agent`)
@@ -221,6 +225,8 @@ def _turn_to_row(turn: Turn) -> TurnRow:
     }
     if turn.request:
         row["request"] = turn.request
+    if turn.source:
+        row["source"] = turn.source
     if completion.key is not None:
         row["api_key"] = completion.key
     if turn.step is not None:
@@ -249,6 +255,7 @@ def turn_from_row(row: TurnRow) -> Turn:
             key=row.get("api_key"),
         ),
         code=row["code"],
+        source=row.get("source"),
         result=ExecutionResult(
             verdicts=tuple(verdicts),
             infra_error=row["infra_error"],

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import get_args
 
+from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, RunComparison, TurnPair, group_by_conditions
@@ -108,6 +110,7 @@ def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
         bugs_table(runs),
         relative_table(runs),
         means_table(runs),
+        sources_table(runs),
     ]
     return [table for table in tables if table.rows]
 
@@ -262,6 +265,17 @@ def means_table(runs: Sequence[FinishedRun]) -> Table:
     ]
     header = ["model", "seconds of generation", "completion tokens", "prompt tokens"]
     return Table("Mean per trajectory", "", header, rows)
+
+
+def sources_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return how each run's programs were found in the answers, or why there is none.
+
+    There is no table if every answer is a program and nothing else.
+    """
+    sources = [source for source in get_args(Source) if any(run.statistics.sources[source] for run in runs)]
+    rows = [[run.label, *(str(run.statistics.sources[source]) for source in sources)] for run in runs]
+    has_others = sources not in ([], ["answer"])
+    return Table("Where programs were found", "answers", ["model", *sources], rows if has_others else [])
 
 
 def comparison_table(comparisons: Sequence[RunComparison]) -> Table:

@@ -193,7 +193,9 @@ class RolloutPlayer:
     def _rollout(
         self, trajectories: list[Trajectory], generator: Generator, num_turns: int, is_greedy: bool = False
     ) -> list[Trajectory]:
-        rules = replace(self.rules, temperatures=(0.0,)) if is_greedy else self.rules
+        rules = self.rules
+        if is_greedy:  # an evaluation
+            rules = replace(rules, temperatures=(0.0,), keeps_cut_off=True)
         return self.play(trajectories, generator, self.executor, self.protocol, num_turns, rules)
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:

@@ -326,6 +326,22 @@ def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_t
     assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\n")
 
 
+def test_answers_are_counted_by_how_their_program_was_found_and_why_there_is_none(tmp_path):
+    def run(name, *sources):
+        turns = tuple(replace(turn(FAILED, "" if s == "prose" else "x = 1"), source=s) for s in sources)
+        problem = Problem("1", "t", ("assert True",))
+        return evaluated(tmp_path / name, [Trajectory(problem, 0, turns)])
+
+    text = markdown_report(load_runs([run("a", "block", "prose"), run("b", "block", "answer")]))
+    assert rows_of(text, "## Where programs were found, answers") == [
+        ["model", "answer", "block", "prose"],
+        ["a", "0", "1", "1"],
+        ["b", "1", "1", "0"],
+    ]
+    assert "a: 1 of 2 completions contain no program (prose: 1); read some" in text
+    assert "Where programs" not in markdown_report(load_runs([run("c", "answer", "answer")]))
+
+
 def test_one_in_200_is_no_caveat_and_given_answers_are_not_the_models(tmp_path):
     rows = [answered(str(n), "x = 1", is_truncated=n == 0) for n in range(200)]
     given = [replace(t, turns=tuple(replace(one, is_given=True, code="") for one in t.turns)) for t in rows]
