@@ -18,7 +18,6 @@ from cocos.trajectories import Trajectory
 
 Value = TypeVar("Value")
 NEAR_REPEAT = 0.05  # largest edit ratio of a program that is nearly the one before it
-NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -34,6 +33,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     """Return the trajectories in which every program was executed."""
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
+
+
+def _nothing_scored(trajectories: Iterable[Trajectory]) -> str:
+    errors = (turn.result.infra_error for trajectory in trajectories for turn in trajectory.turns)
+    first = next(filter(None, errors), "there is none")
+    return f"no scored trajectories: the executor or the endpoint failed in every one; the first: {first}"
 
 
 def _by_problem(
@@ -58,7 +63,7 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
 
     """
     if not (usable := scored(trajectories)):
-        raise ValueError(NOTHING_SCORED)
+        raise ValueError(_nothing_scored(trajectories))
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
     right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
@@ -138,7 +143,7 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
     """
     if not (usable := scored(trajectories)):
-        raise ValueError(NOTHING_SCORED)
+        raise ValueError(_nothing_scored(trajectories))
     right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     visible_P_K_T = _by_problem(
         usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]

@@ -19,6 +19,7 @@ from cocos import prompts
 from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, tester, writer
 from cocos.executor import Executor
 from cocos.generation import Generator, Role
+from cocos.generation.interface import encodable
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
 from cocos.literals import Agent
 from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE, UNCHANGED, PromptProtocol
@@ -108,7 +109,7 @@ async def _call(state: State) -> State:
         if call_fault(calls, prompts.TOOLS, "code"):
             node = "refuse"
         else:
-            node, code = calls[0].name, calls[0].arguments["code"]
+            node, code = calls[0].name, encodable(calls[0].arguments["code"])
     request = feedback if play.turns else None
     play.add(prompt, completion, feedback, code=code, request=request, step=play.next_step(node))
     return {"next": node}

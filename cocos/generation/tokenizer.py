@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
-from cocos.generation.interface import Completion, Generator, Role
+from cocos.generation.interface import Completion, Generator, Role, encodable
 from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
 
@@ -49,7 +49,9 @@ class TokenTranscripts(Generator):
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]
 
     def quote(self, text: str) -> Completion:
-        return Completion(tuple(encode(self.tokenizer, text, is_start=False)), text)
+        kept = encodable(text)
+        ids = encode(self.tokenizer, kept, is_start=False)
+        return Completion(tuple(ids), kept, has_replaced=kept != text)
 
     def show(self, prompt: Sequence[int]) -> str:
         return self.tokenizer.decode(prompt, clean_up_tokenization_spaces=False)
@@ -112,7 +114,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> lis
             beginning-of-sequence id are added.
 
     """
-    return tokenizer(text, add_special_tokens=is_start)["input_ids"]
+    return tokenizer(encodable(text), add_special_tokens=is_start)["input_ids"]
 
 
 def load_tokenizer(
