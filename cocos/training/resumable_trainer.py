@@ -26,6 +26,7 @@ from cocos.training.checkpoints import (
     full_memory_named,
     misfit_named,
     save_generation_config,
+    write_checksums,
 )
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
@@ -114,6 +115,8 @@ class ResumableTrainer(Trainer):
         try:
             with full_disk_named(folder):
                 super()._save_checkpoint(model, trial)
+            if self.args.should_save:
+                write_checksums(folder)
         except OSError:
             if checkpoint_fault(folder):  # the space is needed more than half a checkpoint
                 shutil.rmtree(folder, ignore_errors=True)
