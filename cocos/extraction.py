@@ -27,8 +27,8 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from cocos.files.python_parser import parse
 from cocos.prompts import BEGIN, CORRECT, DONE
-from cocos.python_parser import parse
 
 EXTRACTION_VERSION = 2  # of the rules above; results record it
 

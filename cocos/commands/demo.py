@@ -21,7 +21,7 @@ Step = tuple[str, list[str]]  # title, words of a command
 
 def main() -> int:
     """Run the steps, each as a process of its own; return the exit status of the first that fails, or 0."""
-    from cocos.extras import install_command, missing_modules
+    from cocos.files.extras import install_command, missing_modules
     from cocos.files.run_record import check_output_folder
 
     options = demo_parser().parse_args()

@@ -11,8 +11,8 @@ from cocos.generation.scripted import ScriptedGenerator
 from cocos.metrics import correction_metrics
 from cocos.problems import DataError, Problem
 from cocos.prompts import answer, named_protocol, own_protocol
-from cocos.rollout import rollout
-from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin, check_infra_failures
+from cocos.rollout import InfraFailures, rollout
+from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin
 
 COCOS = named_protocol("cocos")
 RIGHT = "def double(x):\n    return 2 * x"
@@ -280,7 +280,7 @@ def played(problem: Problem, num_failed: int, num_programs: int) -> list[Traject
 
 def test_more_executor_failures_than_allowed_stop_the_run(problem):
     with pytest.raises(ExecutorError) as caught:
-        check_infra_failures(played(problem, 2, 10), max_infra_share=0.1)
+        InfraFailures(0.1).add(played(problem, 2, 10))
     assert str(caught.value) == (
         "2 of 10 completions met a failure of the executor or the endpoint, more than --max_infra_share 0.1; "
         "the first: the worker died"
@@ -288,11 +288,11 @@ def test_more_executor_failures_than_allowed_stop_the_run(problem):
 
 
 def test_as_many_executor_failures_as_allowed_do_not(problem):
-    check_infra_failures(played(problem, 1, 10), max_infra_share=0.1)
-    check_infra_failures(played(problem, 0, 10), max_infra_share=0.0)
-    check_infra_failures([], max_infra_share=0.0)
+    InfraFailures(0.1).add(played(problem, 1, 10))
+    InfraFailures(0.0).add(played(problem, 0, 10))
+    InfraFailures(0.0).add([])
     with pytest.raises(ExecutorError):
-        check_infra_failures(played(problem, 1, 10), max_infra_share=0.0)
+        InfraFailures(0.0).add(played(problem, 1, 10))
 
 
 # -- what happens between turns --
@@ -470,7 +470,7 @@ def test_an_answer_that_could_not_be_had_ends_its_trajectory_without_a_score(pro
     assert failed.turns[0].result.num_passed is None and len(whole.turns) == 3
     assert values([failed, whole])["acc_t1"] == 1.0  # of the one that has a score
     with pytest.raises(ExecutorError, match="503 five times"):
-        check_infra_failures([failed, whole], max_infra_share=0.2)
+        InfraFailures(0.2).add([failed, whole])
 
 
 def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run_on(problem, executor):

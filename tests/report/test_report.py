@@ -268,9 +268,10 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
     text = markdown_report(loaded, comparisons)
     plain, oracle = (text.index("## Self-correction, "), text.index("## Correction with error feedback, "))
     assert plain < text.index("| plain ") < oracle < text.index("| oracle ")
-    assert "| plain " not in text[oracle:].split("## Edits")[0]
+    # The visible tests choose in all runs of the table of tokens.
+    assert "| plain " not in text[oracle:].split("## Accuracy against tokens")[0]
     page = page_of(loaded, comparisons)
-    tables = re.findall(r'<table class="numbers">.*?</table>', page, re.DOTALL)
+    tables = re.findall(r'<table class="numbers">.*?</table>', page.split("Further numbers")[0], re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
     assert not any(">plain " in table and ">oracle " in table for table in tables)
 
@@ -291,6 +292,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Self-correction",
         "Correction with given answers (references)",
         "Correction with verdict feedback and early stop on the visible tests",
+        "Accuracy against tokens",
         "Edits",
         "Relative change of the accuracy",
         "Mean per trajectory",
@@ -402,14 +404,14 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_a_picture(tmp_path):
     assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "report.png"}
     assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(loaded)
     with Image.open(out / "report.png") as picture:
-        # 10 x 8 inches at 150 dpi, and a line of the legends of runs and of errors
-        assert picture.format == "PNG" and picture.size == (1500, int(150 * (8 + 2 * LEGEND_LINE)))
+        # 10 x 12 inches at 150 dpi, and a line of the legends of curves, of runs and of errors
+        assert picture.format == "PNG" and picture.size == (1500, int(150 * (12 + 3 * LEGEND_LINE)))
         assert len(picture.convert("RGB").getcolors(maxcolors=2**20)) > 10  # lines and bars, not a blank page
     page = (out / "report.html").read_text(encoding="utf-8")
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
-    assert len(labels) == page.count("<svg") == 1 + 4 + 2 + 4 + 3
+    assert len(labels) == page.count("<svg") == 1 + 1 + 4 + 2 + 4 + 3
     assert (
-        labels[0]
+        labels[1]
         == "Accuracy after each turn: base 50.0, 70.0 %; single 50.0 %; cocos 50.0, 100.0, 50.0 %; sampled 25.0 %."
     )
     kinds = [label.partition(": ")[2][:6] for label in labels if label.startswith("sampled: ")]

@@ -12,9 +12,10 @@ import pytest
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
+from cocos.config.ranks import num_processors
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.distributed import equal_share, num_processors
 from cocos.problems import load_problems, save_problems
+from cocos.training.rollouts import equal_share
 from tests.support.commands import ENVIRONMENT, free_port
 from tests.support.paths import ROOT, TOY
 
