@@ -254,7 +254,7 @@ class Play:
         if request is None:
             request = self.request(feedback)
         if self.turns:  # examples and system message stand at turn 1
-            request = request.removeprefix(self.context.protocol.prefix)
+            request = request.removeprefix(self.context.protocol.prefix(self.problem))
         elif self.context.protocol.system:
             request = f"{self.context.protocol.system}\n\n{request}"
         turn = Turn(

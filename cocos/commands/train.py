@@ -27,7 +27,7 @@ def main() -> None:
     from cocos.files.run_record import run_record
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
-    from cocos.planning.lengths import longest_transcript
+    from cocos.planning.lengths import check_prompts, longest_transcript
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import run_training
     from cocos.training.start import check_start, full_options, starting_model
@@ -39,8 +39,11 @@ def main() -> None:
         if is_main_process():
             print(dry_run(args, data, tokenizer))
         return
+    problems = data.problems + data.dev_problems
+    model = args.model_name_or_path, args.model_revision, args.trust_remote_code
+    check_prompts(problems, data.protocol, tokenizer, *model)
     check_start(args)
-    with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
+    with open_executor(args, problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
             **starting_model(args),
             args=args,

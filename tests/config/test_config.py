@@ -23,6 +23,7 @@ from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
 from cocos.files.run_record import run_record
 from cocos.generation.huggingface import resolve_dtype
+from cocos.problems import Problem
 from cocos.training.preflight import checked_options
 from tests.support.paths import ROOT
 
@@ -153,8 +154,8 @@ def test_the_few_shot_protocol_reads_its_problems(tmp_path):
     path = tmp_path / "shots.jsonl"
     path.write_text(json.dumps(solved))
     protocol = prompt_protocol(options(EvalConfig, "--protocol", "cocos-fewshot", "--few_shot_data", path))
-    assert "def one():\n    return 1\n[DONE]" in protocol.prefix
-    assert prompt_protocol(options(EvalConfig)).prefix == ""
+    assert "def one():\n    return 1\n[DONE]" in protocol.prefix(Problem("1", "Write two.", ()))
+    assert prompt_protocol(options(EvalConfig)).examples == ()
 
 
 # -- config files --
