@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from huggingface_hub.errors import HfHubHTTPError
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
@@ -84,9 +85,25 @@ class ResumableTrainer(Trainer):
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model so that plain transformers can use it, with its card and the usual permissions."""
-        super().save_model(output_dir, _internal_call)
-        if not self.args.should_save:
-            return
+        super().save_model(output_dir, _internal_call=True)  # uploads nothing yet: files are missing
+        if self.args.should_save:
+            self._complete(output_dir)
+        if self.args.push_to_hub and not _internal_call:
+            self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
+
+    def push_to_hub(self, *args: Any, **kwargs: Any) -> Any:
+        """Upload the saved model; if that fails, say where the model is and how to upload it later."""
+        try:
+            return super().push_to_hub(*args, **kwargs)
+        except (HfHubHTTPError, OSError) as error:
+            folder, name = self.args.output_dir, self.hub_model_id
+            raise ValueError(
+                f"the model is saved in {folder}, but its upload to {name} failed ({error}); upload it "
+                f"later: hf upload {name} {folder}"
+            ) from None
+
+    def _complete(self, output_dir: str | None) -> None:
+        """Add what the model needs elsewhere to a folder into which it is saved."""
         folder = output_dir or self.args.output_dir
         # TRL's copy of an adapter that is trained further. A resumed run makes it again from the same start.
         shutil.rmtree(Path(folder) / "ref", ignore_errors=True)

@@ -4,11 +4,12 @@ import json
 import logging
 from collections import deque
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig
-from transformers import TrainerCallback, set_seed
+from transformers import Trainer, TrainerCallback, set_seed
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
@@ -477,3 +478,18 @@ def test_the_entropy_is_a_mean_over_tokens_however_rows_are_divided(make_trainer
     assert (
         logged[0] == logged[1] == pytest.approx({"entropy": 19 / 6, "entropy_t1": 3.0, "entropy_t2": 10 / 3})
     )
+
+
+def test_an_upload_that_fails_says_where_the_model_is_saved(make_trainer, monkeypatch):
+    def refuse(self, *args, **kwargs):
+        raise OSError("403 Forbidden: you may not write")
+
+    trainer = make_trainer()
+    monkeypatch.setattr(Trainer, "push_to_hub", refuse)
+    trainer.args.push_to_hub, trainer.hub_model_id = True, "me/x"
+    out = trainer.args.output_dir
+    with pytest.raises(
+        ValueError, match=f"the model is saved in {out}, but its upload to me/x failed .403.*hf upload me/x"
+    ):
+        trainer.save_model()
+    assert {"model.safetensors", "generation_config.json"} <= {path.name for path in Path(out).iterdir()}
