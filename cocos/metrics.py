@@ -135,7 +135,7 @@ def best_at_k(n: int, visible: int, right: int, k: int) -> float:
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return pass@k and best@k of each turn, averaged over problems.
 
-    k is 1, 2, 4, ... up to the smallest number of scored samples of any problem. For a larger k the estimator
+    k is 1, 2, 4, ... and the smallest number of scored samples of any problem. For a larger k the estimator
     is not defined for every problem. There is no best@k if no problem has visible and hidden tests.
 
     Raises:
@@ -149,7 +149,7 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
     )
     most = min(len(samples) for samples in right_P_K_T)
-    ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
+    ks = sorted({*(2**i for i in range(most.bit_length())), most})
     has_choice = most > 1 and any(t.problem.test_list and t.problem.hidden_test_list for t in usable)
     counts_T_P = [
         [

@@ -7,6 +7,8 @@ With --dev_data, the checkpoint with the best greedy accuracy in the last turn i
 inputs, prints the first prompts, the number of updates and the estimated memory, and exits.
 """
 
+from pathlib import Path
+
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
@@ -29,7 +31,7 @@ def main() -> None:
     from cocos.planning.dry_run import dry_run
     from cocos.planning.lengths import check_prompts, longest_transcript
     from cocos.training.model_card import ModelCard
-    from cocos.training.resumable_trainer import run_training
+    from cocos.training.resumable_trainer import accepted_changes, run_training
     from cocos.training.start import check_start, full_options, starting_model
     from cocos.training.trainer import CoCoSTrainer
 
@@ -42,6 +44,9 @@ def main() -> None:
     problems = data.problems + data.dev_problems
     model = args.model_name_or_path, args.model_revision, args.trust_remote_code
     check_prompts(problems, data.protocol, tokenizer, *model)
+    hashes = data_sha256(args, args.train_data, args.dev_data)
+    if checkpoint and is_main_process():  # before the model is loaded
+        accepted_changes(args, run_record(args, data_sha256=hashes), Path(checkpoint).parent)
     check_start(args)
     with open_executor(args, problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
@@ -58,7 +63,7 @@ def main() -> None:
             stage="CoCoS",
             record=run_record(
                 args,
-                data_sha256=data_sha256(args, args.train_data, args.dev_data),
+                data_sha256=hashes,
                 isolation=executor.isolation,
                 packages=list(executor.packages),
                 feedback=args.feedback,

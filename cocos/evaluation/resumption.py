@@ -103,7 +103,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
         record["changes"], record["isolation"], _flatten(record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"{folder}/run.json is not a readable record of the run ({error!r}); choose another --output_dir"
+            f"{folder}/run.json is not a readable record of the run ({error!r}); score the rows again: "
+            f"test.py --answers {folder}/samples.jsonl with another --output_dir"
         ) from None
     return record
 

@@ -83,14 +83,32 @@ def changes_since(
         old = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         before = {name: old["options"].get(name, defaults.get(name)) for name in names} | old["data_sha256"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder}/run.json is not a readable record of the run ({error!r})") from None
+        raise ValueError(
+            f"{folder}/run.json is not a readable record of the run ({error!r}); remove the file to continue "
+            "without a comparison of the options"
+        ) from None
     new = json.loads(json.dumps(record, default=str))  # with JSON's types
     after = {name: new["options"].get(name) for name in names} | new["data_sha256"]
-    return [
+    was, now = _num_processes(old["options"]), _num_processes(new["options"])
+    changes = [f"the number of processes was {was}, is {now}"] if was and now and was != now else []
+    for name in DERIVED_FROM_PROCESSES if changes else ():  # nobody has typed these
+        before.pop(name, None)
+        after.pop(name, None)
+    return changes + [
         f"{name} was {before.get(name)!r}, is {after.get(name)!r}"
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
+
+
+DERIVED_FROM_PROCESSES = ("gradient_accumulation_steps", "steps_per_generation")
+
+
+def _num_processes(options: Mapping[str, Any]) -> int | None:
+    """Return the number of processes of a run, from its sizes of batches; None if they are not recorded."""
+    names = ("global_batch_size", "per_device_train_batch_size", "gradient_accumulation_steps")
+    whole, per_device, steps = (options.get(name) for name in names)
+    return whole // (per_device * steps) if whole and per_device and steps else None
 
 
 def checkpoint_fault(checkpoint: Path) -> str | None:
