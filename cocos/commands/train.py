@@ -7,6 +7,7 @@ With --dev_data, the checkpoint with the best greedy accuracy in the last turn i
 inputs, prints the first prompts, the number of updates and the estimated memory, and exits.
 """
 
+import sys
 from pathlib import Path
 
 
@@ -30,6 +31,7 @@ def main() -> None:
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
     from cocos.planning.lengths import check_prompts, longest_transcript
+    from cocos.planning.workload import left_out_text
     from cocos.training.model_card import ModelCard
     from cocos.training.resumable_trainer import accepted_changes, run_training
     from cocos.training.start import check_start, full_options, starting_model
@@ -47,6 +49,8 @@ def main() -> None:
     hashes = data_sha256(args, args.train_data, args.dev_data)
     if checkpoint and is_main_process():  # before the model is loaded
         accepted_changes(args, run_record(args, data_sha256=hashes), Path(checkpoint).parent)
+    if is_main_process() and (left_out := left_out_text(args, len(data.prompts))):
+        print(f"note: {left_out}", file=sys.stderr)
     check_start(args)
     with open_executor(args, problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
