@@ -44,6 +44,14 @@ class Turn:
     is_carried: bool = False
     step: Step | None = None  # how an agent made the turn; None in the turn loop
 
+    def asks_again(self, earlier: "Turn") -> bool:
+        """Return whether the prompt is that of an earlier turn, also of rows, which have no token ids.
+
+        The request of turn 1 has the system message, too.
+        """
+        lengths = [turn.completion.num_prompt_tokens or len(turn.prompt_ids) for turn in (self, earlier)]
+        return bool(self.request) and lengths[0] == lengths[1] and earlier.request.endswith(self.request)
+
     @property
     def is_sampled(self) -> bool:
         """Return True if the model sampled the completion in this trajectory; only such turns are trained."""

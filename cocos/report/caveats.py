@@ -42,6 +42,15 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
             f"{f' ({reasons})' if reasons else ''}; read some, and "
             "check --protocol and --max_completion_length."
         )
+    temperatures = options.get("temperature") or [0.0]
+    for before, after in run.turn_pairs:
+        same = f"same_prompt_t{before}_t{after}"
+        if temperatures[min(after, len(temperatures)) - 1] == 0 and run.has_estimate(same):
+            share = 100 * run.estimate(same).value
+            yield (
+                f"{run.name}: {share:.0f} % of the turns {after} ask greedily what turn {before} asked, so "
+                "they add nothing; give --temperature a second value, for later turns."
+            )
     if failures := run.metrics["num_infra_failures"]:
         yield f"{run.name}: {failures} turns met a failure of executor or endpoint and are not scored."
 

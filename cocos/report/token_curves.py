@@ -63,7 +63,7 @@ class Curve:
     @property
     def label(self) -> str:
         """Name of the run, and what its programs are."""
-        return f"{self.run.name}, samples of turn 1" if self.is_sampled else self.run.label
+        return f"{self.run.name}, samples of turn 1" if self.is_sampled else self.run.name
 
     def difference(self, point: Point) -> Estimate | None:
         """Return the accuracy at a point minus resampling's at as many sampled tokens, paired by problem.
@@ -118,8 +118,8 @@ def verdict(curve: Curve) -> str | None:
     if difference.low is None or difference.low <= 0 <= (difference.high or 0):
         words += ", which may be chance,"
     return (
-        f"{curve.label}: {point.programs} programs are {words} resampling by "
-        f"{curve.resampling.label}{asked} at {point.tokens.sampled:.0f} sampled tokens per problem."
+        f"{curve.run.label}: {point.programs} programs are {words} resampling by "
+        f"{curve.resampling.run.label}{asked} at {point.tokens.sampled:.0f} sampled tokens per problem."
     )
 
 
@@ -160,7 +160,9 @@ def _rows_by_problem(rows: Iterable[SampleRow]) -> dict[str, list[SampleRow]]:
 
 def _programs(row: SampleRow, carry: str) -> list[_Program]:
     """Return the programs of a trajectory with the tokens that each adds."""
-    programs, seen, transcript = [], set(), 0
+    programs: list[_Program] = []
+    asked: list[tuple[str, int]] = []
+    transcript = 0
     for turn in row["turns"]:
         visible = turn["verdicts"][: row["num_visible_tests"]]
         prompt, completion = turn["num_prompt_tokens"], turn["num_completion_tokens"]
@@ -170,10 +172,11 @@ def _programs(row: SampleRow, carry: str) -> list[_Program]:
         if carry == "transcript":  # a prompt begins with the one before and its completion
             new = max(0, prompt - transcript)
             transcript = prompt + completion
-        elif (request := turn.get("request", "")) in seen:
-            new = 0
         else:
-            seen.add(request)
+            request = turn.get("request", "")  # that of turn 1 has the system message, too
+            if any(size == prompt and before.endswith(request) for before, size in asked):
+                new = 0
+            asked.append((request, prompt))
         tokens = Tokens(completion, completion + new, completion + prompt)
         is_chosen = all(verdict["status"] == "passed" for verdict in visible)
         programs.append(_Program(turn["is_right"], is_chosen, tokens))
@@ -216,7 +219,8 @@ def _first_temperature(options: dict) -> float:
 
 
 def _shows_all_tests(run: FinishedRun) -> bool:
-    return run.record["options"].get("prompt_tests") is None
+    shown = run.record["options"].get("prompt_tests")
+    return shown is None or all(shown >= row["num_visible_tests"] for row in run.rows)
 
 
 def _resampling(curve: Curve, curves: Sequence[Curve]) -> Curve | None:

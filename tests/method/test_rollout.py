@@ -5,10 +5,11 @@ from itertools import pairwise
 
 import pytest
 
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.metrics import correction_metrics
+from cocos.metrics import correction_metrics, edit_metrics
 from cocos.problems import DataError, Problem
 from cocos.prompts import answer, named_protocol, own_protocol
 from cocos.rollout import InfraFailures, rollout
@@ -554,6 +555,13 @@ def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_
     assert [temperature for temperature, _ in seeds] == [0.0, 0.8, 0.8]
     assert len({seed for _, [seed] in seeds}) == 3
     assert [turn.feedback for turn in played.turns] == ["", "", ""]
+    rows = [trajectory_from_row(trajectory_to_row(played), problem)]
+    for trajectories in ([played], rows):
+        metrics = edit_metrics(trajectories)
+        assert [metrics[f"same_prompt_{pair}"].value for pair in ("t1_t2", "t2_t3")] == [1.0, 1.0]
+    again = replace(rules, carry="transcript")
+    [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=again)
+    assert not any(name.startswith("same_prompt") for name in edit_metrics([played]))
 
 
 def test_own_wording_names_the_attempt_and_the_signature(problem, executor):

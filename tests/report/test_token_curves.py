@@ -77,6 +77,14 @@ def test_an_unchanged_prompt_is_computed_once_and_a_changed_one_again(tmp_path):
     assert other.points[2].tokens == (30, 90, 90)
 
 
+@pytest.mark.parametrize(("temperature", "warns"), [([0.0], True), ([0.0, 0.8], False)])
+def test_a_greedy_turn_that_asks_the_same_again_is_a_caution(tmp_path, temperature, warns):
+    rows = [played("a", (WRONG, 20, 10), (WRONG, 20, 10), request="ask")]
+    run = load_runs([evaluated(tmp_path / "run", rows, options=AGAIN | {"temperature": temperature})])
+    said = "run: 100 % of the turns 2 ask greedily what turn 1 asked, so they add nothing"
+    assert (said in markdown_report(run)) == warns
+
+
 def test_samples_are_drawn_until_one_passes_the_visible_tests(tmp_path):
     """Of four samples, one is right and one more passes what is visible."""
     results = (RIGHT, SHOWN, WRONG, WRONG)
