@@ -273,14 +273,16 @@ def bugs_table(runs: Sequence[FinishedRun]) -> Table:
 
 
 def means_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return the mean seconds of generation and tokens of each run's trajectories."""
-    quantities = ("seconds", "tokens", "prompt_tokens")
-    rows = [
-        [run.label, *(format_mean(run.metrics["speed"][f"{name}_per_problem"]) for name in quantities)]
-        for run in runs
-    ]
-    header = ["model", "seconds of generation", "completion tokens", "prompt tokens"]
-    return Table("Mean per trajectory", "", header, rows)
+    """Return the seconds of generation and the tokens of each run: means of a trajectory, and totals."""
+    means = ("seconds_per_problem", "tokens_per_problem", "prompt_tokens_per_problem")
+    totals = ("generation_s", "completion_tokens", "prompt_tokens")
+    rows = []
+    for run in runs:
+        speed = run.metrics["speed"]
+        rows.append([run.label, "mean", *(format_mean(speed[name]) for name in means)])
+        rows.append([run.label, "total", *(f"{speed[name]:.0f}" for name in totals)])
+    header = ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"]
+    return Table("Seconds and tokens", "", header, rows, num_names=2)
 
 
 def sources_table(runs: Sequence[FinishedRun]) -> Table:

@@ -157,10 +157,12 @@ def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
 
 def test_seconds_and_tokens_are_listed(tmp_path):
     speed = {"seconds_per_problem": 0.0424, "tokens_per_problem": 1234.56, "prompt_tokens_per_problem": 98765}
+    speed |= {"generation_s": 12.4, "completion_tokens": 24680, "prompt_tokens": 1975300}
     text = markdown_report(load_runs([evaluated(tmp_path / "a", TWO_TURNS, speed=speed)]))
-    assert rows_of(text, "## Mean per trajectory") == [
-        ["model", "seconds of generation", "completion tokens", "prompt tokens"],
-        ["a", "0.0424", "1234.6", "98765.0"],
+    assert rows_of(text, "## Seconds and tokens") == [
+        ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"],
+        ["a", "mean", "0.0424", "1234.6", "98765.0"],
+        ["a", "total", "12", "24680", "1975300"],
     ]
 
 
@@ -295,7 +297,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Accuracy against tokens",
         "Edits",
         "Relative change of the accuracy",
-        "Mean per trajectory",
+        "Seconds and tokens",
         "Errors",
     ]
 
