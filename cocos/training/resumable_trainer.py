@@ -91,10 +91,17 @@ class ResumableTrainer(Trainer):
         if self.args.push_to_hub and not _internal_call:
             self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
 
-    def push_to_hub(self, *args: Any, **kwargs: Any) -> Any:
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Upload the saved model; if that fails, say where the model is and how to upload it later."""
         try:
-            return super().push_to_hub(*args, **kwargs)
+            return super().push_to_hub(commit_message, blocking, token, revision, **kwargs)
         except (HfHubHTTPError, OSError) as error:
             folder, name = self.args.output_dir, self.hub_model_id
             raise ValueError(
