@@ -97,11 +97,12 @@ class ResumableTrainer(Trainer):
         blocking: bool = True,
         token: str | None = None,
         revision: str | None = None,
+        private: bool | None = None,
         **kwargs: Any,
     ) -> Any:
         """Upload the saved model; if that fails, say where the model is and how to upload it later."""
         try:
-            return super().push_to_hub(commit_message, blocking, token, revision, **kwargs)
+            return super().push_to_hub(commit_message, blocking, token, revision, private, **kwargs)
         except (HfHubHTTPError, OSError) as error:
             folder, name = self.args.output_dir, self.hub_model_id
             raise ValueError(
