@@ -166,6 +166,8 @@ def _load_folder(folder: Path, name: str, rows: Sequence[SampleRow] | None) -> F
     try:
         rows = rows or _read_rows(folder / "samples.jsonl")
     except DataError as error:
+        if (folder / "samples.jsonl").read_bytes().endswith(b"\n"):  # no row is cut
+            raise
         raise ValueError(
             f"{error}; or run test.py with the same options and --resume, which plays a cut row again"
         ) from None
