@@ -52,9 +52,9 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
                 f"{run.name}: {share:.0f} % of the turns {after} ask greedily what turn {before} asked, so "
                 "they add nothing; give --temperature a second value, for later turns."
             )
-    if (share := _repaired_share(run)) is not None and share < FEW_REPAIRED:
+    if (repaired := _repaired_share(run)) is not None and repaired < FEW_REPAIRED:
         yield (
-            f"{run.name}: {100 * share:.1f} % of the wrong programs are repaired. A model repeats the "
+            f"{run.name}: {100 * repaired:.1f} % of the wrong programs are repaired. A model repeats the "
             "program that it is shown; where programs are short, --carry counterexamples and --carry nothing "
             "repair more (docs/evaluation.md)."
         )
