@@ -5,6 +5,7 @@ The method, in reading order; standard library only:
     problems.py       Problem, and MBPP-format rows in and out
     prompts.py        every word that the model sees, feedback included
     extraction.py     completion -> program
+    code_blocks.py    text -> the blocks and lines in it that parse
     trajectories.py   Turn, Trajectory, and the rules between turns
     rollout.py        the turn loop: problems + generator + executor -> trajectories
     rewards.py        verdicts -> rewards -> returns -> advantages: the paper's equations

@@ -1,45 +1,98 @@
-"""Extraction of the program from a completion. Does not know how the completion was asked for or is run."""
+"""Extraction of the program from a completion. Does not know how the completion was asked for or is run.
 
+The program is what defines a name that the problem's tests call (`Problem.called_names`); without such names
+it is what defines a function or a class. The rules, in order; the first that finds a program decides:
+
+1. The answer ends at [DONE]; an echoed [BEGIN] or [CORRECT] is dropped.
+2. An answer that parses and defines the program is taken as it stands.
+3. Of the fenced Python blocks that parse, the last one that defines a called name, with the blocks that it
+   needs: for names that it uses and called names that it lacks. Without such a block, the same for runs of
+   lines outside fences, of which the first one counts: base models go on with a task of their own.
+4. A thought (`<think>`, channels) is no answer, unless its tag stands inside the program found. An unfinished
+   thought has no program.
+5. A block is read as it stands if it parses. If not, these are dropped: the indentation or quote marks of
+   its fence; prompts of an interactive session; terminal codes, special tokens, U+FEFF and other invisible
+   characters outside strings and comments.
+6. Of a block or of lines, the end that is certain to fail is left out: module-level lines after the
+   definitions from the first one that reads input, or uses a name that nothing defines. Everything else
+   stays, an assert too: a program that contradicts its own assert is wrong.
+7. Otherwise the text is returned as it is, so that the verdict names its error: the last block with a
+   definition, or the lines that parse. A text in which no line looks like code is no program.
+"""
+
+import ast
+import builtins
 import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal, NamedTuple
 
+from cocos.code_blocks import (
+    CODE_START,
+    LOOKS_LIKE_CODE,
+    Piece,
+    blocks_of,
+    is_cut_inside,
+    line_forms,
+    longest_run,
+    runs_of,
+    tree_of,
+)
 from cocos.files.python_parser import parse
 from cocos.prompts import BEGIN, CORRECT, DONE
 
-# A fenced block. The closing fence may be missing, because completions are truncated.
-_FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
-# Lines with which bare code starts; prose rarely starts a line like this.
-_CODE_START = re.compile(
-    r"^(?:def |class |import |from |@|async def |if |for |while |try:|with |\w[\w., ]* ?=)"
-)
-# A line of a program that does not parse may also be indented, or end a block.
-_LOOKS_LIKE_CODE = re.compile(
-    rf"^\s*(?:{_CODE_START.pattern[1:]}|return\b|yield\b|print\b|else:|elif |except\b)", re.MULTILINE
-)
-_DEFINITION = re.compile(r"^[ \t]*(?:async def|def|class)\s", re.MULTILINE)
+EXTRACTION_VERSION = 2  # of the rules above; results record it
+
+# Where the program was found, or why there is none.
+Source = Literal[
+    "answer",  # the whole answer
+    "block",  # one fenced block
+    "blocks",  # several blocks that need each other
+    "lines",  # lines outside fences
+    "cleaned",  # a block or lines from which something was dropped
+    "broken",  # a text that does not parse, or defines nothing that the tests call
+    "no answer",
+    "prose",
+    "thought",  # the answer is a thought, finished or not
+    "cut off",  # at the length limit, in training
+]
+
+NO_PROGRAM: tuple[Source, ...] = ("no answer", "prose", "thought", "cut off")
 
 
-def extract_code(completion: str) -> str:
-    """Return the program in a completion, or "" if there is none.
+class Extraction(NamedTuple):
+    """The program in a completion."""
 
-    Stops at the first [DONE], drops an echoed [BEGIN] or [CORRECT], prefers the last fenced block that
-    defines a function or class, and drops prose before and after bare code. A program that does not parse is
-    returned unchanged, so that its verdict names the syntax error; a text in which no line looks like code is
-    no program.
+    code: str  # "" if there is none
+    source: Source | None = None  # None for a program that was not in the completion's text
+
+
+def extract_code(completion: str, names: Collection[str] = ()) -> str:
+    """Return the program in a completion, or "" if there is none; see `extract`."""
+    return extract(completion, names).code
+
+
+def extract(completion: str, names: Collection[str] = (), is_cut_off: bool = False) -> Extraction:
+    """Find the program in a completion.
+
+    Args:
+        names: Names that the problem's tests call; empty if they are not known.
+        is_cut_off: The completion reached the length limit, and what is whole in it counts: an unfinished
+            last statement is dropped, if what remains defines a called name.
+
     """
     text = _after_echo(completion.replace("\r\n", "\n").split(DONE)[0]).strip("\n").rstrip()
-    if _parses(text):  # backticks inside a docstring are not a fence
-        return text
-    blocks = _FENCE.findall(text)
-    # Chat models often show an example or a draft first, so the last block that defines something counts.
-    defining = [block for block in blocks if _DEFINITION.search(block)]
-    if defining:
-        text = defining[-1]
-    elif blocks and not _DEFINITION.search(text):  # otherwise a lone closing fence follows bare code
-        text = blocks[0]
-    text = text.strip("\n").rstrip()
-    if _parses(text):
-        return text
-    return _without_prose(text) if _LOOKS_LIKE_CODE.search(text) else ""
+    if (tree := tree_of(text)) and _defines(tree, names):
+        return Extraction(text, "answer")
+    found = _search(text, names, is_cut_off)
+    while (tag := _THOUGHT.search(text)) and not (found and tag[0] in found.code):
+        text = _after_thought(text)
+        if not text:
+            return Extraction("", "thought")
+        found = _search(text, names, is_cut_off)
+    if found:
+        return Extraction(_without_failing_end(found.code, names), found.source)
+    code = _as_it_is(text)
+    return Extraction(code, "broken" if code else "prose" if text else "no answer")
 
 
 def _after_echo(text: str) -> str:
@@ -51,30 +104,156 @@ def _after_echo(text: str) -> str:
     return text
 
 
+# -- thoughts --
+
+_TAGS = "think|thinking|thought|reasoning"
+_THOUGHT_END = re.compile(
+    rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>|\bassistantfinal", re.IGNORECASE
+)
+_THOUGHT = re.compile(
+    rf"<(?:{_TAGS})>|\[THINK\]|◁think▷|<\|channel\|>analysis|{_THOUGHT_END.pattern}", re.IGNORECASE
+)
+
+
+def _after_thought(text: str) -> str:
+    """Return what follows the first thought, or what precedes one that is not finished."""
+    thought, *answer = _THOUGHT_END.split(text, maxsplit=1)
+    return (answer or _THOUGHT.split(thought, maxsplit=1))[0].strip("\n").rstrip()
+
+
+# -- definitions and uses --
+
+_DEFINITION = re.compile(r"^[ \t]*(?:async def|def|class)\s", re.MULTILINE)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_KNOWN = {*dir(builtins), "__name__", "__file__", "__doc__"}
+
+
+def _bound(node: ast.AST, is_deep: bool = False) -> Iterator[str]:
+    """Yield the names that a module binds; with `is_deep`, those that its functions bind, too."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _FUNCTIONS):
+            yield child.name
+        elif isinstance(child, ast.alias):
+            yield child.asname or child.name.partition(".")[0]
+        elif isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
+            yield child.id
+        elif isinstance(child, ast.arg):
+            yield child.arg
+        elif isinstance(child, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and child.name:
+            yield child.name
+        if is_deep or not isinstance(child, (*_FUNCTIONS, ast.Lambda)):
+            yield from _bound(child, is_deep)
+
+
+def _defines(tree: ast.Module, names: Collection[str]) -> bool:
+    if not names:
+        return any(isinstance(node, _FUNCTIONS) for node in tree.body)
+    return not set(names).isdisjoint(_bound(tree))
+
+
+def _undefined(node: ast.AST, defined: Collection[str] = ()) -> set[str]:
+    """Return the names that a program, or a statement of it, uses and does not define."""
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    bound = {*_bound(node, is_deep=True), *defined}
+    return set() if "*" in bound else used - bound - _KNOWN
+
+
+# -- search --
+
+
+def _search(text: str, names: Collection[str], is_cut_off: bool) -> Extraction | None:
+    """Return the program that some blocks or lines of a text define; None if there is none."""
+    blocks = blocks_of(text, is_cut_off)
+    if defining := [i for i, block in enumerate(blocks) if _defines(block.tree, names)]:
+        # Chat models often show an example or a draft first, so the last block counts.
+        return _assemble(blocks, defining[-1], names, "block")
+    for form in line_forms(text):
+        runs = list(runs_of(form, is_cut_off))
+        if defining := [i for i, run in enumerate(runs) if _defines(run.tree, names)]:
+            if form != text:
+                runs = [run._replace(is_cleaned=True) for run in runs]
+            return _assemble(runs, defining[0], names, "lines")
+    return None
+
+
+def _assemble(pieces: Sequence[Piece], index: int, names: Collection[str], source: Source) -> Extraction:
+    """Return the program of a piece and of the other pieces that it needs, in the order of the text."""
+    chosen = {index}
+    others = [*range(index - 1, -1, -1), *range(index + 1, len(pieces))]  # the nearest earlier one first
+    while True:
+        defined = {name for i in chosen for name in _bound(pieces[i].tree)}
+        needed = {name for i in chosen for name in _undefined(pieces[i].tree, defined)} | {*names} - defined
+        for i in others:
+            bound = set(_bound(pieces[i].tree))
+            # A later piece must not replace what is defined: it may be another version of the program.
+            if i not in chosen and bound & needed and (i < index or bound.isdisjoint(defined)):
+                chosen.add(i)
+                break
+        else:
+            break
+    parts = [pieces[i] for i in sorted(chosen)]
+    if any(part.is_cleaned for part in parts):
+        source = "cleaned"
+    elif source == "block" and len(parts) > 1:
+        source = "blocks"
+    return Extraction("\n\n".join(part.code for part in parts), source)
+
+
+# -- the end of a program --
+
+
+def _without_failing_end(code: str, names: Collection[str]) -> str:
+    """Return the program without the module-level lines at its end that are certain to fail (rule 6)."""
+    tree = parse(code)
+    statements = tree.body
+    first = 1 + max(
+        i
+        for i, node in enumerate(statements)
+        if isinstance(node, (*_FUNCTIONS, ast.Import, ast.ImportFrom))
+        or not {*names}.isdisjoint(_bound(ast.Module([node], [])))
+    )
+    defined = {*_bound(tree, is_deep=True)}
+    for i, node in enumerate(statements[first:], start=first):
+        if _reads_input(node) or _undefined(node, defined):
+            left_out = {name for later in statements[i:] for name in _bound(ast.Module([later], []))}
+            kept = ast.Module(statements[:i], [])
+            if left_out & _undefined(kept) or node.col_offset:
+                return code  # functions use a name that these lines define
+            return "\n".join(code.split("\n")[: node.lineno - 1]).rstrip()
+    return code
+
+
+def _reads_input(node: ast.stmt) -> bool:
+    return any(
+        (isinstance(n, ast.Name) and n.id == "input") or (isinstance(n, ast.Attribute) and n.attr == "stdin")
+        for n in ast.walk(node)
+    )
+
+
+# -- a text without a program that parses --
+
+
+def _as_it_is(text: str) -> str:
+    """Return the code in a text that defines nothing that is called; "" if no line looks like code."""
+    blocks = re.findall(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", text, re.DOTALL | re.MULTILINE)
+    if tree_of(text):
+        return text
+    if defining := [block for block in blocks if _DEFINITION.search(block)]:
+        text = defining[-1]
+    elif blocks and not _DEFINITION.search(text):  # otherwise a lone closing fence follows bare code
+        text = blocks[0]
+    text = text.strip("\n").rstrip()
+    if tree_of(text):
+        return text
+    return _without_prose(text) if LOOKS_LIKE_CODE.search(text) else ""
+
+
 def _without_prose(text: str) -> str:
-    """Return the longest run of lines that parses, starting at a line that looks like code.
-
-    Returns the whole text if there is no such run, or if the run is only a fragment of a broken program:
-    executing the fragment would hide the error.
-    """
+    """Return the longest run of lines that parses; the whole text if it is a fragment of a broken program."""
     lines = text.split("\n")
-    starts = [i for i, line in enumerate(lines) if _CODE_START.match(line)]
-    # Longest run first, so that a program is not cut at a line after which it happens to parse.
-    for start in starts:
-        for end in range(len(lines), start, -1):
-            block = "\n".join(lines[start:end])
-            if _parses(block):
-                rest = [line for line in lines[end:] if line.strip()]
-                # An indented rest belongs to a body that does not parse; the run is not the whole program.
-                is_cut_inside = bool(rest) and rest[0][0] in " \t"
-                lacks_its_definition = not _DEFINITION.search(block) and any(map(_DEFINITION.match, rest))
-                return text if is_cut_inside or lacks_its_definition else block.rstrip()
+    for start, line in enumerate(lines):
+        if CODE_START.match(line) and (run := longest_run(lines[start:])):
+            rest, code = lines[start + len(run) :], "\n".join(run)
+            lacks_its_definition = not _DEFINITION.search(code) and any(map(_DEFINITION.match, rest))
+            return text if is_cut_inside(rest) or lacks_its_definition else code.rstrip()
     return text
-
-
-def _parses(text: str) -> bool:
-    try:
-        parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return True

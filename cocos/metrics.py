@@ -18,7 +18,6 @@ from cocos.trajectories import Trajectory
 
 Value = TypeVar("Value")
 NEAR_REPEAT = 0.05  # largest edit ratio of a program that is nearly the one before it
-NOTHING_SCORED = "no scored trajectories: the executor or the endpoint failed in every one"
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -34,6 +33,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 def scored(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     """Return the trajectories in which every program was executed."""
     return [t for t in trajectories if not any(turn.result.is_infra_failure for turn in t.turns)]
+
+
+def _nothing_scored(trajectories: Iterable[Trajectory]) -> str:
+    errors = (turn.result.infra_error for trajectory in trajectories for turn in trajectory.turns)
+    first = next(filter(None, errors), "there is none")
+    return f"no scored trajectories: the executor or the endpoint failed in every one; the first: {first}"
 
 
 def _by_problem(
@@ -58,7 +63,7 @@ def correction_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate
 
     """
     if not (usable := scored(trajectories)):
-        raise ValueError(NOTHING_SCORED)
+        raise ValueError(_nothing_scored(trajectories))
     # Samples stay grouped by problem: they are correlated, which widens the intervals (see `share`).
     right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     passed_P_K_T = _by_problem(usable, lambda t: [turn.result.num_passed or 0 for turn in t.turns])
@@ -130,7 +135,7 @@ def best_at_k(n: int, visible: int, right: int, k: int) -> float:
 def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return pass@k and best@k of each turn, averaged over problems.
 
-    k is 1, 2, 4, ... up to the smallest number of scored samples of any problem. For a larger k the estimator
+    k is 1, 2, 4, ... and the smallest number of scored samples of any problem. For a larger k the estimator
     is not defined for every problem. There is no best@k if no problem has visible and hidden tests.
 
     Raises:
@@ -138,13 +143,13 @@ def pass_at_k_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
     """
     if not (usable := scored(trajectories)):
-        raise ValueError(NOTHING_SCORED)
+        raise ValueError(_nothing_scored(trajectories))
     right_P_K_T = _by_problem(usable, lambda t: [turn.result.is_right for turn in t.turns])
     visible_P_K_T = _by_problem(
         usable, lambda t: [passes_visible_tests(t.problem, turn.result) for turn in t.turns]
     )
     most = min(len(samples) for samples in right_P_K_T)
-    ks = [2**i for i in range(most.bit_length()) if 2**i <= most]
+    ks = sorted({*(2**i for i in range(most.bit_length())), most})
     has_choice = most > 1 and any(t.problem.test_list and t.problem.hidden_test_list for t in usable)
     counts_T_P = [
         [

@@ -5,6 +5,7 @@ the executor or prompts.
 """
 
 import ast
+import builtins
 import json
 import re
 from collections.abc import Iterable
@@ -66,6 +67,11 @@ class Problem:
         of several lines becomes one. Example: "def double(x: int) -> int:".
         """
         return _signature(self.code, self.entry_point, self.scored_tests)
+
+    @cached_property
+    def called_names(self) -> frozenset[str]:
+        """Names that a program has to define: `entry_point`, or else those that tests and setup only use."""
+        return frozenset({self.entry_point} if self.entry_point else _called(self.setup, *self.scored_tests))
 
     @property
     def setup(self) -> str:
@@ -158,6 +164,28 @@ def problem_from_row(row: object, place: Place) -> Problem:
             f"{place}: field 'entry_point' is {problem.entry_point!r}; expected a function's name"
         )
     return problem
+
+
+def _called(*sources: str) -> set[str]:
+    """Return the names that the sources use, without builtins and those that one of them binds."""
+    used: set[str] = set()
+    bound = set(dir(builtins))
+    for node in (node for source in sources for node in _nodes(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                used.add(name)
+            case ast.alias(name=name, asname=other):
+                bound.add(other or name.partition(".")[0])
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+    return used - bound
+
+
+def _nodes(source: str) -> list[ast.AST]:
+    try:
+        return list(ast.walk(parse(source)))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # setup that does not parse
+        return []
 
 
 def _signature(code: str, entry_point: str, tests: tuple[str, ...]) -> str:

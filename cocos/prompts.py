@@ -54,7 +54,9 @@ class PromptProtocol:
     first_ending: str = f"{BEGIN}\n"
     later_ending: str = f"{CORRECT}\n"  # end of the messages of turns 2..T
     instruction: str = AUXILIARY_INSTRUCTION  # request of turns 2..T
-    prefix: str = ""  # solved problems before turn 1 (few-shot examples), or ""
+    # Solved problems before turn 1 (few-shot): the first `num_examples`, all for None, without the one asked.
+    examples: tuple[Problem, ...] = ()
+    num_examples: int | None = None
     # Messages go through the model's chat template. Otherwise the transcript is one plain text.
     is_chat: bool = False
     # Number of visible tests that turn 1's message shows, the first ones; None: all.
@@ -83,7 +85,14 @@ class PromptProtocol:
         if self.has_signature and (line := problem.signature) and line not in problem.text:
             task += f"{gap}Your code should contain the line `{line}`."
         request = f"{gap}Your code should pass these tests:\n\n{tests}" if tests else ""
-        return f"{self.prefix}{task}{request}\n\n{self.first_ending}"
+        return f"{self.prefix(problem)}{task}{request}\n\n{self.first_ending}"
+
+    def prefix(self, problem: Problem) -> str:
+        """Return the examples before turn 1's message of a problem, which is never its own example."""
+        others = [example for example in self.examples if example.text != problem.text]
+        alone = replace(self, examples=())
+        shown = others[: self.num_examples]
+        return "".join(f"{alone.first_turn(example)}{answer(example.code)}\n\n" for example in shown)
 
     def answer(self, code: str) -> str:
         """Return a program in the format that the protocol expects of a completion."""
@@ -156,7 +165,11 @@ PROTOCOLS = {protocol.name: protocol for protocol in _PROTOCOLS}
 
 
 def named_protocol(
-    name: str, few_shot: Iterable[Problem] = (), prompt_tests: int | None = None, has_signature: bool = False
+    name: str,
+    few_shot: Iterable[Problem] = (),
+    prompt_tests: int | None = None,
+    has_signature: bool = False,
+    num_examples: int | None = None,
 ) -> PromptProtocol:
     """Return the prompt protocol of that name.
 
@@ -169,20 +182,21 @@ def named_protocol(
             repair, which the system message shows.
         prompt_tests: Number of tests that turn 1 shows, also of the few-shot problems; None: all visible.
         has_signature: Whether turn 1 shows the first line of the reference, also of the few-shot problems.
+        num_examples: Number of few-shot problems that are shown, the first ones; None: all.
 
     Raises:
         ValueError: The name is unknown, or few-shot problems are missing, lack a solution, or are given to a
             protocol that does not use them.
 
     """
-    few_shot = list(few_shot)
+    few_shot = tuple(few_shot)
     if name not in PROTOCOLS:
         raise ValueError(f"unknown prompt protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
     named = replace(PROTOCOLS[name], prompt_tests=prompt_tests, has_signature=has_signature)
     if named.is_chat and few_shot and all(p.code.strip() and p.buggy_code.strip() for p in few_shot):
         repairs = (
             REPAIR_EXAMPLE.format(number=number, buggy=named.answer(p.buggy_code), fixed=named.answer(p.code))
-            for number, p in enumerate(few_shot, start=1)
+            for number, p in enumerate(few_shot[:num_examples], start=1)
         )
         return replace(named, system="\n\n".join(repairs))
     if name != "cocos-fewshot" and few_shot:
@@ -196,8 +210,7 @@ def named_protocol(
         raise ValueError(
             "protocol 'cocos-fewshot' needs solved problems; give --few_shot_data FILE with code"
         )
-    prefix = "".join(f"{named.first_turn(p)}{answer(p.code)}\n\n" for p in few_shot)
-    return replace(named, prefix=prefix)
+    return replace(named, examples=few_shot, num_examples=num_examples)
 
 
 def own_protocol(name: str, first_turn: str, later_turn: str, is_chat: bool) -> PromptProtocol:

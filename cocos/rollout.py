@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
-from cocos.extraction import extract_code
+from cocos.extraction import Extraction, extract
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
 from cocos.prompts import (
@@ -92,6 +92,13 @@ class RolloutContext:
     # Results of the programs so far. Trajectories of one problem often contain equal programs; each is
     # executed once.
     submitted: dict[Program, Future[ExecutionResult]] = field(default_factory=dict)
+
+    def extract(self, problem: Problem, completion: Completion) -> Extraction:
+        """Return the program in a completion. In training, a chat's answer that is cut off has none."""
+        is_cut_off = completion.is_truncated and self.protocol.is_chat
+        if is_cut_off and not self.rules.keeps_cut_off:
+            return Extraction("", "cut off")
+        return extract(completion.text, problem.called_names, is_cut_off)
 
     def execute(self, problem: Problem, code: str, completion: Completion) -> Future[ExecutionResult]:
         """Have a completion's program executed; the result of a failed completion is that failure."""
@@ -216,7 +223,7 @@ class Play:
         """Return whether a completion contains the same program as the last turn."""
         if completion.error is not None or not self.turns:
             return False
-        return extract_code(completion.text) == self.turns[-1].code
+        return self.context.extract(self.problem, completion).code == self.turns[-1].code
 
     def seed(self, is_resampled: bool = False) -> int:
         """Return the seed of the next turn's completion, in [0, 2^31)."""
@@ -243,18 +250,18 @@ class Play:
             request: Message that asked for the turn; None: the protocol's.
 
         """
-        if code is None:
-            code = extract_code(completion.text)
+        extraction = self.context.extract(self.problem, completion) if code is None else Extraction(code)
         if request is None:
             request = self.request(feedback)
         if self.turns:  # examples and system message stand at turn 1
-            request = request.removeprefix(self.context.protocol.prefix)
+            request = request.removeprefix(self.context.protocol.prefix(self.problem))
         elif self.context.protocol.system:
             request = f"{self.context.protocol.system}\n\n{request}"
         turn = Turn(
             prompt_ids=tuple(prompt),
             completion=completion,
-            code=code,
+            code=extraction.code,
+            source=extraction.source,
             result=NOT_EXECUTED,
             feedback=feedback,
             request=request.strip("\n"),
@@ -262,7 +269,7 @@ class Play:
             is_resampled=is_resampled,
             step=step,
         )
-        self.played.append(Played(turn, self.context.execute(self.problem, code, completion)))
+        self.played.append(Played(turn, self.context.execute(self.problem, extraction.code, completion)))
 
     def finish(self, num_turns: int) -> Trajectory:
         """Return the trajectory. If it ended early, the remaining turns repeat the last completion.

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cocos.executor import ExecutionResult, Program
+from cocos.extraction import Source
 from cocos.generation import Completion
 from cocos.literals import Agent, Carry, Feedback, OnRepeat
 from cocos.problems import Problem
@@ -32,6 +33,8 @@ class Turn:
     completion: Completion  # what the model generated
     code: str  # the program extracted from the completion; "" if it contains none
     result: ExecutionResult  # one verdict per test of the problem
+    # Where the program was found in the completion; None: not there, but in a call of a tool, for example.
+    source: Source | None = None
     feedback: str = ""  # feedback text in this turn's prompt; "" for none
     request: str = ""  # this turn's message, feedback included: what its prompt adds to the transcript
     is_given: bool = False  # the completion was given (`Trajectory.given`), not sampled
@@ -89,6 +92,9 @@ class Rules:
     # Treatment of a program that equals the previous one: `keep` it, `resample` the turn once, or `tell` the
     # model in the next prompt.
     on_repeat: OnRepeat = "keep"
+    # What is whole in a chat's answer that reached the length limit counts. In training it does not: a reward
+    # would teach to go on past the limit.
+    keeps_cut_off: bool = False
     # Sampling temperature of turns 1, 2, ...; the last one also applies to later turns. 0 decodes greedily.
     temperatures: tuple[float, ...] = (0.0,)
     # Seed of every sampled completion, together with problem, sample and turn. None: use the random state of

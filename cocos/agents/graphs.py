@@ -18,9 +18,9 @@ from langgraph.graph import END, START, StateGraph
 from cocos.agents import words
 from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, tester, writer
 from cocos.executor import Executor
-from cocos.extraction import extract_code
 from cocos.files.python_parser import form_fault, syntax_tree
 from cocos.generation import Generator, Role
+from cocos.generation.interface import encodable
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
 from cocos.literals import Agent
 from cocos.prompts import PromptProtocol, passes_visible_tests
@@ -102,14 +102,14 @@ async def _call(state: State) -> State:
         code, prompt = "", play.next_prompt()
     completion, node = play.given_answer(), "run_code"
     if completion is not None:
-        code = extract_code(completion.text)
+        code = play.context.extract(play.problem, completion).code
     else:
         completion = await play.ask(prompt)
         calls = parse_tool_calls(completion.text)
         if call_fault(calls, words.TOOLS, "code"):
             node = "refuse"
         else:
-            node, code = calls[0].name, calls[0].arguments["code"]
+            node, code = calls[0].name, encodable(calls[0].arguments["code"])
     request = feedback if play.turns else None
     play.add(prompt, completion, feedback, code=code, request=request, step=play.next_step(node))
     return {"next": node}

@@ -71,7 +71,7 @@ def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Tra
 
     """
     trajectories = begin(_select_problems(options), options.num_samples)
-    given = given_answers(options.answers, trajectories, protocol)
+    given = given_answers(options.answers, trajectories, protocol, options.num_turns)
     if not options.model_name_or_path and min(map(len, given)) < options.num_turns:
         raise ValueError(
             f"--answers supplies {min(map(len, given))} of --num_turns {options.num_turns} turns; give "

@@ -7,12 +7,14 @@ another model, `{"task_id": "MBPP/11", "solution": "..."}`, as LLMDebugger (arXi
 for MBPP. Rows of one problem without the key `sample` are its samples 0, 1, ... in file order.
 """
 
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from cocos.config.ranks import is_main_process
 from cocos.files.json_lines import DataError, read_rows
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
@@ -40,20 +42,42 @@ AnswersByKey = dict[Key, Answers]
 
 
 def given_answers(
-    sources: Sequence[str], trajectories: Sequence[Trajectory], protocol: PromptProtocol
+    sources: Sequence[str],
+    trajectories: Sequence[Trajectory],
+    protocol: PromptProtocol,
+    num_turns: int | None = None,
 ) -> list[tuple[str, ...]]:
     """Return the completions that are supplied for each trajectory.
 
     Args:
         sources: In the order of the turns. `references` and `buggy` supply one turn each; a file supplies as
             many turns as its row has.
+        num_turns: Turns of the run, to say which answers it does not use; None: nothing is said.
 
     Raises:
         DataError: A problem has no such program, or a file has no row for a trajectory.
 
     """
     files = _load_files(sources)
-    return [_answers_of(trajectory, sources, files, protocol) for trajectory in trajectories]
+    answers = [_answers_of(trajectory, sources, files, protocol) for trajectory in trajectories]
+    if num_turns is not None and is_main_process():
+        keys = {trajectory.key for trajectory in trajectories}
+        for line in _unused(files, keys, max(map(len, answers), default=0) - num_turns):
+            print(f"note: {line}", file=sys.stderr)
+    return answers
+
+
+def _unused(files: Mapping[str, AnswersByKey], keys: Set[Key], num_surplus: int) -> Iterator[str]:
+    """Yield what a run does not use of the files: rows of other problems, further samples and turns."""
+    task_ids = {task_id for task_id, _ in keys}
+    for name, answers in files.items():
+        others = sorted({task_id for task_id, _ in answers} - task_ids)
+        if others:
+            yield f"--answers {name}: rows of {len(others)} problems are not used, first {others[0]!r}"
+        if num := sum(key[0] in task_ids and key not in keys for key in answers):
+            yield f"--answers {name}: {num} rows of further samples are not used; raise --num_samples"
+    if files and num_surplus > 0:
+        yield f"--answers: the last {num_surplus} turns are not used; raise --num_turns"
 
 
 def given_prompts(
@@ -136,7 +160,12 @@ def load_answers(path: str | Path) -> AnswersByKey:
                 '{"task_id": ..., "solution": "..."}'
             )
         task_id = str(row.get("task_id")).removeprefix(MBPP_PREFIX if found.is_program else "")
-        key = (task_id, row.get("sample", num_samples[task_id]))
+        sample = row.get("sample", num_samples[task_id])
+        if isinstance(sample, str) and sample.isdecimal():
+            sample = int(sample)
+        if isinstance(sample, bool) or not isinstance(sample, int):
+            raise DataError(f"{place}: field 'sample' is {sample!r:.80}; expected a whole number, from 0")
+        key = (task_id, sample)
         if key in answers:
             raise DataError(f"{place}: sample {key[1]} of problem {task_id!r} occurs twice; keep one of them")
         num_samples[task_id] += 1

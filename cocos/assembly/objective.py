@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from math import isfinite
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,14 @@ def make_objective(options: CoCoSOptions) -> Objective:
         turn_weights=options.turn_weights,
         betas_T=options.turn_betas or [options.beta] * options.num_turns,
     )
+
+
+def _is_moderate(reward: Any) -> bool:
+    """Return whether a reward is a number that float32 can compare with others; nan is none."""
+    return isinstance(reward, Real) and bool(-MAX_REWARD <= reward <= MAX_REWARD)  # type: ignore[operator]
+
+
+MAX_REWARD = 1e9  # the differences of larger ones, on which training rests, are lost in float32
 
 
 @dataclass(frozen=True)
@@ -72,10 +79,10 @@ class OwnReward:
                 "return one number per turn"
             )
         for number, reward in enumerate(rewards_T, start=1):
-            if reward is not None and not (isinstance(reward, Real) and isfinite(reward)):
+            if reward is not None and not (_is_moderate(reward)):
                 raise ValueError(
-                    f"{place}: the reward of turn {number} is {reward!r} ({type(reward).__name__}); return a "
-                    "finite number, or None for no reward"
+                    f"{place}: the reward of turn {number} is {reward!r:.80} ({type(reward).__name__}); "
+                    f"return a number from -{MAX_REWARD:g} to {MAX_REWARD:g}, or None for no reward"
                 )
         return [
             None if reward is None or turn.result.is_infra_failure else float(reward)

@@ -17,7 +17,9 @@ def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     if options.prompt_file:
         return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot = load_problem_set(options.few_shot_data) if options.few_shot_data else ()
-    return named_protocol(options.protocol, few_shot, options.prompt_tests, options.prompt_signature)
+    return named_protocol(
+        options.protocol, few_shot, options.prompt_tests, options.prompt_signature, options.few_shot_examples
+    )
 
 
 def protocol_name(options: PromptOptions) -> str:

@@ -8,6 +8,8 @@ only. With --eval_data, the checkpoint with the lowest evaluation loss is saved.
 prints the plan of the run and its estimated memory, and exits.
 """
 
+from pathlib import Path
+
 
 def main() -> None:
     """Load rows and model, train with BoostTrainer, save the model in output_dir."""
@@ -25,7 +27,7 @@ def main() -> None:
     from cocos.files.run_record import checksums, run_record
     from cocos.prompts import named_protocol
     from cocos.training.model_card import ModelCard
-    from cocos.training.resumable_trainer import run_training
+    from cocos.training.resumable_trainer import accepted_changes, run_training
     from cocos.training.start import check_start, full_options, starting_model
 
     args, checkpoint = full_options(BoostConfig, __doc__)
@@ -34,6 +36,9 @@ def main() -> None:
         if is_main_process():
             print(boost_dry_run(args, inputs))
         return
+    record = run_record(args, data_sha256=checksums((args.train_data, args.eval_data)))
+    if checkpoint and is_main_process():  # before the model is loaded
+        accepted_changes(args, record, Path(checkpoint).parent)
     check_start(args)
     trainer = BoostTrainer(
         **starting_model(args),
@@ -44,7 +49,7 @@ def main() -> None:
     )
     card = ModelCard(
         stage="Boost",
-        record=run_record(args, data_sha256=checksums((args.train_data, args.eval_data))),
+        record=record,
         num_rows={args.train_data: len(inputs.rows), args.eval_data: len(inputs.eval_rows)},
         first_message=first_prompt(inputs),
         later_message=named_protocol("cocos").later_turn(),

@@ -58,6 +58,7 @@ def main() -> None:
 
     # This import takes seconds; --help and errors in options do not wait for it.
     from cocos.generation.tokenizer import encode, load_tokenizer
+    from cocos.planning.lengths import check_prompts
 
     if Path(args.output).exists() and not log_path.exists():
         raise ValueError(f"--output {args.output} exists; remove it or choose another one")
@@ -69,6 +70,8 @@ def main() -> None:
     # Without a transcript, the second turn of a right attempt would be its first.
     ends_early = args.early_stop or args.carry != "transcript"
     tokenizer = load_tokenizer(args.model_name_or_path)
+    if not args.samples:
+        check_prompts(problems, sampled_with, tokenizer, args.model_name_or_path)
     with open_executor(args, problems) as executor:
         if args.samples:
             played = [

@@ -15,6 +15,9 @@ def main() -> int:
     from cocos.files.extras import EXTRAS, install_command, missing_modules
 
     words = sys.argv[1:]
+    if {"-h", "--help"} & {*words}:
+        print(f"usage: cocos doctor\n\n{__doc__}".rstrip())
+        return 0
     if not words:
         print(f"cocos {__version__}, Python {sys.version.split()[0]} ({sys.executable})")
         for extra, (purpose, _) in EXTRAS.items():

@@ -7,6 +7,9 @@ With --dev_data, the checkpoint with the best greedy accuracy in the last turn i
 inputs, prints the first prompts, the number of updates and the estimated memory, and exits.
 """
 
+import sys
+from pathlib import Path
+
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
@@ -23,12 +26,14 @@ def main() -> None:
 
     # These imports take seconds; --help and errors in options and data do not wait for them.
     from cocos.config.trl_configs import CoCoSConfig
+    from cocos.extraction import EXTRACTION_VERSION
     from cocos.files.run_record import run_record
     from cocos.generation.tokenizer import load_tokenizer
     from cocos.planning.dry_run import dry_run
-    from cocos.planning.lengths import longest_transcript
+    from cocos.planning.lengths import check_prompts, longest_transcript
+    from cocos.planning.workload import left_out_text
     from cocos.training.model_card import ModelCard
-    from cocos.training.resumable_trainer import run_training
+    from cocos.training.resumable_trainer import accepted_changes, run_training
     from cocos.training.start import check_start, full_options, starting_model
     from cocos.training.trainer import CoCoSTrainer
 
@@ -38,8 +43,16 @@ def main() -> None:
         if is_main_process():
             print(dry_run(args, data, tokenizer))
         return
+    problems = data.problems + data.dev_problems
+    model = args.model_name_or_path, args.model_revision, args.trust_remote_code
+    check_prompts(problems, data.protocol, tokenizer, *model)
+    hashes = data_sha256(args, args.train_data, args.dev_data)
+    if checkpoint and is_main_process():  # before the model is loaded
+        accepted_changes(args, run_record(args, data_sha256=hashes), Path(checkpoint).parent)
+    if is_main_process() and (left_out := left_out_text(args, len(data.prompts))):
+        print(f"note: {left_out}", file=sys.stderr)
     check_start(args)
-    with open_executor(args, data.problems + data.dev_problems, args.max_executor_wait_s) as executor:
+    with open_executor(args, problems, args.max_executor_wait_s) as executor:
         trainer = CoCoSTrainer(
             **starting_model(args),
             args=args,
@@ -54,10 +67,11 @@ def main() -> None:
             stage="CoCoS",
             record=run_record(
                 args,
-                data_sha256=data_sha256(args, args.train_data, args.dev_data),
+                data_sha256=hashes,
                 isolation=executor.isolation,
                 packages=list(executor.packages),
                 feedback=args.feedback,
+                extraction_version=EXTRACTION_VERSION,
             ),
             num_rows={args.train_data: len(data.problems), args.dev_data: len(data.dev_problems)},
             first_message=data.protocol.first_turn(data.problems[0]),

@@ -254,6 +254,8 @@ class OptionParser(argparse.ArgumentParser, Generic[Options]):
         """Return our options, and those of TRL and transformers that were given, as a file for --config."""
         chosen = {}
         for action in self._actions:
+            if action.dest.endswith("_token"):
+                continue  # a secret
             is_given = not self._typed.isdisjoint(action.option_strings)
             if action.dest in self._own_names or (is_given and action.dest not in ("config", "print_config")):
                 chosen[action.dest] = values[action.dest]

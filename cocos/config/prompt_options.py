@@ -25,6 +25,12 @@ class PromptOptions:
         help="Solved problems for `cocos-fewshot`; for a chat, problems with buggy_code.",
     )
 
+    few_shot_examples: int = option(
+        role="wording",
+        default=3,
+        help="Number of problems of --few_shot_data that are shown, the first ones but never the one asked.",
+    )
+
     prompt_file: str | None = option(
         role="wording",
         default=None,
@@ -42,7 +48,7 @@ class PromptOptions:
     )
 
     def __post_init__(self) -> None:
-        require_positive(self, "num_turns")
+        require_positive(self, "num_turns", "few_shot_examples")
         require_not_negative(self, "prompt_tests")
         if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
             raise ValueError(

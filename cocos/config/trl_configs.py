@@ -4,6 +4,7 @@ Imports torch, which takes seconds; `cocos_options.py` and `training_options.py`
 """
 
 import logging
+import os
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from trl import ModelConfig, RLOOConfig, SFTConfig
 
 from cocos.config.cocos_options import CoCoSOptions
-from cocos.config.option import option
+from cocos.config.option import default_values, option
 from cocos.config.ranks import is_main_process, num_ranks
 from cocos.config.training_options import BoostOptions
 
@@ -186,12 +187,18 @@ def _derive_values(args: BoostConfig | CoCoSConfig) -> None:
         args.gradient_accumulation_steps = args.global_batch_size // (
             args.per_device_train_batch_size * num_ranks()
         )
+    if args.hub_token:
+        # transformers saves the options beside every checkpoint (training_args.bin), and uploads them.
+        os.environ["HF_TOKEN"], args.hub_token = args.hub_token, None
     if args.num_train_epochs > 0:
         args.max_steps = -1  # otherwise transformers prefers max_steps
 
 
 def _keep_best_checkpoint(args: BoostConfig | CoCoSConfig, metric: str, greater_is_better: bool) -> None:
     """Evaluate during training, and load the checkpoint with the best value of `metric` at its end."""
+    defaults = default_values(type(args))
+    if args.eval_steps == defaults["eval_steps"] and args.save_steps != defaults["save_steps"]:
+        args.eval_steps = args.save_steps  # an evaluation at every save, which nobody has to type
     steps = args.eval_steps or args.logging_steps
     is_whole = steps >= 1 and args.save_steps >= 1
     if (steps < 1) != (args.save_steps < 1) or (is_whole and args.save_steps % steps):

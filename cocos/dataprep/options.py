@@ -6,12 +6,12 @@ from typing import ClassVar, Literal, get_args
 
 from cocos.config.executor_options import ExecutorOptions
 from cocos.config.option import option
-from cocos.dataprep.checks.findings import FINDING_KINDS
+from cocos.dataprep.checks.findings import FINDING_KINDS, KEPT
 from cocos.dataprep.prepared_files import benchmark_files
 
 Check = Literal["references", "overlap"]
 CHECKS = get_args(Check)
-DROPPABLE = [kind for kind in FINDING_KINDS if kind != "test_left_out"]  # that is a finding about a test
+DROPPABLE = [kind for kind in FINDING_KINDS if kind not in KEPT]
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 

@@ -10,11 +10,11 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from cocos.dataprep.checks.tokens import normalize_text
 from cocos.dataprep.formats.conversion import Converted
@@ -92,23 +92,58 @@ class SplitWriter:
 ASSIGNED_SPLITS = ("train", "validation", "test")
 
 
-def assign_split(converted: Converted, shares: tuple[float, float, float], seed: int) -> str:
-    """Return the split of a problem, drawn with a hash of the seed and the problem's group or text.
+def split_point(converted: Converted, seed: int) -> float:
+    """Return a number in [0, 1) that decides a problem's split: a hash of its group, or else of its text."""
+    key = converted.group or normalize_text(converted.problem.text)
+    digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def assign_split(point: float, shares: tuple[float, float, float]) -> str:
+    """Return the split of a problem.
 
     Args:
-        converted: The problem and its group; without a group, its text is hashed.
+        point: The problem's `split_point`.
         shares: Shares of train, validation and test, which add up to 1.
 
     """
-    key = converted.group or normalize_text(converted.problem.text)
-    digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
-    point = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
     for split, share in zip(ASSIGNED_SPLITS, shares, strict=True):
         point -= share
         if point < 0:
             return split
     # Rounding can leave the point above the last split: then the split with the largest share.
     return max(zip(shares, ASSIGNED_SPLITS, strict=True))[1]
+
+
+class Assigned(NamedTuple):
+    """Problem that a hash has put into a split."""
+
+    point: float  # its `split_point`
+    split: str
+    task_id: str
+
+
+def fill_empty_splits(
+    assigned: Sequence[Assigned], shares: tuple[float, float, float]
+) -> list[tuple[Assigned, str]]:
+    """Return the problems that have to move, and where, so that no split with a share above 0 is empty.
+
+    The group nearest to the borders of an empty split moves there, unless it is the only one of its split.
+    All others stay, so that problems that are added later move none from test to train.
+    """
+    rows, moves = list(assigned), []
+    for number, split in enumerate(ASSIGNED_SPLITS):
+        if not shares[number] or any(row.split == split for row in rows):
+            continue
+        low, high = sum(shares[:number]), sum(shares[: number + 1])
+        points = {name: {row.point for row in rows if row.split == name} for name in ASSIGNED_SPLITS}
+        movable = [row.point for row in rows if len(points[row.split]) > 1]
+        if not movable:
+            break
+        nearest = min(movable, key=lambda point: max(low - point, point - high))
+        moves += [(row, split) for row in rows if row.point == nearest]
+        rows = [row._replace(split=split) if row.point == nearest else row for row in rows]
+    return moves
 
 
 def hide_tests(problem: Problem, amount: float, seed: int) -> Problem:

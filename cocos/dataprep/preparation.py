@@ -21,7 +21,15 @@ from cocos.dataprep.checks.reference_checks import check_references
 from cocos.dataprep.expected_values import with_expected_values
 from cocos.dataprep.formats.conversion import Converted
 from cocos.dataprep.options import CHECKS, CheckOptions, PreparationOptions
-from cocos.dataprep.output_folder import ASSIGNED_SPLITS, SplitWriter, assign_split, hide_tests
+from cocos.dataprep.output_folder import (
+    ASSIGNED_SPLITS,
+    Assigned,
+    SplitWriter,
+    assign_split,
+    fill_empty_splits,
+    hide_tests,
+    split_point,
+)
 from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
 from cocos.dataprep.readers import EASIER, HARDER, SPLITS, RawRow, read_solve_rates
 from cocos.dataprep.sources import Source, convert_row
@@ -29,6 +37,7 @@ from cocos.executor import Executor
 from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem
 
+MAX_FEW = 1000  # problems of a set in which a split may be filled by hand
 NUM_EXAMPLES = 3  # dropped rows of each kind that the report shows
 EXAMPLE_CHARS = 2000
 OpenExecutor = Callable[[ExecutorOptions], Executor]
@@ -184,7 +193,7 @@ def _convert(
     """Write the converted rows to the files of their splits, and fill the report's counts."""
     seen: set[bytes] = set()
     rates = read_solve_rates(Path(options.profile)) if options.profile else {}
-    are_assigned = False
+    assigned: list[Assigned] = []
     with (
         SplitWriter(report.folder) as writer,
         _open_executor(options, report, open_executor)
@@ -223,8 +232,12 @@ def _convert(
                 report.add_dropped(kind, row, task_id=converted.problem.task_id, detail=reason)
                 continue
             if not split:
-                are_assigned = True
-                split = assign_split(converted, options.splits, options.seed)
+                point = split_point(converted, options.seed)
+                split = assign_split(point, options.splits)
+                if len(assigned) < MAX_FEW:
+                    assigned.append(Assigned(point, split, converted.problem.task_id))
+            for edit in converted.edits:
+                report.add_finding(Finding("edited", split, converted.problem.task_id, edit))
             for reason in converted.left_out:
                 task_id = converted.problem.task_id
                 report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
@@ -235,7 +248,9 @@ def _convert(
             f"--profile {options.profile} contains none of the problems; give the profile of this set, whose "
             "task_ids are those of the rows"
         )
-    if are_assigned:
+    if assigned:
+        if len(assigned) < MAX_FEW:
+            _move_rows(fill_empty_splits(assigned, options.splits), report)
         _require_rows_in_splits(report.counts, options.splits)
 
 
@@ -263,6 +278,22 @@ def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, s
             rate = f"solved in {problem.solve_rate:.0%} of the samples"
             return "solve_rate", f"{rate}, not in {low:.0%} to {high:.0%}"
     return "", ""
+
+
+def _move_rows(moves: Iterable[tuple[Assigned, str]], report: PreparationReport) -> None:
+    """Move rows from the file of one split to that of another."""
+    for row, split in moves:
+        path, kept = report.folder / f"{row.split}.jsonl", []
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if json.loads(line)["task_id"] != row.task_id:
+                kept.append(line)
+                continue
+            with open(report.folder / f"{split}.jsonl", "a", encoding="utf-8", newline="\n") as file:
+                file.write(line)
+        path.write_text("".join(kept), encoding="utf-8", newline="\n")
+        report.counts.subtract([row.split])
+        report.counts.update([split])
+        report.add_finding(Finding("moved", split, row.task_id, f"from {row.split}"))
 
 
 def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, float]) -> None:

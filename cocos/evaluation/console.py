@@ -45,7 +45,8 @@ def context_warning(
     if prompts[longest] > generator.context_length:
         raise ValueError(
             f"problem {longest}: its prompt has {prompts[longest]} tokens, more than the model's context of "
-            f"{generator.context_length}; shorten it, or leave the problem out with --task_ids"
+            f"{generator.context_length}; shorten it (--few_shot_examples, --prompt_tests), or leave the "
+            "problem out"
         )
     later = len(generator.extend([], Completion((), ""), protocol.later_turn(), protocol.is_chat))
     needed = prompts[longest] + (num_turns - 1) * later + num_turns * max_completion_length

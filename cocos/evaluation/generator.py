@@ -1,6 +1,7 @@
 """Construction of the generator and of the player (turn loop or agent) that the options of test.py select."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +123,9 @@ def open_player(
         "executor": executor,
         "protocol": protocol,
         "num_turns": args.num_turns,
-        "rules": make_rules(args, args.temperatures, args.seed, problems, args.prompt_tests),
+        "rules": replace(
+            make_rules(args, args.temperatures, args.seed, problems, args.prompt_tests), keeps_cut_off=True
+        ),
     }
     if args.agent != "none":
         return partial(turn_player(args), **setup, on_turn=on_turn)

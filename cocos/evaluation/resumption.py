@@ -14,6 +14,7 @@ from cocos.config.ranks import is_main_process
 from cocos.evaluation.sample_files import sample_paths
 from cocos.executor import Executor, ExecutorError
 from cocos.executor.sandboxes.levels import choose
+from cocos.extraction import EXTRACTION_VERSION
 from cocos.files.json_lines import DataError
 from cocos.files.run_record import checksums, run_record
 from cocos.trajectories import Trajectory
@@ -62,6 +63,7 @@ def evaluation_record(args: EvalConfig, executor: Executor, checksums: Mapping[s
         data_sha256=checksums,
         isolation=executor.isolation,
         packages=list(executor.packages),
+        extraction_version=EXTRACTION_VERSION,
         changes=[],
         **conditions(args),
     )
@@ -101,7 +103,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
         record["changes"], record["isolation"], _flatten(record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"{folder}/run.json is not a readable record of the run ({error!r}); choose another --output_dir"
+            f"{folder}/run.json is not a readable record of the run ({error!r}); score the rows again: "
+            f"test.py --answers {folder}/samples.jsonl with another --output_dir"
         ) from None
     return record
 

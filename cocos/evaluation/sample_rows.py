@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.extraction import Source
 from cocos.files.json_lines import DataError, Place
 from cocos.generation import Completion
 from cocos.generation.tool_calls import call_reason
@@ -44,6 +45,10 @@ class ExtraTurnKeys(TypedDict, total=False):
 
     # What the turn's prompt adds to the transcript, feedback included. Carried turns and old rows lack it.
     request: str
+    # Where the program was found in the completion, or why there is none (`cocos.extraction.Source`). Carried
+    # turns, programs in calls of tools and old rows lack it.
+    source: Source
+    has_replaced: bool  # U+FFFD replaces lone surrogates in the completion; only if it is true
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
     node: str  # node of the agent's graph that made the turn (`--agent`)
     temperature: float  # sampling temperature of the completion (`--agent`)
@@ -221,6 +226,10 @@ def _turn_to_row(turn: Turn) -> TurnRow:
     }
     if turn.request:
         row["request"] = turn.request
+    if turn.source:
+        row["source"] = turn.source
+    if completion.has_replaced:
+        row["has_replaced"] = True
     if completion.key is not None:
         row["api_key"] = completion.key
     if turn.step is not None:
@@ -246,9 +255,11 @@ def turn_from_row(row: TurnRow) -> Turn:
             duration_s=row["generation_s"],
             num_prompt_tokens=row["num_prompt_tokens"],
             num_completion_tokens=row["num_completion_tokens"],
+            has_replaced=row.get("has_replaced", False),
             key=row.get("api_key"),
         ),
         code=row["code"],
+        source=row.get("source"),
         result=ExecutionResult(
             verdicts=tuple(verdicts),
             infra_error=row["infra_error"],

@@ -140,6 +140,7 @@ def notes(turn: Turn) -> str:
         "repeated after an early stop": turn.is_carried,
         "resampled": turn.is_resampled,
         "cut off at --max_completion_length": turn.completion.is_truncated,
+        f"API key {turn.completion.key}": turn.completion.key is not None,
     }
     present = ", ".join(note for note, applies in notes.items() if applies)
     return f" ({present})" if present else ""

@@ -4,7 +4,6 @@ A folder that PEFT has saved names its base model in adapter_config.json. Traini
 so that the base model's weights are never rounded, and the result is one adapter of the same base.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from peft import PeftConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from trl.trainer.utils import create_model_from_path
 
-from cocos.generation.checkpoint_files import ADAPTER_CONFIG, CONFIG
+from cocos.generation.checkpoint_files import ADAPTER_CONFIG, CONFIG, adapter_base
 
 
 def is_adapter(name_or_path: str | None) -> bool:
@@ -24,10 +23,7 @@ def is_adapter(name_or_path: str | None) -> bool:
 
 def base_model(name_or_path: str) -> str:
     """Return the model that an adapter was made for; the name itself if it is a whole model."""
-    if not is_adapter(name_or_path):
-        return name_or_path
-    text = (Path(name_or_path) / ADAPTER_CONFIG).read_text(encoding="utf-8")
-    return str(json.loads(text)["base_model_name_or_path"])
+    return adapter_base(Path(name_or_path)) if is_adapter(name_or_path) else name_or_path
 
 
 def adapter_config(name_or_path: str, chosen: PeftConfig | None) -> PeftConfig | None:

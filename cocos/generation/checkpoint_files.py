@@ -64,7 +64,7 @@ def weight_file_fault(path: Path) -> str | None:
 
 def _check_folder(folder: Path, needs_weights: bool) -> None:
     if (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file():
-        _check_base_model(folder / ADAPTER_CONFIG)
+        _check_base_model(folder)
         _check_weights(folder, "adapter_model")
     elif not (folder / CONFIG).is_file():
         raise ValueError(f"{folder}: the folder has no {CONFIG}; {_hint(folder)}")
@@ -116,14 +116,31 @@ def _check_architecture(path: Path) -> None:
         )
 
 
-def _check_base_model(path: Path) -> None:
-    base = _read_json(path).get("base_model_name_or_path")
+def adapter_base(folder: Path) -> str:
+    """Return the base model of an adapter: a hub id, or a folder here, beside the adapter or above it.
+
+    Raises:
+        ValueError: The adapter's configuration cannot be read, or names no model.
+
+    """
+    base = _read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
     if not base:
-        raise ValueError(f"{path}: no base_model_name_or_path; add the adapter's base model")
+        raise ValueError(f"{folder / ADAPTER_CONFIG}: no base_model_name_or_path; add the base model")
+    # A relative path is that of the folder in which the training was started.
+    places = (place / base for place in (Path(), folder.absolute(), *folder.absolute().parents))
+    return next((str(place) for place in places if place.is_dir()), str(base))
+
+
+def _check_base_model(folder: Path) -> None:
+    base = adapter_base(folder)
     try:
         check_checkpoint(base)
     except ValueError as error:
-        raise ValueError(f"{path}: the adapter's base model cannot be used: {error}") from None
+        raise ValueError(
+            f"{folder}: an adapter of the base model {base!r}, which is no folder here, beside it or "
+            f"above it, nor another model that can be loaded; set base_model_name_or_path in "
+            f"{folder / ADAPTER_CONFIG} to its path ({error})"
+        ) from None
 
 
 def _read_json(path: Path) -> dict:

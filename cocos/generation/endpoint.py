@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import openai
 
-from cocos.generation.interface import Completion, Role, TextTranscripts
+from cocos.generation.interface import Completion, Role, TextTranscripts, encodable
 from cocos.generation.retry import KeyRing, RetryPolicy, is_retryable
 from cocos.generation.tool_calls import OPENING, format_tool_call, parse_tool_calls
 from cocos.prompts import DONE
@@ -25,14 +25,16 @@ from cocos.prompts import DONE
 # Just above the largest Unicode code point.
 USER, ASSISTANT, SYSTEM, TOOL, TOOLS = range(0x110000, 0x110005)
 ROLES = {USER: "user", ASSISTANT: "assistant", SYSTEM: "system", TOOL: "tool", TOOLS: "tools"}
-# Values of finish_reason; Together returns "eos", and some return "stop" with tool calls.
-STOPPED, LENGTH = {"stop", "eos", "tool_calls"}, "length"
+# Values of finish_reason, in lower case. Every other one, and none at all, ends an answer: endpoints have
+# their own words for that, as "eos", "end_turn" or "stop_sequence".
+LENGTH, FAILED = {"length", "max_tokens", "model_length"}, {"error"}
 FATAL_STATUS = {401, 403, 404}  # a rejected key or an unknown model: no request can succeed
 DEFAULT_RETRIES = RetryPolicy()
 # Servers of checkpoints apply the checkpoint's own truncation and penalty to requests without these values,
 # greedy ones included. top_p is part of OpenAI's interface, the other two are extensions of it.
 EXTENSIONS: dict[str, float] = {"top_k": -1, "repetition_penalty": 1.0}
 REFUSED_STATUS = {400, 422}  # an unknown field, or a value out of range
+MAX_RETRIES_OF_INVALID = 2  # of a response that has no usable completion: most servers repeat it
 MAX_RETRIES_TO_CONNECT = 2  # before the first connection; more would only delay the message
 SILENCE_S = 10.0  # without a first answer, after which the user is told
 
@@ -84,6 +86,7 @@ class EndpointGenerator(TextTranscripts):
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
     ) -> list[int]:
+        message, system = encodable(message), encodable(system)
         if not is_chat:
             return list(map(ord, message))
         prompt = [TOOLS, *map(ord, json.dumps(tools))] if tools else []
@@ -96,7 +99,7 @@ class EndpointGenerator(TextTranscripts):
     ) -> list[int]:
         answered = [*prompt, *completion.kept_ids]
         if role == "tool":
-            return [*answered, TOOL, *map(ord, message), ASSISTANT]
+            return [*answered, TOOL, *map(ord, encodable(message)), ASSISTANT]
         return [*answered, *self.start(message, is_chat)]
 
     def show(self, prompt: Sequence[int]) -> str:
@@ -155,6 +158,7 @@ class EndpointGenerator(TextTranscripts):
                 message = f"{type(error).__name__}: {error.__cause__ or error}"
                 if isinstance(error, openai.APIStatusError):
                     status, headers = error.status_code, error.response.headers
+                is_invalid = isinstance(error, InvalidResponse)
                 is_page = isinstance(error, NotAnEndpoint)
                 is_connected = not isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
             message = self.key_ring.redact(message)  # some endpoints repeat the key in their errors
@@ -170,6 +174,8 @@ class EndpointGenerator(TextTranscripts):
                 raise ValueError(f"{self.url} is no endpoint: {reason}; check --base_url")
             if status in FATAL_STATUS:
                 raise ValueError(self._rejection(status, key, "messages" in request, message))
+            if is_invalid and attempt >= MAX_RETRIES_OF_INVALID:
+                break
             if attempt == self.retries.max_retries or not is_retryable(status):
                 break
             delay_s = self.retries.delay_s(attempt, headers)
@@ -228,13 +234,17 @@ class EndpointGenerator(TextTranscripts):
             # The client does not validate the JSON, so a missing field raises only when it is read.
             read = self._read_stream if "stream" in request else _read_whole
             text, finish_reason, usage = read(response.parse(), is_chat)
-            is_cut_off = finish_reason == LENGTH
-            if not is_cut_off and (text is None or finish_reason not in STOPPED):
+            reason = (finish_reason or "").lower()
+            is_cut_off = reason in LENGTH
+            if reason in FAILED:
                 raise ValueError(f"finish_reason is {finish_reason!r}")
-            text = _restore_stop_string(text or "", may_have_stopped=not is_chat and not is_cut_off)
+            sent = _restore_stop_string(text, may_have_stopped=not is_chat and not is_cut_off)
+            text = encodable(sent)
             counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
-        except (ValueError, AttributeError, TypeError, LookupError) as error:
+        except ValueError as error:
             raise InvalidResponse(f"invalid response: {error}") from None
+        except (AttributeError, TypeError, LookupError) as error:
+            raise InvalidResponse(f"invalid response, not in OpenAI's format ({error})") from None
         return Completion(
             token_ids=tuple(map(ord, text)),
             text=text,
@@ -242,40 +252,67 @@ class EndpointGenerator(TextTranscripts):
             duration_s=time.perf_counter() - started,
             num_prompt_tokens=counts[0],
             num_completion_tokens=counts[1],
+            has_replaced=text != sent,
             key=key + 1,
         )
 
-    def _read_stream(self, chunks: Any, is_chat: bool) -> tuple[str | None, str | None, Any]:
+    def _read_stream(self, chunks: Any, is_chat: bool) -> tuple[str, str | None, Any]:
         """Return what `_read_whole` returns, from server-sent events; call `on_text` with the text so far."""
-        text, content, finish_reason, usage = None, None, None, None
+        text, content, finish_reason, usage = "", "", None, None
         calls: dict[int, list[str]] = {}  # index -> name and arguments, which also come in pieces
         with chunks:  # an exception of `on_text` closes the connection
             for chunk in chunks:
                 usage = chunk.usage or usage  # the last chunk has it, and no choice
                 for choice in chunk.choices[:1]:
                     finish_reason = choice.finish_reason or finish_reason
-                    piece = choice.delta.content if is_chat else choice.text
-                    content = content if piece is None else (content or "") + piece
+                    content += _text_of_parts(choice.delta.content if is_chat else choice.text)
                     for call in (choice.delta.tool_calls or ()) if is_chat else ():
                         parts = calls.setdefault(call.index, ["", ""])
                         parts[0] += call.function.name or ""
                         parts[1] += call.function.arguments or ""
                 text = _chat_text(content, calls.values())
                 if self.on_text:
-                    self.on_text(text or "")
+                    self.on_text(text)
+        if finish_reason is None:
+            raise ValueError("the stream broke off")
         return text, finish_reason, usage
 
 
-def _read_whole(answer: Any, is_chat: bool) -> tuple[str | None, str | None, Any]:
-    """Return the text of an answer, why it ended, and how many tokens it has."""
-    choice = answer.choices[0]
+def _read_whole(answer: Any, is_chat: bool) -> tuple[str, str | None, Any]:
+    """Return the text of an answer, why it ended, and how many tokens it has.
+
+    Raises:
+        ValueError: There is no text and no call, or the endpoint reports an error with status 200.
+
+    """
+    if error := getattr(answer, "error", None):
+        raise ValueError(error.get("message", error) if isinstance(error, dict) else error)
+    choice = next(iter(answer.choices or ()), None)
+    if choice is None:
+        raise ValueError("there is no choice in the answer")
     if not is_chat:
+        if choice.text is None:
+            raise ValueError("there is no text in the answer")
         return choice.text, choice.finish_reason, answer.usage
-    calls = [[call.function.name, call.function.arguments] for call in choice.message.tool_calls or ()]
-    return _chat_text(choice.message.content, calls), choice.finish_reason, answer.usage
+    if (message := choice.message) is None:
+        raise ValueError("there is no message in the answer")
+    functions = [call.function for call in message.tool_calls or ()]
+    functions += [call] if (call := getattr(message, "function_call", None)) else []  # before tools
+    calls = [[getattr(f, "name", None), getattr(f, "arguments", None)] for f in functions]
+    # A model that thinks until the limit has no content, nor has one whose answer is filtered.
+    text = _chat_text(_text_of_parts(message.content or message.refusal), calls)
+    return text, choice.finish_reason, answer.usage
 
 
-def _chat_text(content: str | None, calls: Iterable[Sequence[str]]) -> str | None:
+def _text_of_parts(content: Any) -> str:
+    """Return the text of a content, which may be null or a list of parts."""
+    if isinstance(content, list):
+        parts = (part.get("text") if isinstance(part, dict) else part for part in content)
+        return "".join(part for part in parts if isinstance(part, str))
+    return content or ""
+
+
+def _chat_text(content: str, calls: Iterable[Sequence[Any]]) -> str:
     """Return the text of a completion, which its calls of tools (name and arguments) follow."""
     formatted = [format_tool_call(name, arguments) for name, arguments in calls]
     return "\n".join([*filter(None, [content]), *formatted]) if formatted else content

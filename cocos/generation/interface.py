@@ -1,10 +1,17 @@
 """Interface between the turn loop and the generators. Standard library only."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Role = Literal["user", "tool"]
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encodable(text: str) -> str:
+    """Return a text in which U+FFFD replaces lone surrogates, which no encoding and no tokenizer takes."""
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class Completion:
     # Log-probabilities of `token_ids` as the engine that sampled them computed them; NaN for an id without
     # one. None for generators that state none, and with greedy decoding.
     engine_logps: tuple[float, ...] | None = None
+    has_replaced: bool = False  # U+FFFD replaces lone surrogates in the text
     key: int | None = None  # number of the API key that served the request, from 1; None for other generators
 
     @property
@@ -119,7 +127,8 @@ class TextTranscripts(Generator):
     """Base class of generators without a tokenizer. The ids of a transcript are Unicode code points."""
 
     def quote(self, text: str) -> Completion:
-        return Completion(tuple(map(ord, text)), text)
+        kept = encodable(text)
+        return Completion(tuple(map(ord, kept)), kept, has_replaced=kept != text)
 
     def show(self, prompt: Sequence[int]) -> str:
         return "".join(map(chr, prompt))

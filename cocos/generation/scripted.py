@@ -22,6 +22,7 @@ class ScriptedGenerator(TextTranscripts):
     def __init__(self, script: Callable[[str], str], max_completion_length: int = 100_000):
         self.script = script
         self.max_completion_length = max_completion_length
+        self._is_chat = False
 
     def encode(self, text: str, is_start: bool) -> list[int]:
         """Return the ids of a piece of a transcript. Tests override this to imitate tokenizers."""
@@ -30,6 +31,7 @@ class ScriptedGenerator(TextTranscripts):
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
     ) -> list[int]:
+        self._is_chat = is_chat
         return self.encode(f"{system}\n\n{message}" if system else message, is_start=True)
 
     def extend(
@@ -47,5 +49,6 @@ class ScriptedGenerator(TextTranscripts):
         text = self.script(prompt)
         if DONE in text:
             text = text[: text.index(DONE) + len(DONE)]
+        is_cut = len(text) > self.max_completion_length
         text = text[: self.max_completion_length]
-        return replace(self.quote(text), is_truncated=not text.endswith(DONE))
+        return replace(self.quote(text), is_truncated=is_cut or not (self._is_chat or text.endswith(DONE)))

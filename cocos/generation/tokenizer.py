@@ -6,6 +6,7 @@ tokenizers, not models.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from huggingface_hub.errors import StrictDataclassError
@@ -13,7 +14,7 @@ from jinja2 import TemplateError
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 
 from cocos.generation.checkpoint_files import check_checkpoint
-from cocos.generation.interface import Completion, Generator, Role
+from cocos.generation.interface import Completion, Generator, Role, encodable
 from cocos.generation.tool_calls import OPENING
 from cocos.prompts import DONE
 
@@ -39,8 +40,20 @@ class TokenTranscripts(Generator):
         if not is_chat:
             return encode(self.tokenizer, message, is_start=True)
         messages = [{"role": "system", "content": system}] if system else []
+        if system and not self._takes_system:
+            messages, message = [], f"{system}\n\n{message}"
         text = _render_chat(self.tokenizer, [*messages, {"role": "user", "content": message}], tools)
         return encode(self.tokenizer, text, is_start=False)
+
+    @cached_property
+    def _takes_system(self) -> bool:
+        """Whether the chat template has a system role; Gemma's has none, for example."""
+        messages = [{"role": role, "content": "x"} for role in ("system", "user")]
+        try:
+            self.tokenizer.apply_chat_template(messages, tokenize=False)
+        except TemplateError:
+            return False
+        return True
 
     def extend(
         self, prompt: Sequence[int], completion: Completion, message: str, is_chat: bool, role: Role = "user"
@@ -49,7 +62,9 @@ class TokenTranscripts(Generator):
         return [*prompt, *completion.kept_ids, *encode(self.tokenizer, text, is_start=False)]
 
     def quote(self, text: str) -> Completion:
-        return Completion(tuple(encode(self.tokenizer, text, is_start=False)), text)
+        kept = encodable(text)
+        ids = encode(self.tokenizer, kept, is_start=False)
+        return Completion(tuple(ids), kept, has_replaced=kept != text)
 
     def show(self, prompt: Sequence[int]) -> str:
         return self.tokenizer.decode(prompt, clean_up_tokenization_spaces=False)
@@ -112,7 +127,7 @@ def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> lis
             beginning-of-sequence id are added.
 
     """
-    return tokenizer(text, add_special_tokens=is_start)["input_ids"]
+    return tokenizer(encodable(text), add_special_tokens=is_start)["input_ids"]
 
 
 def load_tokenizer(
@@ -186,11 +201,11 @@ def _render_chat(
     def render(tools: list[dict[str, Any]] | None) -> str:
         try:
             return tokenizer.apply_chat_template(messages, tools, tokenize=False, add_generation_prompt=True)
-        except TemplateError as error:  # Gemma's refuses a system message in this way
+        except TemplateError as error:
             roles = ", ".join(message["role"] for message in messages)
             raise ValueError(
                 f"{tokenizer.name_or_path}: the chat template refuses the messages {roles} ({error}); choose "
-                "another --protocol, or leave out --system_prompt"
+                "another --protocol or --agent"
             ) from None
 
     text = render(None)

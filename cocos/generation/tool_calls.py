@@ -62,8 +62,15 @@ def call_reason(text: str) -> str:
     return reason if isinstance(reason, str) else ""
 
 
-def format_tool_call(name: str, arguments: str) -> str:
-    """Return a call as text; `arguments` is JSON, possibly malformed, as an endpoint returns it."""
+def format_tool_call(name: str | None, arguments: object) -> str:
+    """Return a call as text.
+
+    Args:
+        arguments: JSON, possibly malformed, as endpoints return it; some return the value itself.
+
+    """
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments) if arguments else ""
     return f'{OPENING}\n{{"name": {json.dumps(name)}, "arguments": {arguments or "{}"}}}\n{CLOSING}'
 
 

@@ -23,7 +23,13 @@ from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.planning.lengths import TokenLengths, measure_lengths
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.shapes import ModelShape, run_shapes
-from cocos.planning.workload import prompt_lengths, run_workload, updates_per_pass
+from cocos.planning.workload import (
+    left_out_text,
+    problems_left_out,
+    prompt_lengths,
+    run_workload,
+    updates_per_pass,
+)
 from cocos.problems import Problem
 from cocos.prompts import answer
 from cocos.rollout import rollout
@@ -61,6 +67,8 @@ def run_warnings(
             f"{num_prompts} problems are fewer than the {needed} that are sampled together, so each of them "
             "is sampled several times; lower --global_batch_size for shorter updates"
         )
+    if left_out := left_out_text(args, num_prompts):
+        warnings.append(left_out)
     if longest > shape.context:
         warnings.append(
             f"turn {args.num_turns} may reach {longest} tokens, beyond the model's context of "
@@ -184,10 +192,11 @@ def _own_reward_text(args: CoCoSConfig, trajectory: Trajectory) -> str:
 def _updates_text(args: CoCoSConfig, num_prompts: int) -> str:
     per_pass = updates_per_pass(args, num_prompts)
     updates = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * per_pass)
+    seen = 1 - problems_left_out(args, num_prompts) / num_prompts
     trajectories = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     return (
         f"steps: {updates} updates of {trajectories} trajectories "
         f"({trajectories // args.num_generations} problems x {args.num_generations}), "
         f"{trajectories * len(make_objective(args).trained_turns)} rows and {trajectories * args.num_turns} "
-        f"programs each; {updates / per_pass:.1f} passes over the problems"
+        f"programs each; {updates / per_pass * seen:.1f} passes over the problems"
     )

@@ -72,6 +72,28 @@ def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def check_prompts(
+    problems: Sequence[Problem],
+    protocol: PromptProtocol,
+    tokenizer: PreTrainedTokenizerBase,
+    model: str,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> None:
+    """Raise ValueError if a first prompt is longer than the context of the model."""
+    lengths = measure_lengths(problems, TokenTranscripts(tokenizer, {tokenizer.eos_token_id}), protocol)
+    config = AutoConfig.from_pretrained(
+        base_model(model), revision=revision, trust_remote_code=trust_remote_code
+    )
+    context = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if context and lengths.longest_prompt > context:
+        raise ValueError(
+            f"problem {lengths.longest_task}: its prompt has {lengths.longest_prompt} tokens, more than the "
+            f"model's context of {context}; shorten it (--few_shot_examples, --prompt_tests), or leave the "
+            "problem out"
+        )
+
+
 def longest_transcript(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> int:
     """Return a number of tokens that no transcript of a run exceeds, or the model's context if that is less.
 

@@ -79,6 +79,22 @@ def updates_per_pass(args: CoCoSConfig, num_problems: int) -> int:
     return max(1, num_problems // problems_per_rollout) * updates_per_rollout
 
 
+def problems_left_out(args: CoCoSConfig, num_problems: int) -> int:
+    """Return how many problems each pass leaves out: those that do not fill a rollout."""
+    problems_per_rollout = args.generation_batch_size // args.num_generations
+    return num_problems % problems_per_rollout if num_problems > problems_per_rollout else 0
+
+
+def left_out_text(args: CoCoSConfig, num_problems: int) -> str:
+    """Return a sentence about the problems that each pass leaves out; "" if there are none."""
+    if not (num_left_out := problems_left_out(args, num_problems)):
+        return ""
+    return (
+        f"{num_left_out} of {num_problems} problems are left out of each pass, because "
+        f"{args.generation_batch_size // args.num_generations} are sampled together (--rollout_batch_size)"
+    )
+
+
 def prompt_lengths(first: int, answer: int, instruction: int, turns: int) -> list[int]:
     """Return the number of tokens before each turn's answer if every answer has `answer` tokens.
 

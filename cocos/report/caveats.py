@@ -6,6 +6,7 @@ from typing import Any
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
 from cocos.config.turn_options import AGENT_TEMPERATURES
+from cocos.extraction import NO_PROGRAM
 from cocos.report.finished_runs import FinishedRun, RunComparison
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
@@ -35,8 +36,11 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
             "--max_completion_length."
         )
     if number and statistics.num_empty >= MIN_SHARE * number:
+        counts = ((reason, statistics.sources[reason]) for reason in NO_PROGRAM)
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
         yield (
-            f"{run.name}: {statistics.num_empty} of {number} completions contain no program; read some, and "
+            f"{run.name}: {statistics.num_empty} of {number} completions contain no program"
+            f"{f' ({reasons})' if reasons else ''}; read some, and "
             "check --protocol and --max_completion_length."
         )
     temperatures = options.get("temperature") or [0.0]
@@ -48,9 +52,9 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
                 f"{run.name}: {share:.0f} % of the turns {after} ask greedily what turn {before} asked, so "
                 "they add nothing; give --temperature a second value, for later turns."
             )
-    if (share := _repaired_share(run)) is not None and share < FEW_REPAIRED:
+    if (repaired := _repaired_share(run)) is not None and repaired < FEW_REPAIRED:
         yield (
-            f"{run.name}: {100 * share:.1f} % of the wrong programs are repaired. A model repeats the "
+            f"{run.name}: {100 * repaired:.1f} % of the wrong programs are repaired. A model repeats the "
             "program that it is shown; where programs are short, --carry counterexamples and --carry nothing "
             "repair more (docs/evaluation.md)."
         )

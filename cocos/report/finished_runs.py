@@ -16,12 +16,13 @@ from cocos.evaluation.sample_rows import (
     trajectory_from_row,
     validate_row,
 )
-from cocos.files.json_lines import read_rows
+from cocos.files.json_lines import DataError, read_rows
 from cocos.intervals import Comparison, Estimate, compare
 from cocos.report.sample_statistics import SampleStatistics
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
 REPAIR = "run test.py with the same options and --resume, which writes it again"
+NEW_RECORD = "score the rows again: test.py --answers {}/samples.jsonl with another --output_dir"
 METRICS_KEYS = (
     *("num_problems", "num_trajectories", "num_scored", "num_infra_failures", "num_truncated"),
     *("num_in_child", "metrics", "pass_at_k", "errors", "fix_rates", "bug_rates", "speed"),
@@ -161,8 +162,15 @@ def _run_name(path: Path) -> str:
 
 def _load_folder(folder: Path, name: str, rows: Sequence[SampleRow] | None) -> FinishedRun:
     metrics = _load_json(folder / "metrics.json", METRICS_KEYS)
-    record = _load_json(folder / "run.json", RECORD_KEYS)
-    rows = rows or _read_rows(folder / "samples.jsonl")
+    record = _load_json(folder / "run.json", RECORD_KEYS, NEW_RECORD.format(folder))
+    try:
+        rows = rows or _read_rows(folder / "samples.jsonl")
+    except DataError as error:
+        if (folder / "samples.jsonl").read_bytes().endswith(b"\n"):  # no row is cut
+            raise
+        raise ValueError(
+            f"{error}; or run test.py with the same options and --resume, which plays a cut row again"
+        ) from None
     if len(rows) != (expected := metrics["num_trajectories"]):
         raise ValueError(
             f"{folder}/samples.jsonl has {len(rows)} rows, but metrics.json counts {expected}; "
@@ -210,7 +218,7 @@ def group_by_conditions(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedR
     }
 
 
-def _load_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+def _load_json(path: Path, keys: Sequence[str], remedy: str = REPAIR) -> dict[str, Any]:
     """Load an object that has these keys."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -220,11 +228,11 @@ def _load_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
             "test.py, or finish the evaluation with --resume"
         ) from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {REPAIR}") from None
+        raise ValueError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {remedy}") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: cannot be read ({error}); {REPAIR}") from None
+        raise ValueError(f"{path}: cannot be read ({error}); {remedy}") from None
     if missing := [key for key in keys if not isinstance(value, dict) or key not in value]:
-        raise ValueError(f"{path} has no key {missing[0]}; {REPAIR}")
+        raise ValueError(f"{path} has no key {missing[0]}; {remedy}")
     return value
 
 

@@ -1,9 +1,11 @@
 """Statistics of a run's rows that charts, comparisons and cautions need."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure
+from cocos.extraction import Source
 from cocos.intervals import Estimate, share
 
 
@@ -21,6 +23,7 @@ class SampleStatistics:
     num_sampled: int = 0  # completions of the model; given ones are not
     num_truncated: int = 0  # those that reached the limit of tokens
     num_empty: int = 0  # those without a program
+    sources: Counter[Source] = field(default_factory=Counter)  # answers by how their program was found
     # By turn (from 1) and error type, then by task_id: whether the next turn is right, per wrong program.
     repaired_K: dict[tuple[int, str], dict[str, list[bool]]] = field(default_factory=dict)
     # By task_id, the hash of the problem's text and tests. Runs with other hashes were made from other data.
@@ -32,6 +35,8 @@ class SampleStatistics:
         for turn in turns:
             if turn["is_carried"]:
                 continue
+            if "source" in turn:
+                self.sources[turn["source"]] += 1
             tokens, seconds = self.costs_K.get(task_id, (0, 0.0))
             seconds += turn["generation_s"] + turn["execution_s"]
             self.costs_K[task_id] = (tokens + turn["num_completion_tokens"], seconds)

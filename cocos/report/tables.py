@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import get_args
 
+from cocos.extraction import Source
 from cocos.intervals import MIN_PROBLEMS, Estimate
 from cocos.report.finished_runs import FinishedRun, RunComparison, TurnNumbers, group_by_conditions
 from cocos.report.pooled_sets import are_sets_of_one_model, pool
@@ -108,6 +110,7 @@ def further_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = No
         bugs_table(runs),
         relative_table(runs),
         means_table(runs),
+        sources_table(runs),
     ]
     return [table for table in tables if table.rows]
 
@@ -270,14 +273,27 @@ def bugs_table(runs: Sequence[FinishedRun]) -> Table:
 
 
 def means_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return the mean seconds of generation and tokens of each run's trajectories."""
-    quantities = ("seconds", "tokens", "prompt_tokens")
-    rows = [
-        [run.label, *(format_mean(run.metrics["speed"][f"{name}_per_problem"]) for name in quantities)]
-        for run in runs
-    ]
-    header = ["model", "seconds of generation", "completion tokens", "prompt tokens"]
-    return Table("Mean per trajectory", "", header, rows)
+    """Return the seconds of generation and the tokens of each run: means of a trajectory, and totals."""
+    means = ("seconds_per_problem", "tokens_per_problem", "prompt_tokens_per_problem")
+    totals = ("generation_s", "completion_tokens", "prompt_tokens")
+    rows = []
+    for run in runs:
+        speed = run.metrics["speed"]
+        rows.append([run.label, "mean", *(format_mean(speed[name]) for name in means)])
+        rows.append([run.label, "total", *(f"{speed[name]:.0f}" for name in totals)])
+    header = ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"]
+    return Table("Seconds and tokens", "", header, rows, num_names=2)
+
+
+def sources_table(runs: Sequence[FinishedRun]) -> Table:
+    """Return how each run's programs were found in the answers, or why there is none.
+
+    There is no table if every answer is a program and nothing else.
+    """
+    sources = [source for source in get_args(Source) if any(run.statistics.sources[source] for run in runs)]
+    rows = [[run.label, *(str(run.statistics.sources[source]) for source in sources)] for run in runs]
+    has_others = sources not in ([], ["answer"])
+    return Table("Where programs were found", "answers", ["model", *sources], rows if has_others else [])
 
 
 def comparison_table(comparisons: Sequence[RunComparison]) -> Table:

@@ -9,9 +9,10 @@ import errno
 import json
 import logging
 import os
+import threading
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from transformers.trainer import TRAINER_STATE_NAME
 from trl.trainer.utils import RepeatSampler
 
+from cocos.files.durable import save_json
+from cocos.files.run_record import sha256
 from cocos.generation.checkpoint_files import weight_file_fault
 from cocos.generation.tokenizer import eos_token_ids
 
@@ -80,18 +83,36 @@ def changes_since(
         old = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         before = {name: old["options"].get(name, defaults.get(name)) for name in names} | old["data_sha256"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder}/run.json is not a readable record of the run ({error!r})") from None
+        raise ValueError(
+            f"{folder}/run.json is not a readable record of the run ({error!r}); remove the file to continue "
+            "without a comparison of the options"
+        ) from None
     new = json.loads(json.dumps(record, default=str))  # with JSON's types
     after = {name: new["options"].get(name) for name in names} | new["data_sha256"]
-    return [
+    was, now = _num_processes(old["options"]), _num_processes(new["options"])
+    changes = [f"the number of processes was {was}, is {now}"] if was and now and was != now else []
+    for name in DERIVED_FROM_PROCESSES if changes else ():  # nobody has typed these
+        before.pop(name, None)
+        after.pop(name, None)
+    return changes + [
         f"{name} was {before.get(name)!r}, is {after.get(name)!r}"
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
 
 
+DERIVED_FROM_PROCESSES = ("gradient_accumulation_steps", "steps_per_generation")
+
+
+def _num_processes(options: Mapping[str, Any]) -> int | None:
+    """Return the number of processes of a run, from its sizes of batches; None if they are not recorded."""
+    names = ("global_batch_size", "per_device_train_batch_size", "gradient_accumulation_steps")
+    whole, per_device, steps = (options.get(name) for name in names)
+    return whole // (per_device * steps) if whole and per_device and steps else None
+
+
 def checkpoint_fault(checkpoint: Path) -> str | None:
-    """Return why a run cannot resume from a checkpoint; None if it can. Reads no weights."""
+    """Return why a run cannot resume from a checkpoint; None if it can."""
     if not checkpoint.is_dir():
         return "no such folder"
     try:
@@ -106,6 +127,38 @@ def checkpoint_fault(checkpoint: Path) -> str | None:
         is_cut = path.suffix in (".pt", ".pth", ".bin") and not zipfile.is_zipfile(path)  # of torch.save
         if is_cut or (path.suffix == ".safetensors" and weight_file_fault(path)):
             return f"{path.relative_to(checkpoint)} is damaged"
+    return _checksum_fault(checkpoint)
+
+
+CHECKSUMS = "checksums.json"  # size and SHA-256 of every other file of a checkpoint
+
+
+def write_checksums(checkpoint: Path) -> threading.Thread:
+    """Write the checksums of a complete checkpoint into it, in a thread: no rank waits for them."""
+
+    def write() -> None:
+        with suppress(FileNotFoundError):  # --save_total_limit has deleted the checkpoint meanwhile
+            files = [path for path in sorted(checkpoint.rglob("*")) if path.is_file()]
+            sums = {str(p.relative_to(checkpoint)): [p.stat().st_size, sha256(p)] for p in files}
+            save_json(sums, checkpoint / CHECKSUMS)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+def _checksum_fault(checkpoint: Path) -> str | None:
+    """Return which file is not the one that was saved; None without checksums (of a killed run)."""
+    try:
+        sums = json.loads((checkpoint / CHECKSUMS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return f"{CHECKSUMS} is damaged"
+    for name, (size, digest) in sums.items():
+        path = checkpoint / name
+        if not path.is_file() or path.stat().st_size != size or sha256(path) != digest:
+            return f"{name} is damaged"
     return None
 
 

@@ -159,11 +159,15 @@ def start_lines(
         start += ": none is left; raise --max_steps to go on"
     sample = "trajectories" if card.stage == "CoCoS" else "rows"
     loggers = ", ".join(args.report_to) or "no logger"
+    count = card.num_rows.get(getattr(args, "train_data", None), 0)
+    per_update = math.prod(factors) // getattr(args, "num_generations", 1)
+    passes = f"{state.max_steps * per_update / count:.1f} passes over {count} " if count else ""
+    units = passes and ("problems, " if card.stage == "CoCoS" else "rows, ")
     isolation = f"; programs isolated by {card.record['isolation']}" if "isolation" in card.record else ""
     return (
         f"{card.stage}: {card.options['model_name_or_path']}, {_parameters_text(model)}; "
         f"{_device_text(args)}, {_precision_text(args, model)}\n"
-        f"{updates} of {batch} {sample} (processes x batch x accumulation), {start}\n"
+        f"{updates} of {batch} {sample} (processes x batch x accumulation), {passes}{units}{start}\n"
         f"saves to {args.output_dir}; logs to {loggers}{isolation}\n"
         f"first prompt:\n{textwrap.indent(card.first_message.strip(), '  | ', lambda line: True)}"
     )

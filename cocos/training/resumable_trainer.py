@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from huggingface_hub.errors import HfHubHTTPError
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
 
@@ -26,6 +27,7 @@ from cocos.training.checkpoints import (
     full_memory_named,
     misfit_named,
     save_generation_config,
+    write_checksums,
 )
 from cocos.training.console import StartLines, end_lines, show_lines
 from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
@@ -83,9 +85,33 @@ class ResumableTrainer(Trainer):
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Save the model so that plain transformers can use it, with its card and the usual permissions."""
-        super().save_model(output_dir, _internal_call)
-        if not self.args.should_save:
-            return
+        super().save_model(output_dir, _internal_call=True)  # uploads nothing yet: files are missing
+        if self.args.should_save:
+            self._complete(output_dir)
+        if self.args.push_to_hub and not _internal_call:
+            self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        private: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Upload the saved model; if that fails, say where the model is and how to upload it later."""
+        try:
+            return super().push_to_hub(commit_message, blocking, token, revision, private, **kwargs)
+        except (HfHubHTTPError, OSError) as error:
+            folder, name = self.args.output_dir, self.hub_model_id
+            raise ValueError(
+                f"the model is saved in {folder}, but its upload to {name} failed ({error}); upload it "
+                f"later: hf upload {name} {folder}"
+            ) from None
+
+    def _complete(self, output_dir: str | None) -> None:
+        """Add what the model needs elsewhere to a folder into which it is saved."""
         folder = output_dir or self.args.output_dir
         # TRL's copy of an adapter that is trained further. A resumed run makes it again from the same start.
         shutil.rmtree(Path(folder) / "ref", ignore_errors=True)
@@ -127,6 +153,8 @@ class ResumableTrainer(Trainer):
         try:
             with full_disk_named(folder):
                 super()._save_checkpoint(model, trial)
+            if self.args.should_save:
+                write_checksums(folder)
         except OSError:
             if checkpoint_fault(folder):  # the space is needed more than half a checkpoint
                 shutil.rmtree(folder, ignore_errors=True)

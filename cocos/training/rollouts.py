@@ -128,7 +128,9 @@ class RolloutPlayer:
             InfraFailures(self.options.max_infra_share).add(played)
             self._check_truncated(played)
             siblings = [trajectories[start : start + size] for start in range(0, len(trajectories), size)]
-            return [self._group(index, group) for index, group in zip(drawn, siblings, strict=True)]
+            groups = [self._group(index, group) for index, group in zip(drawn, siblings, strict=True)]
+            self._check_rewards(groups)
+            return groups
 
         every_index = gather_object(list(indices))
         if max_draws:
@@ -200,12 +202,25 @@ class RolloutPlayer:
     def _rollout(
         self, trajectories: list[Trajectory], generator: Generator, num_turns: int, is_greedy: bool = False
     ) -> list[Trajectory]:
-        rules = replace(self.rules, temperatures=(0.0,)) if is_greedy else self.rules
+        rules = self.rules
+        if is_greedy:  # an evaluation
+            rules = replace(rules, temperatures=(0.0,), keeps_cut_off=True)
         return self.play(trajectories, generator, self.executor, self.protocol, num_turns, rules)
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]
         return Group(index, siblings, rewards_G_T, make_objective(self.options))
+
+    def _check_rewards(self, groups: Sequence[Group]) -> None:
+        """Raise ValueError if the user's function gives no turn of a batch a reward."""
+        rewards = (reward for group in groups for rewards_T in group.rewards_G_T for reward in rewards_T)
+        turns = (turn for group in groups for t in group.trajectories for turn in t.turns)
+        is_unpaid = all(reward is None for reward in rewards)
+        if self.own_reward and is_unpaid and not all(turn.result.is_infra_failure for turn in turns):
+            raise ValueError(
+                f"--reward {self.own_reward.name}: the function returned None for every turn of a batch; "
+                "return a number for the turns that are to be trained"
+            )
 
     def _check_truncated(self, trajectories: Sequence[Trajectory]) -> None:
         truncated = [

@@ -179,6 +179,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         )
         for policy in filter(None, (self.model, self.ref_model)):
             attend_along_trees(self.accelerator.unwrap_model(policy))
+        self.entropies: dict[str, tuple[float, float]] = {}  # since the last log: their sum, number of tokens
         self.num_completions_to_print = 0  # of TRL, which would print them a second time
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
@@ -299,6 +300,11 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics, and print the examples below those of an update."""
+        if self.model.training:  # not an evaluation
+            for name, (total, count) in self.entropies.items():
+                # TRL's mean of the micro-batches' means depends on how the rows are divided among them.
+                self._metrics["train"][name] = [total / count]
+            self.entropies.clear()
         super().log(logs, start_time)
         if "loss" in logs and self.is_world_process_zero():
             for example in self.last_batch.shown:
@@ -538,14 +544,18 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
             self.record({"engine/limited": limited / max(tokens, 1)})
 
     def _record_entropies(self, entropies: torch.Tensor | None, mask: torch.Tensor) -> None:
-        """Log the mean entropy of each trained turn in a micro-batch of all ranks, per token."""
+        """Add the entropies of a micro-batch of all ranks to their sums, of each trained turn and of all."""
         turns = self.objective.trained_turns
         if entropies is None or len(mask) % len(turns):
             return
         by_turn = torch.stack([entropies.detach().double() * mask, mask.double()])  # (2, R, C)
         sums = by_turn.unflatten(1, (-1, len(turns))).sum((1, 3))  # (2, K)
         totals, counts = self.accelerator.reduce(sums, reduction="sum").tolist()
-        self.record({f"entropy_t{t}": e / n for t, e, n in zip(turns, totals, counts, strict=True) if n})
+        names = ["entropy", *(f"entropy_t{turn}" for turn in turns)]
+        for name, total, count in zip(names, (sum(totals), *totals), (sum(counts), *counts), strict=True):
+            if count:
+                earlier, so_far = self.entropies.get(name, (0.0, 0.0))
+                self.entropies[name] = (earlier + total, so_far + count)
 
     def _log_batch(
         self, batch: Batch, scores: Sequence[Score], advantages_B_K: Sequence[Sequence[float]]

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
 from cocos.files.run_record import run_record
 from cocos.generation.huggingface import resolve_dtype
+from cocos.problems import Problem
 from cocos.training.preflight import checked_options
 from tests.support.paths import ROOT
 
@@ -153,8 +155,8 @@ def test_the_few_shot_protocol_reads_its_problems(tmp_path):
     path = tmp_path / "shots.jsonl"
     path.write_text(json.dumps(solved))
     protocol = prompt_protocol(options(EvalConfig, "--protocol", "cocos-fewshot", "--few_shot_data", path))
-    assert "def one():\n    return 1\n[DONE]" in protocol.prefix
-    assert prompt_protocol(options(EvalConfig)).prefix == ""
+    assert "def one():\n    return 1\n[DONE]" in protocol.prefix(Problem("1", "Write two.", ()))
+    assert prompt_protocol(options(EvalConfig)).examples == ()
 
 
 # -- config files --
@@ -617,3 +619,25 @@ def test_a_path_in_the_home_folder_and_a_bundled_file_are_found(tmp_path, monkey
 def test_a_config_without_a_value_for_an_option_that_may_have_none_is_read(tmp_path):
     args = options(EvalConfig, "--config", write_config(tmp_path, "limit: null\nvisible_tests: null\n"))
     assert args.limit is None and args.visible_tests is None
+
+
+def test_a_token_is_neither_saved_nor_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    for config_type in (CoCoSConfig, BoostConfig):
+        args = options(config_type, "--hub_token", "hf_PLANTED")
+        torch.save(args, tmp_path / "training_args.bin")  # as transformers does beside every checkpoint
+        (tmp_path / "run.json").write_text(json.dumps(run_record(args), default=str))
+        assert not any(b"PLANTED" in path.read_bytes() for path in tmp_path.iterdir())
+        assert os.environ["HF_TOKEN"] == "hf_PLANTED"  # from which the hub's client takes it
+        with pytest.raises(SystemExit):
+            options(config_type, "--hub_token", "hf_PLANTED", "--print_config")
+        assert "PLANTED" not in capsys.readouterr().out
+
+
+def test_the_first_runs_configuration_takes_a_dev_set():
+    args = options(
+        CoCoSConfig, "--config", "configs/quick.yaml", "--dev_data", "dev.jsonl", output_dir="nowhere"
+    )
+    assert args.eval_steps == args.save_steps == 10 and args.load_best_model_at_end
+    with pytest.raises(ValueError, match=r"--save_steps 10.* is no multiple of --eval_steps 4"):
+        options(CoCoSConfig, "--config", "configs/quick.yaml", "--dev_data", "dev.jsonl", "--eval_steps", 4)

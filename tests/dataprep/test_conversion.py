@@ -116,6 +116,56 @@ def test_columns_are_read_by_the_given_names_and_csv_lists_as_json():
         from_columns(row, PLACE, {"text": "query"}, "list")
 
 
+LISTED = ["assert f('a') == 1", 'assert f("b") == 2']
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        repr(LISTED),
+        f"[{LISTED[0]!r} {LISTED[1]!r}]",  # numpy writes no commas
+        f"array([{LISTED[0]!r},\n       {LISTED[1]!r}], dtype=object)",
+    ],
+)
+def test_a_list_is_read_as_python_and_numpy_write_it(cell):
+    row = {"task_id": "7", "text": "Add.", "code": "", "test_list": cell}
+    assert list(from_columns(row, PLACE, {}, "list").problem.test_list) == LISTED
+    with pytest.raises(DataError, match="is a list, not lines of asserts; use --tests list"):
+        from_columns(row | {"test_list": repr(LISTED)}, PLACE, {}, "lines")
+
+
+DOUBLE = "def double(x):\n    return 2 * x"
+
+
+@pytest.mark.parametrize(
+    ("fields", "edits"),
+    [
+        ({"test_setup_code": "from your_module import double"}, ["the import of your_module"]),
+        ({"test_list": ["from solution import double\nassert double(2) == 4"]}, ["the import of solution"]),
+        ({"test_list": ["import solution\nassert solution.double(2) == 4"]}, ["the import of solution"]),
+        ({"test_list": ["import solution as s\nassert s.double(2) == 4"]}, ["the import of solution"]),
+        ({"test_imports": ["from main import double"]}, ["the import of main"]),
+        ({"code": f"```python\n{DOUBLE}\n```"}, ["the fence around the reference"]),
+        ({"test_setup_code": "from math import floor"}, []),
+        ({"test_setup_code": "from helpers import other"}, []),  # not the reference's: nothing is known of it
+        (
+            {
+                "test_list": [
+                    "def check():\n    from solution import double\n    assert double(2) == 4\ncheck()"
+                ]
+            },
+            [],
+        ),
+    ],
+)
+def test_an_import_of_the_solution_and_a_fence_around_it_are_left_out(fields, edits):
+    row = {"task_id": "1", "text": "Double.", "code": DOUBLE, "test_list": ["assert double(2) == 4"]} | fields
+    converted = from_columns(row, PLACE, {}, "list")
+    assert list(converted.edits) == edits
+    if edits:
+        assert converted.problem == Problem("1", "Double.", ("assert double(2) == 4",), DOUBLE)
+
+
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 VALUES = st.integers(-99, 99) | st.booleans() | st.lists(st.integers(0, 9), max_size=3)
 

@@ -37,8 +37,9 @@ def test_each_fault_of_a_reference_is_found_and_a_good_one_has_no_finding(execut
         replace(GOOD, task_id="silent", test_list=("f(1)",)),
         replace(GOOD, task_id="always", test_list=("assert f(1) == 2", "assert f(1) == 2")),
         replace(GOOD, task_id="no reference", code=""),
+        replace(GOOD, task_id="inexact", test_list=(*GOOD.test_list, "assert f(2**60) == 2305843009213693952.0")),
     ) == [("failing", "wrong"), ("failing", "broken"), ("flaky", "flaky"), ("untested", "silent"), ("constant", "silent"),
-          ("constant", "always")]  # fmt: skip
+          ("constant", "always"), ("inexact", "inexact")]  # fmt: skip
     slow = replace(GOOD, task_id="slow", code="import time\ndef f(x):\n    time.sleep(.3)\n    return 2 * x")
     assert found(executor, GOOD, slow, slow_s=0.5) == [("slow", "slow")]
 

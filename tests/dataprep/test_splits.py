@@ -4,7 +4,7 @@ import json
 import re
 
 from cocos.dataprep.formats.conversion import from_mbpp
-from cocos.dataprep.output_folder import assign_split
+from cocos.dataprep.output_folder import Assigned, assign_split, fill_empty_splits, split_point
 from cocos.files.json_lines import Place
 from tests.support.data import lines
 
@@ -16,17 +16,47 @@ def test_splits_follow_the_shares_and_keep_equal_texts_together():
         from_mbpp({"task_id": i, "text": f"Task {i}.", "test_list": ["assert f()"]}, PLACE)
         for i in range(2000)
     ]
-    splits = [assign_split(row, (0.8, 0.1, 0.1), seed=0) for row in converted]
+    splits = [assign_split(split_point(row, 0), (0.8, 0.1, 0.1)) for row in converted]
     assert (
         1540 < splits.count("train") < 1660 and 150 < splits.count("test") < 250
     )  # 1600 and 200, five sigma
-    assert splits != [assign_split(row, (0.8, 0.1, 0.1), seed=1) for row in converted]
+    assert splits != [assign_split(split_point(row, 1), (0.8, 0.1, 0.1)) for row in converted]
     in_capitals = [
         from_mbpp({"task_id": f"{i}!", "text": f"TASK  {i}", "test_list": ["assert f()"]}, PLACE)
         for i in range(2000)
     ]
-    assert [assign_split(row, (0.8, 0.1, 0.1), seed=0) for row in in_capitals] == splits
-    assert {assign_split(row, (0, 0, 1), seed=0) for row in converted} == {"test"}
+    assert [assign_split(split_point(row, 0), (0.8, 0.1, 0.1)) for row in in_capitals] == splits
+    assert {assign_split(split_point(row, 0), (0, 0, 1)) for row in converted} == {"test"}
+
+
+def test_the_problem_nearest_to_its_border_fills_an_empty_split_and_no_other_moves():
+    rows = [Assigned(0.1, "train", "a"), Assigned(0.75, "train", "b"), Assigned(0.95, "test", "c")]
+    # Validation is [0.8, 0.9): b is 0.05 away, and c, too, but it is the only one of its split.
+    assert fill_empty_splits(rows, (0.8, 0.1, 0.1)) == [(rows[1], "validation")]
+    same_group = [*rows, Assigned(0.75, "train", "b2")]
+    assert [row.task_id for row, _ in fill_empty_splits(same_group, (0.8, 0.1, 0.1))] == ["b", "b2"]
+    assert fill_empty_splits([*rows, Assigned(0.85, "validation", "d")], (0.8, 0.1, 0.1)) == []
+    assert fill_empty_splits(rows[:1], (0.8, 0.1, 0.1)) == []  # nothing is left to move
+    all_low = [Assigned(n / 10, "train", str(n)) for n in range(3)]
+    assert [(row.task_id, split) for row, split in fill_empty_splits(all_low, (0.8, 0.1, 0.1))] == [
+        ("2", "validation"),
+        ("1", "test"),
+    ]
+
+
+def test_a_small_set_has_problems_in_every_split_and_its_card_says_which_moved(prepare, tmp_path, capsys):
+    rows = [{"task_id": n, "text": f"Task {n}.", "test_list": [f"assert f() == {n}"]} for n in range(6)]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out"
+    words = ("jsonl", "--input", tmp_path / "mine.jsonl", "--checks", "--output_dir", out)
+    assert prepare(*words) == 0
+    splits = {
+        path.stem: lines(path) for path in out.glob("*.jsonl") if path.stem in ("train", "validation", "test")
+    }
+    assert sorted(splits) == ["test", "train", "validation"] and sum(map(len, splits.values())) == 6
+    moved = [row for row in lines(out / "findings.jsonl") if row["kind"] == "moved"]
+    assert moved and all(row["task_id"] in {r["task_id"] for r in splits[row["split"]]} for row in moved)
+    assert f"{len(moved)} moved: " in (out / "README.md").read_text()
 
 
 def test_solved_keeps_the_problems_whose_solve_rate_lies_in_the_range(prepare, tmp_path, capsys):

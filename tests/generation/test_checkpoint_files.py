@@ -2,10 +2,11 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
-from cocos.generation.checkpoint_files import check_checkpoint
+from cocos.generation.checkpoint_files import adapter_base, check_checkpoint
 from tests.support.paths import TOY
 
 BASE = TOY / "base"
@@ -113,13 +114,20 @@ def test_an_adapter_is_checked_together_with_its_base_model(folder, tmp_path):
         shutil.copy(path, adapter)
     config = adapter / "adapter_config.json"
     config.write_text("{}")
-    assert "no base_model_name_or_path; add the adapter's base model" in fault(adapter)
+    assert "no base_model_name_or_path; add the base model" in fault(adapter)
     config.write_text(json.dumps({"base_model_name_or_path": str(folder)}))
     assert "the folder has no weights (adapter_model.safetensors)" in fault(adapter)
     shutil.copy(BASE / "model.safetensors", adapter / "adapter_model.safetensors")
     check_checkpoint(str(adapter))
+    relative = f"{folder.parent.name}/{folder.name}"  # of a folder above the adapter: where the run started
+    config.write_text(json.dumps({"base_model_name_or_path": relative}))
+    assert Path(adapter_base(adapter)).samefile(folder)
+    check_checkpoint(str(adapter))
+    config.write_text(json.dumps({"base_model_name_or_path": "elsewhere/base"}))
+    assert f"set base_model_name_or_path in {config} to its path" in fault(adapter)
+    config.write_text(json.dumps({"base_model_name_or_path": str(folder)}))
     (folder / "model.safetensors").unlink()
-    assert "the adapter's base model cannot be used" in fault(adapter)
+    assert "an adapter of the base model" in fault(adapter)
 
 
 def test_an_architecture_that_transformers_does_not_know_is_named(folder):

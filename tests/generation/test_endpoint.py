@@ -14,6 +14,7 @@ from cocos.agents.graphs import play_with_agent
 from cocos.agents.words import TOOLS, agent_protocol
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
+from cocos.evaluation.sample_rows import trajectory_to_row
 from cocos.generation.endpoint import EndpointGenerator
 from cocos.generation.retry import KeyRing, RetryPolicy, read_keys, requested_delay_s, seconds_until_reset
 from cocos.prompts import named_protocol
@@ -240,8 +241,7 @@ MALFORMED = {
     "no choices": raw(b'{"choices": []}'),
     "a choice of another type": raw(b'{"choices": [7]}'),
     "no text": raw(b'{"choices": [{"finish_reason": "stop"}]}'),
-    "no finish_reason": text("x", None),
-    "a filtered answer": text("x", "content_filter"),
+    "an error as finish_reason": text("x", "error"),
 }
 
 
@@ -251,6 +251,115 @@ def test_transient_failures_are_retried(endpoint, failure):
     [completion] = ask(generator(endpoint))
     assert completion.text == f"{RIGHT}[DONE]" and completion.error is None
     assert len(endpoint.requests) == 3
+
+
+def chat_choice(finish_reason="stop", **fields):
+    message = {"role": "assistant", "content": f"```python\n{RIGHT}```"} | fields
+    return {"choices": [{"index": 0, "finish_reason": finish_reason, "message": message}]}
+
+
+def call_of(arguments, name="submit"):
+    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}]
+
+
+REASONS = [
+    None,
+    "",
+    "eos",
+    "eos_token",
+    "end_turn",
+    "stop_sequence",
+    "STOP",
+    "content_filter",
+    "function_call",
+]
+ANSWERED = {f"finish_reason {reason!r}": chat_choice(reason) for reason in REASONS} | {
+    "content in parts": chat_choice(
+        content=[{"type": "text", "text": f"```python\n{RIGHT}"}, {"text": "```"}]
+    ),
+    "usage null": chat_choice() | {"usage": None},
+    "reasoning beside the content": chat_choice(reasoning_content="hm"),
+    "no tool calls": chat_choice(tool_calls=[]),
+}
+
+
+@pytest.mark.parametrize("dialect", ANSWERED)
+def test_every_answer_that_an_endpoint_gives_in_its_own_words_is_an_answer(
+    endpoint, problem, executor, dialect
+):
+    endpoint.behaviours = [raw(json.dumps(ANSWERED[dialect]).encode())]
+    chat = named_protocol("chat")
+    [trajectory] = rollout(begin([problem]), generator(endpoint), executor, chat, 1)
+    assert trajectory.turns[0].result.is_right and len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "text_", "is_truncated"),
+    [
+        ({"content": "", "reasoning_content": "I think", "finish_reason": "length"}, "", True),
+        ({"content": "```python\ndef dou", "finish_reason": "max_tokens"}, "```python\ndef dou", True),
+        ({"content": None, "refusal": "I cannot."}, "I cannot.", False),
+        ({"content": None, "finish_reason": "content_filter"}, "", False),
+    ],
+)
+def test_an_answer_without_a_program_is_an_answer(endpoint, fields, text_, is_truncated):
+    endpoint.behaviours = [raw(json.dumps(chat_choice(**fields)).encode())]
+    asked = generator(endpoint)
+    [completion] = asked.generate([asked.start("p", True)], 0.0)
+    assert (completion.text, completion.is_truncated, completion.error) == (text_, is_truncated, None)
+
+
+INVALID = {
+    "model overloaded": {"error": {"message": "model overloaded", "code": 503}},
+    "no choice in the answer": {"choices": None},
+    "no message in the answer": {"choices": [{"index": 0, "finish_reason": "stop", "message": None}]},
+}
+
+
+@pytest.mark.parametrize("reason", INVALID)
+def test_a_response_without_an_answer_is_that_samples_failure_in_the_servers_words(endpoint, reason):
+    endpoint.behaviours = [raw(json.dumps(INVALID[reason]).encode())]
+    asked = generator(endpoint, retries=6)
+    [completion] = asked.generate([asked.start("p", True)], 0.0)
+    assert reason in completion.error and len(endpoint.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_right"),
+    [
+        ({"tool_calls": call_of({"code": RIGHT})}, True),
+        ({"tool_calls": call_of(json.dumps({"code": RIGHT}))}, True),
+        ({"tool_calls": call_of(json.dumps(json.dumps({"code": RIGHT})))}, True),
+        ({"function_call": {"name": "submit", "arguments": json.dumps({"code": RIGHT})}}, True),
+        ({"tool_calls": call_of({"code": "# \ud835\n" + RIGHT})}, True),
+        ({"tool_calls": call_of("")}, False),
+        ({"tool_calls": call_of("null")}, False),
+        ({"tool_calls": call_of(["x"])}, False),
+        ({"tool_calls": call_of("{}", name=None)}, False),
+        ({"tool_calls": [{"id": "1", "type": "function"}]}, False),
+    ],
+)
+def test_a_call_is_read_in_every_form_of_its_arguments(endpoint, problem, executor, calls, is_right):
+    endpoint.behaviours = [raw(json.dumps(chat_choice("tool_calls", content=None, **calls)).encode())]
+    tools = agent_protocol(named_protocol("chat"), "tools")
+    [played] = play_with_agent(begin([problem]), generator(endpoint), executor, tools, 2, Rules(), "tools", 3)
+    assert played.turns[-1].result.is_right is is_right and played.turns[0].completion.error is None
+    assert [turn.step.node for turn in played.turns if turn.step] == (
+        ["submit"] if is_right else ["refuse"] * 2
+    )
+
+
+def test_a_lone_surrogate_ends_nothing_and_is_replaced(endpoint, problem, executor):
+    wrong = "```python\ndef double(x):\n    raise ValueError('\ud835')  # \ud835\n```"
+    endpoint.behaviours = [raw(json.dumps(chat_choice(content=wrong)).encode())]
+    chat = named_protocol("chat")
+    asked = generator(endpoint)
+    [played] = rollout(begin([problem]), asked, executor, chat, 2, Rules(feedback="error"))
+    assert [turn.completion.has_replaced for turn in played.turns] == [True, True]
+    assert "'\ufffd')  # \ufffd" in played.turns[0].code
+    assert trajectory_to_row(played)["turns"][0]["has_replaced"] is True
+    prompt = asked.start("message with \ud835", True, system="and \ud835")
+    assert "message with \ufffd" in asked.show(prompt) and "and \ufffd" in asked.show(prompt)
 
 
 def test_a_request_that_times_out_is_retried(endpoint):
@@ -313,7 +422,7 @@ def test_a_web_page_after_an_answer_is_a_failure_of_that_request(endpoint):
     endpoint.behaviours = [text(RIGHT), raw(b"<html>bad gateway</html>")]
     asked = generator(endpoint, retries=3)
     assert ask(asked)[0].error is None
-    assert "web page" in ask(asked)[0].error and len(endpoint.requests) == 5
+    assert "web page" in ask(asked)[0].error and len(endpoint.requests) == 4
 
 
 def test_a_user_who_waits_for_the_first_answer_is_told_once(endpoint, monkeypatch):

@@ -1,5 +1,6 @@
 """The transformers generator: the end of completions, batching, caching and sampling; chat transcripts."""
 
+import copy
 import json
 import shutil
 import subprocess
@@ -548,6 +549,18 @@ def test_a_chat_keeps_sampled_ids_that_differ_from_the_encoding_of_their_text(ch
 def test_a_chat_with_a_model_that_has_no_template_is_rejected_with_the_remedy(tokenizer):
     with pytest.raises(ValueError, match="no chat template; choose --protocol cocos or cocos-fewshot"):
         TokenTranscripts(tokenizer, []).start("Go.", is_chat=True)
+
+
+def test_a_system_message_stands_in_the_first_message_where_the_template_has_no_system_role(chat_tokenizer):
+    with_role = TokenTranscripts(chat_tokenizer, []).start("Go.", is_chat=True, system="Be brief.")
+    without = copy.deepcopy(chat_tokenizer)
+    without.chat_template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+        + TEMPLATE
+    )
+    transcripts = TokenTranscripts(without, [])
+    merged = transcripts.start("Be brief.\n\nGo.", is_chat=True)
+    assert transcripts.start("Go.", is_chat=True, system="Be brief.") == merged != with_role
 
 
 TOOL_TEMPLATE = (

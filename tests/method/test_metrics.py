@@ -259,6 +259,9 @@ def test_pass_at_k_is_a_mean_over_problems_at_every_turn():
             "pass@1_t2": 1 / 3,  # (2/3 + 0) / 2
             "pass@2_t1": 1 / 3,  # (1 - C(2,2) / C(3,2) + 0) / 2 = (2/3) / 2
             "pass@2_t2": 1 / 2,  # (1 - 0 + 0) / 2
+            "pass@3_t1": 1
+            / 2,  # one of the three samples of a is right; 3 is no power of 2, but all there are
+            "pass@3_t2": 1 / 2,
         }
     )
 
@@ -282,7 +285,10 @@ def test_best_at_k_needs_hidden_tests_and_several_samples():
     )
     shares = pass_at_k_metrics([right, fools_the_visible_test, wrong])
     assert shares == pytest.approx(
-        {"pass@1_t1": 1 / 3, "best@1_t1": 1 / 3, "pass@2_t1": 2 / 3, "best@2_t1": 1 / 2}
+        {
+            **{"pass@1_t1": 1 / 3, "best@1_t1": 1 / 3, "pass@2_t1": 2 / 3, "best@2_t1": 1 / 2},
+            **{"pass@3_t1": 1.0, "best@3_t1": 1 / 2},
+        }
     )
     assert set(pass_at_k_metrics([right])) == {"pass@1_t1"}
 

@@ -51,7 +51,12 @@ def test_a_turn_that_the_executor_could_not_run_has_no_reward_whatever_the_funct
         ("return 1.0", "returned float; return a list with one number per turn"),
         ("return 'ab'", "returned str; return a list"),
         ("return None", "returned NoneType; return a list"),
-        ("return [0.0, math.nan]", "the reward of turn 2 is nan (float); return a finite number, or None"),
+        (
+            "return [0.0, math.nan]",
+            "the reward of turn 2 is nan (float); return a number from -1e+09 to 1e+09",
+        ),
+        ("return [1e308, -1e308]", "the reward of turn 1 is 1e+308 (float); return a number from"),
+        ("return [0, 10 ** 400]", "the reward of turn 2 is 1000000"),
         ("return [-math.inf, 0.0]", "the reward of turn 1 is -inf (float)"),
         ("return ['1', 0.0]", "the reward of turn 1 is '1' (str)"),
         ("return [1j, 0.0]", "the reward of turn 1 is 1j (complex)"),

@@ -47,7 +47,7 @@ def test_where_no_test_is_shown_none_is_promised(problem):
 
 @pytest.mark.parametrize(("prompt_tests", "shown"), [(None, 3), (5, 3), (1, 1), (0, 0)])
 def test_the_prompt_shows_the_first_visible_tests(problem, prompt_tests, shown):
-    few_shot = [replace(problem, task_id="2")]
+    few_shot = [replace(problem, task_id="2", text="Write another.")]
     own = replace(
         own_protocol("mine", "{text}{tests}", "{feedback}", is_chat=True), prompt_tests=prompt_tests
     )
@@ -130,6 +130,18 @@ def test_few_shot_problems_stand_solved_before_turn_1_and_begin_marks_later_turn
     )
     assert few_shot.first_turn(problem) == shot + shot + FIRST_TURN
     assert few_shot.later_turn() == f"\n\n{INSTRUCTION}\n\n[BEGIN]\n"
+
+
+def test_the_first_examples_are_shown_and_never_the_problem_that_is_asked():
+    solved = [
+        Problem(str(n), f"Return {n}.", (f"assert f() == {n}",), f"def f():\n    return {n}")
+        for n in range(5)
+    ]
+    words = named_protocol("cocos-fewshot", solved, num_examples=2)
+    shown = [
+        [n for n in range(5) if f"    return {n}\n[DONE]" in words.first_turn(asked)] for asked in solved
+    ]
+    assert shown == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
 
 
 FENCED = "Answer with the whole program in one ```python code block."

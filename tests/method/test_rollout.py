@@ -187,13 +187,14 @@ def test_continuing_a_trajectory_equals_playing_it_at_once(problem, executor):
 
 
 def test_the_few_shot_protocol_opens_later_turns_with_begin(problem, executor):
-    few_shot = named_protocol("cocos-fewshot", [problem])
+    other = replace(problem, task_id="0", text="Write another.")
+    few_shot = named_protocol("cocos-fewshot", [other])
     [trajectory] = rollout(
         begin([problem]), ScriptedGenerator(lambda _: answer(RIGHT)), executor, few_shot, 2
     )
     first, second = trajectory.turns
     assert decode(first.prompt_ids) == (
-        f"{COCOS.first_turn(problem)}{answer(problem.code)}\n\n{COCOS.first_turn(problem)}"
+        f"{COCOS.first_turn(other)}{answer(problem.code)}\n\n{COCOS.first_turn(problem)}"
     )
     instruction = INSTRUCTION.replace("[CORRECT]", "[BEGIN]")
     assert decode(second.prompt_ids) == f"{decode(first.prompt_ids)}{answer(RIGHT)}{instruction}"
@@ -515,12 +516,12 @@ def test_counterexamples_are_the_failed_tests_in_the_order_of_the_file_and_no_pr
     )
     assert [turn.feedback for turn in played.turns] == ["", TESTS[0], f"{TESTS[0]}\n{TESTS[2]}", ""]
     assert played.turns[3].is_carried and played.turns[3].result.is_right
-    few_shot = named_protocol("cocos-fewshot", [problem])
+    few_shot = named_protocol("cocos-fewshot", [replace(problem, task_id="0", text="Write another.")])
     generator = ScriptedGenerator(lambda prompt: answer(WRONG))
     [played] = rollout(begin([problem]), generator, executor, few_shot, 2, Rules(carry="nothing"))
     first, second = prompts_of(played)
     assert first == second == few_shot.first_turn(problem)
-    assert first == f"{few_shot.prefix}{played.turns[1].request}\n"
+    assert first == f"{few_shot.prefix(problem)}{played.turns[1].request}\n"
     assert played.turns[0].request == first.strip("\n")
 
 

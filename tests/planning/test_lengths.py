@@ -2,6 +2,9 @@
 
 import json
 import shutil
+from dataclasses import replace
+
+import pytest
 
 from cocos.assembly.data import load_training_data
 from cocos.assembly.rules import make_rules
@@ -9,7 +12,7 @@ from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import FixedAnswerGenerator
-from cocos.planning.lengths import longest_transcript, measure_lengths
+from cocos.planning.lengths import check_prompts, longest_transcript, measure_lengths
 from cocos.rollout import rollout
 from cocos.trajectories import begin
 from tests.support.paths import TOY
@@ -52,3 +55,13 @@ def test_no_program_makes_a_longer_transcript_with_its_errors_or_values(executor
 
 def test_it_never_exceeds_the_context_of_the_model():
     assert longest_transcript(*run("--num_turns", 30, "--max_completion_length", 60)) == 1024
+
+
+def test_a_prompt_longer_than_the_models_context_is_refused_before_anything_is_sampled():
+    _, data, tokenizer = run()
+    check_prompts(data.problems, data.protocol, tokenizer, str(BASE))
+    long = replace(data.problems[0], task_id="long", text="Double a number. " * 2000)
+    with pytest.raises(
+        ValueError, match=r"problem long: its prompt has \d+ tokens, more than the model's context of 1024"
+    ):
+        check_prompts([*data.problems, long], data.protocol, tokenizer, str(BASE))

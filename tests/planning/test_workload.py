@@ -7,7 +7,14 @@ from trl.trainer.utils import RepeatSampler
 
 from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.planning.workload import loss_tokens, prompt_lengths, run_workload, updates_per_pass
+from cocos.planning.workload import (
+    left_out_text,
+    loss_tokens,
+    problems_left_out,
+    prompt_lengths,
+    run_workload,
+    updates_per_pass,
+)
 from tests.training.test_prefix_tree import packed
 
 
@@ -20,6 +27,13 @@ def options(*words) -> CoCoSConfig:
 
 def test_each_turn_adds_an_answer_and_an_instruction():
     assert prompt_lengths(first=100, answer=50, instruction=10, turns=3) == [100, 160, 220]
+
+
+def test_problems_that_fill_no_rollout_are_left_out_of_a_pass_and_named():
+    # 128 trajectories of groups of two are 64 problems; 374 = 5 x 64 + 54.
+    assert [problems_left_out(options(), n) for n in (374, 128, 63)] == [54, 0, 0]
+    assert left_out_text(options(), 374).startswith("54 of 374 problems are left out of each pass")
+    assert left_out_text(options(), 128) == ""
 
 
 def test_tokens_of_a_pass_by_hand():

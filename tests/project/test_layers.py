@@ -30,6 +30,7 @@ OVERRIDES = {
 }
 RESUMABLE = {
     "log",
+    "push_to_hub",
     "save_model",
     "create_model_card",
     "_save_checkpoint",
@@ -105,6 +106,7 @@ def test_the_resumable_trainer_overrides_methods_that_transformers_has():
         "remarks",
         "collapsed",
         "stop_on_signal",
+        "_complete",
     } == RESUMABLE
     assert set(vars(Trainer)) >= RESUMABLE
     for name in RESUMABLE - {"_run_epoch", "create_model_card"}:

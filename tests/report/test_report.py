@@ -157,10 +157,12 @@ def test_repeated_programs_and_edits_are_listed_per_pair_of_turns(tmp_path):
 
 def test_seconds_and_tokens_are_listed(tmp_path):
     speed = {"seconds_per_problem": 0.0424, "tokens_per_problem": 1234.56, "prompt_tokens_per_problem": 98765}
+    speed |= {"generation_s": 12.4, "completion_tokens": 24680, "prompt_tokens": 1975300}
     text = markdown_report(load_runs([evaluated(tmp_path / "a", TWO_TURNS, speed=speed)]))
-    assert rows_of(text, "## Mean per trajectory") == [
-        ["model", "seconds of generation", "completion tokens", "prompt tokens"],
-        ["a", "0.0424", "1234.6", "98765.0"],
+    assert rows_of(text, "## Seconds and tokens") == [
+        ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"],
+        ["a", "mean", "0.0424", "1234.6", "98765.0"],
+        ["a", "total", "12", "24680", "1975300"],
     ]
 
 
@@ -295,7 +297,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Accuracy against tokens",
         "Edits",
         "Relative change of the accuracy",
-        "Mean per trajectory",
+        "Seconds and tokens",
         "Errors",
     ]
 
@@ -338,6 +340,22 @@ def test_few_repairs_are_a_caution_of_the_transcript_alone(tmp_path, options):
     conditions = {name: value for name, value in options.items() if name in ("agent", "answers")}
     [run] = load_runs([evaluated(tmp_path / "a", rows, options=options, **conditions)])
     assert not any("are repaired" in sentence for sentence in caveats([run]))
+
+
+def test_answers_are_counted_by_how_their_program_was_found_and_why_there_is_none(tmp_path):
+    def run(name, *sources):
+        turns = tuple(replace(turn(FAILED, "" if s == "prose" else "x = 1"), source=s) for s in sources)
+        problem = Problem("1", "t", ("assert True",))
+        return evaluated(tmp_path / name, [Trajectory(problem, 0, turns)])
+
+    text = markdown_report(load_runs([run("a", "block", "prose"), run("b", "block", "answer")]))
+    assert rows_of(text, "## Where programs were found, answers") == [
+        ["model", "answer", "block", "prose"],
+        ["a", "0", "1", "1"],
+        ["b", "1", "1", "0"],
+    ]
+    assert "a: 1 of 2 completions contain no program (prose: 1); read some" in text
+    assert "Where programs" not in markdown_report(load_runs([run("c", "answer", "answer")]))
 
 
 def test_one_in_200_is_no_caveat_and_given_answers_are_not_the_models(tmp_path):

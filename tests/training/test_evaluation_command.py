@@ -23,6 +23,7 @@ CHANGED = {
     "max_completion_length": 64,
     "prompt_file": "wording.yaml",
     "few_shot_data": "examples.jsonl",
+    "few_shot_examples": 5,
     "prompt_tests": 0,
     "visible_tests": 2,
     "feedback": "error",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from cocos.executor import Executor
-from cocos.training.checkpoints import find_checkpoint
+from cocos.training.checkpoints import checkpoint_fault, find_checkpoint, write_checksums
 from tests.support.paths import TOY
 from tests.support.training import SIGNAL_IN_UPDATE, process
 
@@ -154,6 +154,21 @@ def test_a_whole_checkpoint_is_taken_and_each_damaged_one_is_named_and_passed_ov
         ValueError, match=r"no complete checkpoint.*without the optimizer's state.*never finished"
     ):
         find_checkpoint("last", out)
+
+
+def test_changed_bytes_of_a_checkpoint_are_noticed_by_its_checksums(tmp_path):
+    folder = tmp_path / "checkpoint-2"
+    folder.mkdir()
+    (folder / "trainer_state.json").write_text("{}")
+    torch.save({"step": 2}, folder / "optimizer.pt")
+    save_file({"weight": torch.ones(1000)}, folder / "model.safetensors")
+    write_checksums(folder).join()
+    assert checkpoint_fault(folder) is None
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[:-2000] + bytes(2000))  # still a whole file
+    assert checkpoint_fault(folder) == "model.safetensors is damaged"
+    (folder / "checksums.json").unlink()  # as of a run that was killed before they were written
+    assert checkpoint_fault(folder) is None
 
 
 @pytest.mark.parametrize("wanted", ["last", "True", "nowhere/checkpoint-2"])

@@ -142,5 +142,23 @@ def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
         "max_repeats was 3, is 2"  # an option that the run's version did not have
     ]
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(ValueError, match="not a readable record"):
+    with pytest.raises(ValueError, match=r"not a readable record.*remove the file to continue"):
         changes_since(tmp_path, record, ["gamma"], {})
+
+
+def test_another_number_of_processes_is_named_instead_of_what_follows_from_it(tmp_path):
+    def record(steps, **options):
+        sizes = {
+            "global_batch_size": 32,
+            "per_device_train_batch_size": 16,
+            "gradient_accumulation_steps": steps,
+        }
+        return {"options": sizes | {"steps_per_generation": steps} | options, "data_sha256": {}}
+
+    names = ["gamma", "gradient_accumulation_steps", "steps_per_generation"]
+    (tmp_path / "run.json").write_text(json.dumps(record(1, gamma=0.5)))
+    assert changes_since(tmp_path, record(2, gamma=0.9), names, {}) == [
+        "the number of processes was 2, is 1",
+        "gamma was 0.5, is 0.9",
+    ]
+    assert changes_since(tmp_path, record(1, gamma=0.5), names, {}) == []

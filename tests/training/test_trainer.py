@@ -4,11 +4,12 @@ import json
 import logging
 from collections import deque
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig
-from transformers import TrainerCallback, set_seed
+from transformers import Trainer, TrainerCallback, set_seed
 
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
@@ -458,3 +459,37 @@ def test_tensorboard_and_wandb_offline_keep_the_metrics_and_wandb_the_tables_of_
     ]
     assert tables and all({"step", "advantage", *columns} <= set(table["columns"]) for table in tables)
     assert all(len(table["data"]) == 16 for table in tables)
+
+
+def test_the_entropy_is_a_mean_over_tokens_however_rows_are_divided(make_trainer):
+    entropies = torch.tensor([[1.0, 3.0], [2.0, 0.0], [5.0, 5.0], [4.0, 4.0]])  # turns 1, 2, 1, 2
+    mask = torch.tensor([[1, 1], [1, 0], [1, 0], [1, 1]])
+    trainer, logged = make_trainer(), []
+    for size in (4, 2):
+        for start in range(0, 4, size):
+            trainer._record_entropies(entropies[start : start + size], mask[start : start + size])
+            trainer._metrics["train"]["entropy"].append(7.0)  # TRL's own
+        trainer.model.train()
+        trainer.log({"loss": 0.0})
+        logged.append(
+            {name: trainer.state.log_history[-1][name] for name in ("entropy", "entropy_t1", "entropy_t2")}
+        )
+    # Turn 1: (1 + 3 + 5) / 3 tokens; turn 2: (2 + 4 + 4) / 3; both: 19 / 6.
+    assert (
+        logged[0] == logged[1] == pytest.approx({"entropy": 19 / 6, "entropy_t1": 3.0, "entropy_t2": 10 / 3})
+    )
+
+
+def test_an_upload_that_fails_says_where_the_model_is_saved(make_trainer, monkeypatch):
+    def refuse(self, *args, **kwargs):
+        raise OSError("403 Forbidden: you may not write")
+
+    trainer = make_trainer()
+    monkeypatch.setattr(Trainer, "push_to_hub", refuse)
+    trainer.args.push_to_hub, trainer.hub_model_id = True, "me/x"
+    out = trainer.args.output_dir
+    with pytest.raises(
+        ValueError, match=f"the model is saved in {out}, but its upload to me/x failed .403.*hf upload me/x"
+    ):
+        trainer.save_model()
+    assert {"model.safetensors", "generation_config.json"} <= {path.name for path in Path(out).iterdir()}

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
-# The option --drop accepts these names, except test_left_out.
+# The option --drop accepts these names, except those of `KEPT`.
 FINDING_KINDS = {
     "malformed": "the row cannot be read as a problem",
     "test_left_out": "a test needs pytest, passes for any program, or is too large; the row keeps the others",
+    "edited": "an import of the solution under test, or a fence around the reference, is left out",
+    "moved": "the problem nearest to the border of a split that would be empty is in it",
+    "inexact": "a test compares with a float of 2**53 or more by ==, which no exact integer may equal",
     "failing": "the reference does not pass the tests",
     "flaky": "the reference passes under one random seed and fails under another",
     "slow": "the reference takes long",
@@ -22,6 +25,7 @@ FINDING_KINDS = {
     "near_leak": "nearly the same text or code occurs in another split",
     "near_contaminated": "nearly the same text or code occurs in a named benchmark",
 }
+KEPT = ("test_left_out", "edited", "moved")  # findings about a part of a row, or about its split
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,10 @@ def _reference_findings(
     problem: Problem, results: Sequence[ExecutionResult], slow_s: float
 ) -> Iterator[tuple[str, str]]:
     """Yield (kind, detail) for a problem and the results of its reference, one per seed."""
+    for number, test in enumerate(problem.scored_tests, start=1):
+        if (value := _inexact_value(test)) is not None:
+            yield "inexact", f"test {number}: == {value!r}"
+            break
     if not any(map(asserts, problem.scored_tests)):
         yield "untested", "no test executes an assert, a raise or a call of an assert method"
     if not results:
@@ -220,6 +224,20 @@ def _reference_findings(
     if marked := [(number, reason) for number, reason in enumerate(reasons, start=1) if reason is not None]:
         number, reason = marked[0]
         yield "in_child", f"{len(marked)} of {len(reasons)} tests; test {number}: {reason}"[:300]
+
+
+MAX_EXACT = 2**53  # from here on not every integer is a float
+
+
+def _inexact_value(test: str) -> float | None:
+    """Return a float of MAX_EXACT or more to which a test compares something with ==, or None."""
+    for node in ast.walk(parse(test)):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq):
+            for side in (node.left, *node.comparators):
+                value = getattr(side, "value", None)
+                if isinstance(value, float) and MAX_EXACT <= abs(value) < float("inf"):
+                    return value
+    return None
 
 
 def _describe_first_failure(verdicts: Sequence[Verdict]) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
+from cocos.dataprep.formats.own_rows import python_value, repaired
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import node_source, tabs_to_spaces
 from cocos.dataprep.row_hints import (
@@ -35,6 +36,7 @@ class Converted(NamedTuple):
 
     problem: Problem
     left_out: tuple[str, ...] = ()  # a reason for each test that was left out
+    edits: tuple[str, ...] = ()  # what was left out of its programs, as the import of the solution under test
     date: str = ""  # day on which the problem was published, as 2024-08-31; "" if the row does not say
     group: str = ""  # problems with the same group belong in the same split; "" for no group
     # The calls that the problem has in place of tests, until `expected_values` has made tests of them; None
@@ -139,7 +141,8 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
     if isinstance(rate := values.get("solve_rate"), str):  # CSV has texts only
         values["solve_rate"] = _number(rate)
     present = {field: value for field, value in values.items() if value is not None}
-    return from_mbpp(present, place)._replace(left_out=left_out)
+    problem, edits = repaired(from_mbpp(present, place).problem)
+    return Converted(problem, left_out, edits=edits)
 
 
 def _from_check(row: dict, place: Place, text: str) -> Converted:
@@ -197,6 +200,8 @@ def _split_asserts(source: str) -> ExtractedTests:
     except (SyntaxError, RecursionError) as error:
         raise ValueError(f"does not parse ({error})") from None
     if others := [node for node in tree.body if not isinstance(node, ast.Assert)]:
+        if python_value(source) is not None:
+            raise ValueError("is a list, not lines of asserts; use --tests list")
         statement = node_source(source, others[0])[:80]
         raise ValueError(f"contains a statement that is not an assert: {statement!r}")
     return ExtractedTests(tuple(node_source(source, node) for node in tree.body))
@@ -210,6 +215,8 @@ def _parsed(value: object, field: str, place: Place) -> object:
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
+            if (listed := python_value(value)) is not None:
+                return listed
             kind, example = (
                 ("object", '{"PATH": "TEXT"}')
                 if field == "files"
