@@ -21,8 +21,8 @@ class RewardOptions:
     reward: str = option(
         role="objective",
         default="fraction",
-        help="Reward: `fraction` or `count` of a program's tests that pass; `binary`, 1 if all do; `random`, "
-        "0 or 1 by chance, a control; or a function of your own as `module:function` (docs/python.md).",
+        help="Reward: `fraction` or `count` of the tests that pass; `binary`, 1 if all do; `mixed`, the mean "
+        "of fraction and binary; `random`, a control; or a function of your own, `module:function`.",
     )
     reward_tests: RewardTests = option(
         role="objective", default="all", help="Tests that pay: `all`, or only the `hidden` ones."
@@ -121,10 +121,7 @@ class CoCoSOptions(
         role="update", default=4, help="Trajectories per device and pass, with a row per trained turn."
     )
     program_timeout_factor: float | None = option(
-        role="executor",
-        default=10.0,
-        help="Limit a program to this multiple of its reference's time, 1 s or more; without "
-        "a reference, --program_timeout_s is the limit.",
+        role="executor", default=10.0, help="Limit of a program as a multiple of its reference's time."
     )
 
     def __post_init__(self) -> None:

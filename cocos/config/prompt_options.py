@@ -26,9 +26,7 @@ class PromptOptions:
     )
 
     few_shot_examples: int = option(
-        role="wording",
-        default=3,
-        help="Number of problems of --few_shot_data that are shown, the first ones but never the one asked.",
+        role="wording", default=3, help="Problems of --few_shot_data to show, never the one asked."
     )
 
     prompt_file: str | None = option(
@@ -44,7 +42,7 @@ class PromptOptions:
     prompt_signature: bool = option(
         role="prompt",
         default=False,
-        help="Show the first line of the reference after the task: the function's name and parameters.",
+        help="Show the reference's first line: name and parameters of its function.",
     )
 
     def __post_init__(self) -> None:

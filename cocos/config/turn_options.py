@@ -20,8 +20,8 @@ class TurnOptions:
     carry: Carry = option(
         role="rule",
         default="transcript",
-        help="What the next prompt has of earlier turns: the whole `transcript`; turn 1's message with the "
-        "visible tests that programs failed, `counterexamples`; or turn 1's message alone, `nothing`.",
+        help="What the next prompt has of earlier turns: the `transcript`, the tests that programs failed "
+        "(`counterexamples`), or `nothing`.",
     )
     feedback: Feedback = option(
         role="rule",
@@ -46,8 +46,8 @@ class TurnOptions:
     placebo: PlaceboKind = option(
         role="rule",
         default="none",
-        help="A control: --carry counterexamples says only that a test failed (`notice`), or has tests and "
-        "values of an `other` problem, or `wrong` values.",
+        help="A control of --carry counterexamples: a bare `notice`, tests and values of an `other` problem, "
+        "or `wrong` values.",
     )
     visible_tests: int | None = option(
         role="prompt",

@@ -18,6 +18,7 @@
     raw_files.py              raw files of the public sets and the folder that keeps them
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
+        own_rows.py           repair of rows as people write them: values, fences, imports
         humaneval.py          HumanEval's check() -> independent tests
         evalplus.py           EvalPlus' inputs -> calls of the function under test
         program_sets.py       OpenCoder, LeetCodeDataset, AceCode, LiveCodeBench, BigCodeBench

@@ -122,7 +122,7 @@ def test_bfloat16_is_chosen_on_a_gpu_that_computes_in_it_and_not_where_it_is_emu
     )
     args = SimpleNamespace(
         enable_jit_checkpoint=False, dtype=None, use_peft=False, deepspeed=None, use_cpu=False, bf16=None, fp16=False,
-        dataloader_pin_memory=True, global_batch_size=None, num_train_epochs=0,
+        dataloader_pin_memory=True, global_batch_size=None, num_train_epochs=0, hub_token=None,
     )  # fmt: skip
     _derive_values(args)
     assert args.bf16 is bf16

@@ -40,7 +40,9 @@ def run(path, folder, agent, source, **options):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent", ["reflect", *(pytest.param(name, marks=pytest.mark.nightly) for name in AGENTS[1:])]
+)
 def test_references_score_1_and_buggy_programs_0_until_the_agent_gives_up(agent, humanevalfix, tmp_path):
     metrics = run(humanevalfix, tmp_path / "references", agent, "references")
     assert metrics["num_scored"] == 164

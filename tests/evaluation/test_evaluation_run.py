@@ -69,7 +69,10 @@ def fork_server():
 AGENT = {"agent": "reflect", "feedback": "none", "early_stop": False, "temperature": [0.8, 0.9]}
 
 
-@pytest.mark.parametrize(("player", "num_kills"), [({}, 12), (AGENT, 4)], ids=["turn loop", "agent"])
+@pytest.mark.parametrize(
+    ("player", "num_kills"),
+    [pytest.param({}, 12, id="turn loop"), pytest.param(AGENT, 4, id="agent", marks=pytest.mark.nightly)],
+)
 def test_a_run_killed_often_and_resumed_has_the_rows_of_a_run_that_was_not_interrupted(
     problems, fork_server, tmp_path, player, num_kills
 ):

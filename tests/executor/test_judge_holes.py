@@ -544,6 +544,7 @@ def f(x):
 )
 
 
+@pytest.mark.nightly
 def test_the_judge_takes_only_listed_names_and_does_nothing_with_them():
     run = subprocess.run([sys.executable, "-c", ENUMERATE], capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stderr

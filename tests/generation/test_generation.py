@@ -633,6 +633,7 @@ print("equal")
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_sharded_ranks_finish_together_with_different_numbers_of_prompts(tmp_path):
     """One rank has seven prompts in three batches, the other two longer answers in one batch (FSDP2)."""
     command = [sys.executable, "-c", RANK, TOY]

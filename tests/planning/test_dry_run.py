@@ -165,6 +165,7 @@ def test_the_plan_of_a_recipe_names_updates_and_memory(bare_base, recipe, sample
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tmp_path):
     done = command(
         *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),

@@ -79,13 +79,14 @@ def test_data_of_the_evaluation_that_cannot_be_meant_is_warned_about(config_type
 
 
 @pytest.mark.parametrize("config_type", [CoCoSConfig, BoostConfig])
-@pytest.mark.parametrize("steps", [{"eval_steps": 3}, {"save_steps": 3}, {"eval_steps": 3, "save_steps": 4}])
+@pytest.mark.parametrize("steps", [{"eval_steps": 3}, {"eval_steps": 3, "save_steps": 4}])
 def test_checkpoints_that_are_not_evaluated_are_refused_by_the_options_that_were_given(config_type, steps):
     data = "dev_data" if config_type is CoCoSConfig else "eval_data"
     with pytest.raises(
         ValueError, match=r"^--save_steps [\d.]+ is no multiple of --eval_steps [\d.]+: the best"
     ):
         config_type(output_dir="o", **{data: "d"}, **steps)
+    assert config_type(output_dir="o", **{data: "d"}, save_steps=3).eval_steps == 3  # follows
 
 
 def test_more_sources_of_answers_than_turns_are_refused():

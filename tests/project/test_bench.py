@@ -27,6 +27,7 @@ def test_without_a_gpu_one_line_says_so_and_the_status_is_3(monkeypatch, tmp_pat
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_the_figures_of_a_gpu_are_measured_and_written(tmp_path, capsys):
     import gpu
 

@@ -30,6 +30,7 @@ def rows_file(tmp_path_factory):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
+@pytest.mark.nightly
 def test_the_reference_boost_command_works_as_written(tiny_model, rows_file, tmp_path):
     succeed(
         *("deepspeed", "--num_gpus", 1, "--master_port", free_port(), "./boost/boost_train.py"),
@@ -53,6 +54,7 @@ def test_the_reference_boost_command_works_as_written(tiny_model, rows_file, tmp
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
+@pytest.mark.nightly
 def test_the_reference_training_command_works_as_written(tiny_model, problems_file, tmp_path):
     succeed(
         *("deepspeed", "--num_gpus", 2, "--master_port", free_port(), "train.py"),
@@ -224,6 +226,7 @@ def test_a_training_run_is_never_overwritten(tiny_model, problems_file, tmp_path
     assert "--output_dir is missing" in complaint(*words[:6])
 
 
+@pytest.mark.nightly
 def test_credit_last_needs_whole_groups_on_every_device(tiny_model, problems_file, tmp_path):
     done = command(
         *("torchrun", "--nproc_per_node", 2, "--master_port", free_port(), "train.py"),

@@ -102,6 +102,7 @@ def test_no_token_spans_a_turn_boundary(problems, tokenizer):
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_a_few_pretraining_steps_write_a_model_that_loads(tmp_path):
     run_script("make_toy_base.py", "--steps", "2", "--batch_size", "2", "--output_dir", str(tmp_path))
     model = AutoModelForCausalLM.from_pretrained(tmp_path)

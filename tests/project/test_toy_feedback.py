@@ -166,6 +166,7 @@ def test_a_failed_test_says_which_reading_is_meant_unless_the_program_stands_bef
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_the_tokenizer_follows_from_the_corpus(tmp_path):
     run_script(
         "make_toy_base.py",

@@ -391,6 +391,7 @@ def test_a_large_run_is_shown_one_page_at_a_time(browser, tmp_path):
 
 
 @pytest.mark.processes
+@pytest.mark.nightly
 def test_an_evaluation_of_the_toy_over_five_turns_writes_a_working_page(browser, tmp_path):
     command = [
         sys.executable,

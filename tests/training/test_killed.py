@@ -78,6 +78,7 @@ def assert_gone(pids):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="deepspeed compiles its CPU operators with g++")
+@pytest.mark.nightly
 def test_after_kill_9_of_a_rank_the_launcher_ends_the_rest_and_the_next_start_goes_on(tmp_path):
     script = tmp_path / "killed.py"
     before = SIGNAL_IN_UPDATE.format(update=2, signal="SIGKILL")
@@ -143,6 +144,7 @@ def test_a_run_goes_on_when_its_executors_processes_are_killed(make_trainer):
     assert all((weights[name] == tensor).all() for name, tensor in quiet.items())
 
 
+@pytest.mark.nightly
 def test_a_run_stops_with_a_clear_error_when_its_executors_processes_keep_being_killed(make_trainer):
     stop = threading.Event()
 

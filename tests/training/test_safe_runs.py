@@ -59,6 +59,7 @@ def test_a_finished_run_leaves_no_lock_and_is_continued_without_a_word(finished)
     assert json.loads((finished / "run.json").read_text())["changes"] == []
 
 
+@pytest.mark.nightly
 def test_a_continued_run_is_the_same_run_in_wandb(tmp_path):
     words = (
         *RUN,
