@@ -45,8 +45,8 @@ class ExtraTurnKeys(TypedDict, total=False):
 
     # What the turn's prompt adds to the transcript, feedback included. Carried turns and old rows lack it.
     request: str
-    # Where the program was found in the completion, or why there is none (`cocos.extraction.Source`). Carried
-    # turns, programs in calls of tools and old rows lack it.
+    # Where the program was found in the completion, or why there is none (`cocos.extraction.Source`); a row
+    # lacks it if the program is the whole answer, which it nearly always is for trained models.
     source: Source
     has_replaced: bool  # U+FFFD replaces lone surrogates in the completion; only if it is true
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
@@ -226,7 +226,7 @@ def _turn_to_row(turn: Turn) -> TurnRow:
     }
     if turn.request:
         row["request"] = turn.request
-    if turn.source:
+    if turn.source not in (None, "answer"):
         row["source"] = turn.source
     if completion.has_replaced:
         row["has_replaced"] = True

@@ -35,8 +35,7 @@ class SampleStatistics:
         for turn in turns:
             if turn["is_carried"]:
                 continue
-            if "source" in turn:
-                self.sources[turn["source"]] += 1
+            self.sources[turn.get("source", "answer")] += 1
             tokens, seconds = self.costs_K.get(task_id, (0, 0.0))
             seconds += turn["generation_s"] + turn["execution_s"]
             self.costs_K[task_id] = (tokens + turn["num_completion_tokens"], seconds)
