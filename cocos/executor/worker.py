@@ -8,7 +8,6 @@ import json
 import logging
 import marshal
 import os
-import secrets
 import select
 import subprocess
 import time
@@ -69,9 +68,8 @@ class Worker:
             WorkerUnusable: The program was not started.
 
         """
-        key = secrets.token_hex(16)
         tests = encode_tests(plans, program.test_list, program.setup, program.num_visible)
-        judge = json.dumps({"key": key, "tests": tests.judged}).encode() if tests.judged else b""
+        driver = json.dumps(tests.driven).encode() if tests.driven else b""
         first, *others = tests.batches
         job = (program.code, tests.setup, program.stdin, program.files, len(plans), first)
         candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
@@ -83,10 +81,10 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(others), len(judge), len(candidate), limits.wall_s, child_limits)
+        header = wire_format.JobHeader(len(others), len(driver), len(candidate), limits.wall_s, child_limits)
         sizes = b"".join(wire_format.SIZE.pack(len(batch)) for batch in others)
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
-        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *others)))
+        was_taken = self._write(b"".join((header.pack(), sizes, driver, candidate, *others)))
         try:
             answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
         except WorkerDied as error:
@@ -106,8 +104,7 @@ class Worker:
             candidate=self._read(answer.candidate_size),
             commits=tuple(wire_format.COMMIT.iter_unpack(commits)),
             firsts=tests.firsts,
-            judge=self._read(answer.judge_size),
-            key=key,
+            driver=self._read(answer.driver_size),
         )
 
     def kill(self) -> None:

@@ -14,10 +14,9 @@ import site
 import sys
 
 import candidate
+import driver
 import fixed_world
-import judge
 import packages
-import permissions
 import zygote
 from confinement import Confinement
 
@@ -37,7 +36,6 @@ def main() -> None:
         # After the zygote has moved the pipes: a module that prints must not write to one of them.
         try:
             confinement.packages_bytes = packages.import_packages(**arguments)
-            permissions.shared_modules.update(arguments["modules"])
         except ImportError as error:
             os.write(server.errors, f"{error}\n".encode())
             sys.exit(1)
@@ -49,7 +47,7 @@ def main() -> None:
     # It never visits frozen objects. Children enable collection again for the objects of the candidate.
     gc.freeze()
     gc.disable()
-    server.serve(candidate.run_candidate, judge.run_judge)
+    server.serve(candidate.run_candidate, driver.run_driver)
     if packages_folder:
         packages.remove_links(packages_folder)
 

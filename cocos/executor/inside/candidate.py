@@ -20,8 +20,8 @@ import time
 import types
 
 import fixed_world
-import judged_calls
 import plain_encoding
+import program_end
 import program_input
 from wire_format import ASK_FD, EVIDENCE_FD, MESSAGE_CHARS, SIZE, TESTS_FD
 
@@ -47,17 +47,17 @@ def run_candidate(job: bytes, max_bytes: int) -> None:
 
         int     split test: its place among the atoms; call each function and write its value
         str     source of a test that runs in this process
-        None    judged test: answer the judge's requests until it sends "next"
+        None    driven test: do what the driver asks until it sends "end"
 
     Evidence is JSON lines. The first is ["loaded", 0, names of builtins that the program has given to
     something else], or ["program", error type, message] if code or setup raised. Then follows one line per
     test: [index, seconds, outcome]. An outcome is one of
 
         [item, ...]                  split test; per atom ["v", encoded value], ["e", error type, message], or
-                                     ["n", reason] for a value that only the judge can handle
+                                     ["n", reason] for a value that is not plain
         ["n", reason]                split test whose values are too large
         ["passed"]                   a test that ran in this process
-        []                           judged test; the judge's evidence has its outcome
+        []                           driven test; the driver's evidence has its outcome
         ["e", error type, message]   the test raised
     """
     _run(*marshal.loads(job), max_bytes, _NAMESPACE)
@@ -72,10 +72,10 @@ def _make_run():
     clock, exit_process, write, dumps = time.perf_counter, os._exit, os.write, json.JSONEncoder().encode
     execute, make, evaluate, base_exception = exec, compile, eval, BaseException
     encode, not_plain, enable_gc = plain_encoding.encode, plain_encoding.NotPlainValue, gc.enable
-    serve, ask, get, loads, from_bytes = judged_calls.serve, os.write, os.read, marshal.loads, int.from_bytes
+    serve, ask, get, loads, from_bytes = program_end.serve, os.write, os.read, marshal.loads, int.from_bytes
     get_at = os.pread
     describe, use_spare_memory, as_list, length = _describe, _use_spare_memory, list, len
-    type_of, text, own_builtins = type, str, judged_calls.own_builtins
+    type_of, text, own_builtins = type, str, program_end.own_builtins
 
     def run(
         code: str,
@@ -169,7 +169,7 @@ def warm_up() -> None:
     dumps = json.JSONEncoder().encode
     for value in (1, [1, "a", (2.5,)]) * 64:
         dumps([0, 0.5, [["v", plain_encoding.encode(value)]]])
-        judged_calls.own_builtins({"f": value})
+        program_end.own_builtins({"f": value})
 
 
 def _describe(error: BaseException) -> tuple[str, str]:

@@ -167,6 +167,26 @@ def data_base(cls: type) -> Any:
     return next((base for base in cls.__mro__ if base in DATA_CLASSES), None)
 
 
+def plain(value: Any, base: Any) -> Any:
+    """Return the data in an object of a class that derives from `base`, or None."""
+    for scalar, convert in ((int, int.__index__), (float, float.__float__), (str, str.__str__)):
+        if base is scalar:
+            return convert(value)
+    if base in (list, tuple, set, frozenset, collections.deque, bytearray):
+        return base(base.__iter__(value))
+    if base in (dict, collections.Counter, collections.OrderedDict, collections.defaultdict):
+        copy = base()
+        # Not Counter.update, which adds. OrderedDict keeps an order of its own.
+        update = collections.OrderedDict.update if base is collections.OrderedDict else dict.update
+        update(copy, base.items(value))
+        return copy
+    if base in (bytes, complex, decimal.Decimal):
+        return base(value)
+    if base in (collections.UserDict, collections.UserList, collections.UserString):
+        return base(vars(value).get("data"))
+    return None
+
+
 def is_atom(value: Any) -> bool:
     """Return whether a value is encoded as itself."""
     kind = type(value)

@@ -20,23 +20,23 @@ class Feed:
         jobs: Pipe to read the tests from.
         sizes: Bytes of each.
         evidence: Memory file that takes the candidate's evidence.
-        judge_evidence: Memory file that takes the judge's, or None.
+        driver_evidence: Memory file that takes the driver's, or None.
 
     """
 
-    def __init__(self, jobs: int, sizes: list[int], evidence: int, judge_evidence: int | None) -> None:
+    def __init__(self, jobs: int, sizes: list[int], evidence: int, driver_evidence: int | None) -> None:
         self.commits: list[tuple[int, int]] = []
         self.is_open = True  # the candidate may ask
         self.tests, self.final = os.memfd_create("tests"), os.memfd_create("final")
         self.asks, self.candidate_end = _socket.socketpair()
-        self._jobs, self._sizes, self._evidence, self._judge_evidence = jobs, sizes, evidence, judge_evidence
+        self._jobs, self._sizes, self._evidence, self._driver_evidence = jobs, sizes, evidence, driver_evidence
         self._size, self._num_moved, self._num_final = sum(sizes), 0, 0
 
     def hand_over(self) -> None:
         """Make the evidence final, and let the candidate have the next batch."""
         try:
             if self.asks.recv(1) and self._sizes:
-                judged = os.fstat(self._judge_evidence).st_size if self._judge_evidence is not None else 0
+                judged = os.fstat(self._driver_evidence).st_size if self._driver_evidence is not None else 0
                 self.commits.append((self.finish(), judged))
                 size = self._sizes.pop(0)
                 self._move(self.tests, size)

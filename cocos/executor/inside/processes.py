@@ -51,13 +51,13 @@ class Watch:
 
 
 def await_end(
-    child: int, judge: int | None, deadline: float, watch: Watch, feed
+    child: int, driver: int | None, deadline: float, watch: Watch, feed
 ) -> tuple[bytes, int, float, float, float]:
-    """Wait until candidate and judge have ended or the deadline has passed. Then kill and reap every child.
+    """Wait until candidate and driver have ended or the deadline has passed. Then kill and reap every child.
 
     Args:
         child: Process id of the candidate.
-        judge: Process id of the judge, or None.
+        driver: Process id of the driver, or None.
         deadline: Time on the monotonic clock.
         watch: It tells when something has happened.
         feed: The tests that the candidate may ask for, or None.
@@ -68,7 +68,7 @@ def await_end(
 
     """
     end, waited_s = EXITED, 0.0
-    running = {child, judge} if judge else {child}
+    running = {child, driver} if driver else {child}
     while running:
         left_s = deadline - time.monotonic()
         if left_s <= 0:

@@ -3,12 +3,12 @@
 The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
 sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
-    stdin of the zygote    JobHeader, sizes of the batches, the judge's part (JSON, or nothing), the
+    stdin of the zygote    JobHeader, sizes of the batches, the driver's part (JSON, or nothing), the
                            candidate's part (marshal), the batches of tests after the first (marshal)
     stdout of the zygote   READY; then per job AnswerHeader, the commits, the candidate's evidence, the
-                           judge's evidence
+                           driver's evidence
 
-Evidence is JSON lines; `candidate.py` and `judge.py` describe them. Numbers are in network byte order.
+Evidence is JSON lines; `candidate.py` and `driver.py` describe them. Numbers are in network byte order.
 """
 
 import struct
@@ -19,7 +19,7 @@ MARSHAL_VERSION = 2  # a sandbox's Python may be another version than ours, and 
 MESSAGE_CHARS = 300  # an exception's message in the evidence is truncated to this length
 
 # How a job ended, one byte each.
-EXITED = b"E"  # the candidate's process, and the judge's, ended before the wall limit
+EXITED = b"E"  # the candidate's process, and the driver's, ended before the wall limit
 TIMED_OUT = b"T"  # the wall limit was reached
 FLOODED = b"F"  # there was more evidence than `output_kb` allows; none is sent
 NEVER_STARTED = b"N"  # a child could not be confined; it ran no untrusted code
@@ -30,14 +30,14 @@ SPENT = b"S"
 # File descriptors in every child. 0 to 2 are /dev/null. No open file of a child is shared with the zygote or
 # with a later child: flags, locks and attributes that a program sets on one end with the program.
 EVIDENCE_FD = 3  # the memory file that takes this child's evidence
-PEER_FD = 4  # a socket between the candidate's process and the judge's; /dev/null without a judge
+PEER_FD = 4  # a socket between the candidate's process and the driver's; /dev/null without a driver
 ASK_FD = 5  # a socket by which the candidate asks for the next batch; /dev/null if there is one
 TESTS_FD = 6  # the memory file that takes the batches; /dev/null if there is one
 FIRST_OWN_FD = 7  # this and all higher descriptors belong to the zygote; children close them
 
 JOB_HEADER = struct.Struct("!IIIdIIIIII")  # the fields of JobHeader
 SIZE = struct.Struct("!I")  # of a batch
-COMMIT = struct.Struct("!II")  # bytes of the candidate's evidence, and of the judge's
+COMMIT = struct.Struct("!II")  # bytes of the candidate's evidence, and of the driver's
 ANSWER_HEADER = struct.Struct("!ciddddIII")  # the fields of AnswerHeader
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
@@ -63,15 +63,15 @@ class JobHeader(NamedTuple):
 
     Attributes:
         num_sizes: Number of batches of tests after the first.
-        judge_size: Bytes of the judge's part; 0 means that the job needs no judge.
+        driver_size: Bytes of the driver's part; 0 means that the job needs no driver.
         candidate_size: Bytes of the candidate's part.
-        wall_s: Seconds until the zygote kills candidate and judge.
+        wall_s: Seconds until the zygote kills candidate and driver.
         limits: Limits of each of these two processes.
 
     """
 
     num_sizes: int
-    judge_size: int
+    driver_size: int
     candidate_size: int
     wall_s: float
     limits: ChildLimits
@@ -79,7 +79,7 @@ class JobHeader(NamedTuple):
     def pack(self) -> bytes:
         """Encode the header."""
         return JOB_HEADER.pack(
-            self.num_sizes, self.judge_size, self.candidate_size, self.wall_s, *self.limits
+            self.num_sizes, self.driver_size, self.candidate_size, self.wall_s, *self.limits
         )
 
 
@@ -91,13 +91,13 @@ class AnswerHeader(NamedTuple):
         wait_status: Wait status of the candidate's process, as `os.wait4` returns it.
         wall_s: Seconds from the arrival of the job to the end of its last process.
         cpu_s: Processor seconds of the candidate's process and the children it waited for.
-        waited_s: At a timeout, seconds that candidate and judge were ready to run but had no processor, while
+        waited_s: At a timeout, seconds that candidate and driver were ready to run but had no processor, while
             other processes had it. 0 in all other cases, and where the kernel does not say.
         peak_mb: Largest resident size of the candidate's process, MiB.
         num_commits: Number of commits: bytes of evidence that there were when the candidate got each further
             batch. Nothing changes them after that.
         candidate_size: Bytes of evidence from the candidate.
-        judge_size: Bytes of evidence from the judge.
+        driver_size: Bytes of evidence from the driver.
 
     """
 
@@ -109,7 +109,7 @@ class AnswerHeader(NamedTuple):
     peak_mb: float
     num_commits: int
     candidate_size: int
-    judge_size: int
+    driver_size: int
 
     @classmethod
     def unpack(cls, data: bytes) -> "AnswerHeader":

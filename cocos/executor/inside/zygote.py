@@ -36,7 +36,7 @@ from wire_format import (
 )
 
 CHILD_FAILED = 99
-JUDGE_POLL_S = 0.0002
+DRIVER_POLL_S = 0.0002
 ALL_FDS = 1 << 16
 
 
@@ -61,19 +61,19 @@ class Zygote:
         for fd in (0, 1, 2, PEER_FD, ASK_FD, TESTS_FD):
             os.dup2(devnull, fd)
 
-    def serve(self, run_candidate, run_judge) -> None:
+    def serve(self, run_candidate, run_driver) -> None:
         """Send READY, then run jobs until the job pipe is closed or the scratch folder cannot be emptied.
 
         Args:
             run_candidate: Function that runs the candidate's part of a job in a child. Its arguments are that
                 part and the number of bytes of evidence that it may write. It must end the process.
-            run_judge: The same for the judge's part.
+            run_driver: The same for the driver's part.
 
         """
         folder = self.confinement.scratch
         try:
             write_all(self.answers, READY)
-            while self.run_job(run_candidate, run_judge):
+            while self.run_job(run_candidate, run_driver):
                 if not scratch.empty(folder):
                     write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0))
                     return
@@ -87,44 +87,44 @@ class Zygote:
         with suppress(OSError):  # it is the root of a file system
             os.rmdir(folder)
 
-    def run_job(self, run_candidate, run_judge) -> bool:
+    def run_job(self, run_candidate, run_driver) -> bool:
         """Run one job and send the answer. Return False if the job pipe is closed."""
         header = read_exactly(self.jobs, JOB_HEADER.size)
         if len(header) < JOB_HEADER.size:
             return False
-        num_sizes, judge_job_size, candidate_job_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
+        num_sizes, driver_job_size, candidate_job_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
         sizes = [size for (size,) in SIZE.iter_unpack(read_exactly(self.jobs, num_sizes * SIZE.size))]
         start = time.monotonic()
-        # The judge and the candidate must read the same time, so their clock runs from now on.
-        fixed_world.WORLD.restart_clock(at_once=judge_job_size > 0)
-        judge = judge_evidence = None
+        # The driver and the candidate must read the same time, so their clock runs from now on.
+        fixed_world.WORLD.restart_clock(at_once=driver_job_size > 0)
+        driver = driver_evidence = None
         num_started = 1
-        if judge_job_size:
+        if driver_job_size:
             sockets = _socket.socketpair()
-            judge_evidence = _move_up(os.memfd_create("evidence"))
-            judge = self.fork(run_judge, judge_job_size, limits, judge_evidence, sockets[0].fileno())
-            # The judge's part contains expected values. The candidate's process will read from the same
-            # pipe, so fork it only after the judge has read its part.
-            while not (num_started := self.count_started()) and not has_exited(judge):
-                time.sleep(JUDGE_POLL_S)
+            driver_evidence = _move_up(os.memfd_create("evidence"))
+            driver = self.fork(run_driver, driver_job_size, limits, driver_evidence, sockets[0].fileno())
+            # The driver's part contains expected values. The candidate's process will read from the same
+            # pipe, so fork it only after the driver has read its part.
+            while not (num_started := self.count_started()) and not has_exited(driver):
+                time.sleep(DRIVER_POLL_S)
         # A new file per job: the next program must not find its flags, locks or attributes.
         evidence = os.memfd_create("evidence")
-        feed = Feed(self.jobs, sizes, evidence, judge_evidence) if sizes else None
+        feed = Feed(self.jobs, sizes, evidence, driver_evidence) if sizes else None
         child = self.fork(
             *(
                 run_candidate,
                 candidate_job_size,
                 limits,
                 evidence,
-                sockets[1].fileno() if judge else None,
+                sockets[1].fileno() if driver else None,
                 feed,
             )
         )
-        if judge:
+        if driver:
             for end_of_pair in sockets:
                 end_of_pair.close()
         deadline = start + wall_limit_s
-        end, status, cpu_s, peak_mb, waited_s = await_end(child, judge, deadline, self.watch, feed)
+        end, status, cpu_s, peak_mb, waited_s = await_end(child, driver, deadline, self.watch, feed)
         if end == ABANDONED:
             return False
         wall_s = time.monotonic() - start
@@ -138,15 +138,15 @@ class Zygote:
             feed.close(devnull=1)
             evidence, commits = feed.final, feed.commits
         size = os.fstat(evidence).st_size
-        judge_size = os.fstat(judge_evidence).st_size if judge_evidence else 0
-        if max(size, judge_size) > limits[OUTPUT_KB] << 10:
-            end, commits, size, judge_size = FLOODED, [], 0, 0
-        sizes_sent = (len(commits), size, judge_size)
+        driver_size = os.fstat(driver_evidence).st_size if driver_evidence else 0
+        if max(size, driver_size) > limits[OUTPUT_KB] << 10:
+            end, commits, size, driver_size = FLOODED, [], 0, 0
+        sizes_sent = (len(commits), size, driver_size)
         answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, *sizes_sent)
         write_all(self.answers, answer + b"".join(COMMIT.pack(*commit) for commit in commits))
         self.send(evidence, size)
-        if judge_evidence:
-            self.send(judge_evidence, judge_size)
+        if driver_evidence:
+            self.send(driver_evidence, driver_size)
         return True
 
     def fork(
@@ -159,7 +159,7 @@ class Zygote:
             size: Bytes of the job to read.
             limits: The values of `wire_format.ChildLimits`.
             evidence: Descriptor of the memory file for this child.
-            peer: Descriptor of this child's end of the socket, or None without a judge.
+            peer: Descriptor of this child's end of the socket, or None without a driver.
             feed: The tests that it may ask for, or None.
 
         """

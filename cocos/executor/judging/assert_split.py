@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 
-from cocos.executor.judging.instrumented import SYMBOLS, tolerance
 from cocos.executor.judging.safe_expressions import (
     CONVERTING,
     DECIDING,
@@ -39,6 +38,11 @@ _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, list, tuple, dict, set
 _KEYWORDS = frozenset(["rel_tol", "abs_tol", "default"])  # of deciding functions
 # An expression in one of these may be evaluated more than once, or later.
 _REPEATED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+SYMBOLS: dict[type, str] = {
+    **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
+    **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
+}
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,20 @@ def _check(condition: ast.expr, skeleton: ast.expr) -> Check:
         if not _reads_atom(sides[0]):  # `2 == f(1)`
             symbol = f"~{symbol}"
     return Check(ast.unparse(condition), _compile(skeleton), symbol, tuple(map(_compile, sides)))
+
+
+def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
+    """Return both sides and the tolerance of `abs(a - b) < tolerance`, or None."""
+    match condition:
+        case ast.Compare(
+            left=ast.Call(
+                func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]
+            ),
+            ops=[ast.Lt()],
+            comparators=[limit],
+        ):
+            return left, right, limit
+    return None
 
 
 def _reads_atom(side: ast.expr) -> bool:

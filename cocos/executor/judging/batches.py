@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from cocos.executor.inside.wire_format import MARSHAL_VERSION
 from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.plans import InChild, Judged, Plan, candidate_setup
+from cocos.executor.judging.plans import Driven, InChild, Plan, candidate_setup
 from cocos.executor.parser import parse
 
 
 class Tests(NamedTuple):
-    """The tests of a job, which `inside/candidate.py` and `inside/judge.py` describe.
+    """The tests of a job, which `inside/candidate.py` and `inside/driver.py` describe.
 
     The candidate can read its setup, and each batch from when it gets it. So these must not contain what a
     test expects. The docstring of `judging` explains atoms with an example.
@@ -28,14 +28,14 @@ class Tests(NamedTuple):
         firsts: Number of the first test of each batch.
         batches: The tests as the candidate gets them.
         setup: The setup that it runs.
-        judged: The judge's tests.
+        driven: The driver's tests.
 
     """
 
     firsts: tuple[int, ...]
     batches: tuple[bytes, ...]
     setup: str
-    judged: list[dict]
+    driven: list[dict]
 
 
 @lru_cache(maxsize=1 << 11)
@@ -53,12 +53,12 @@ def encode_tests(plans: tuple[Plan, ...], tests: tuple[str, ...], setup: str, nu
     hidden = _constants(setup) - _constants(shown_setup) if shown_setup != setup else frozenset[str]()
     firsts = _first_tests(plans, tests, hidden, num_visible)
     batches = tuple(_encode_batch(plans[a:b]) for a, b in itertools.pairwise((*firsts, None)))
-    judged = [
+    driven = [
         {"number": number, "source": plan.source, "setup": plan.setup, "remote": plan.remote}
         for number, plan in enumerate(plans)
-        if isinstance(plan, Judged)
+        if isinstance(plan, Driven)
     ]
-    return Tests(tuple(firsts), batches, shown_setup, judged)
+    return Tests(tuple(firsts), batches, shown_setup, driven)
 
 
 def _encode_batch(plans: Sequence[Plan]) -> bytes:
@@ -78,11 +78,11 @@ def _first_tests(
 ) -> list[int]:
     """Return the number of the first test of each batch.
 
-    `hidden` are constants of the setup that only the judge has.
+    `hidden` are constants of the setup that only the driver has.
     """
     firsts, secrets = [0], set[str]()
     for number, (plan, test) in enumerate(zip(plans, tests, strict=True)):
-        source = "" if isinstance(plan, Judged) else plan.source  # what the candidate receives before it runs
+        source = "" if isinstance(plan, Driven) else plan.source  # what the candidate receives before it runs
         shown = _constants(source)
         if number and (
             number == num_visible or shown & secrets or any(map(source.__contains__, _texts(secrets)))
@@ -90,7 +90,7 @@ def _first_tests(
             firsts.append(number)
             secrets = set()
         secrets |= _constants(test) - shown
-        if isinstance(plan, Judged) and plan.private:
+        if isinstance(plan, Driven) and plan.private:
             secrets |= hidden
     return firsts
 

@@ -1,7 +1,7 @@
 """Verdicts from the evidence of a sandbox. No test counts as passed without positive evidence.
 
 The candidate may have written anything into its evidence. So every line is checked, and reading ends at the
-first line that is malformed or out of order. The judge's evidence comes from a process that the candidate
+first line that is malformed or out of order. The driver's evidence comes from a process that the candidate
 cannot reach.
 """
 
@@ -24,12 +24,12 @@ from cocos.executor.judging.conditions import (
     shown,
     value_verdict,
 )
-from cocos.executor.judging.plans import InChild, Judged, Plan, private_names
+from cocos.executor.judging.plans import Driven, InChild, Plan, private_names
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
 
-_NO_JUDGEMENT = Verdict(
-    Status.ERROR, "NoJudgement", "the test reached a limit, or the program sent the judge malformed messages"
+_NO_EVIDENCE = Verdict(
+    Status.ERROR, "NoEvidence", "the test reached a limit, or the program sent the driver malformed messages"
 )
 _parse = json.JSONDecoder().decode
 
@@ -48,10 +48,9 @@ class Answer:
     waited_s: float
     peak_mb: float
     candidate: bytes  # evidence from the candidate's process
-    judge: bytes  # evidence from the judge
-    key: str  # begins each line of the judge
+    driver: bytes  # evidence from the driver
     firsts: Sequence[int] = (0,)  # number of the first test of each batch
-    # Bytes of the candidate's evidence and of the judge's when the candidate got each batch after the first.
+    # Bytes of the candidate's evidence and of the driver's when the candidate got each batch after the first.
     commits: tuple[tuple[int, int], ...] = ()
 
 
@@ -62,7 +61,7 @@ class Reading(NamedTuple):
         result: The result, with an ERROR verdict for each undecided test.
         undecided: Reason by the number of the test. The evidence does not say whether such a test holds,
             because a value cannot be sent or judged where the plan wanted it.
-        missing: Names of the setup that only the judge has, and the program needs.
+        missing: Names of the setup that only the driver has, and the program needs.
 
     """
 
@@ -82,13 +81,13 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
 
     """
     cause = _cause_of_end(answer, limits)
-    # What was written after the candidate had got the next batch is no evidence for this one. The judge's
-    # neither: the candidate could have asked for the batch before it answered the judge.
+    # What was written after the candidate had got the next batch is no evidence for this one. The driver's
+    # neither: the candidate could have asked for the batch before it answered the driver.
     parts = [
-        (answer.candidate[start:end], answer.judge[judge_start:judge_end])
-        for (start, judge_start), (end, judge_end) in pairwise(((0, 0), *answer.commits, (None, None)))
+        (answer.candidate[start:end], answer.driver[driver_start:driver_end])
+        for (start, driver_start), (end, driver_end) in pairwise(((0, 0), *answer.commits, (None, None)))
     ]
-    rows, judge_rows = _parsed_lines(parts[0][0]), _judge_rows(parts[0][1], answer.key)
+    rows, driver_rows = _parsed_lines(parts[0][0]), _driver_rows(parts[0][1])
     loaded = next(rows, None)
     loaded = loaded if isinstance(loaded, list) and len(loaded) == 3 else [None]
     if loaded[0] != "loaded":
@@ -102,17 +101,17 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     for number, plan in enumerate(plans):
         if number and number in answer.firsts:
             batch = answer.firsts.index(number)
-            evidence, of_judge = parts[batch] if batch < len(parts) else (b"", b"")
-            rows, judge_rows = _parsed_lines(evidence), _judge_rows(of_judge, answer.key) | judge_rows
+            evidence, of_driver = parts[batch] if batch < len(parts) else (b"", b"")
+            rows, driver_rows = _parsed_lines(evidence), _driver_rows(of_driver) | driver_rows
         row = next(rows, None)
-        if isinstance(plan, Judged):
-            # The judge's row has the outcome. The candidate's row only marks the end of the test, and is
+        if isinstance(plan, Driven):
+            # The driver's row has the outcome. The candidate's row only marks the end of the test, and is
             # missing if its process ended first. If it is malformed, the test has no evidence.
-            row = judge_rows.get(number) if row is None or _is_row(row) else None
+            row = driver_rows.get(number) if row is None or _is_row(row) else None
         if not _is_row(row) or row[0] != number:
             # Without valid evidence, the verdict is the reason why the process ended. No later test ran.
-            if isinstance(plan, Judged) and cause.error_type == "ProcessExit":
-                cause = _NO_JUDGEMENT
+            if isinstance(plan, Driven) and cause.error_type == "ProcessExit":
+                cause = _NO_EVIDENCE
             verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - number - 1)
             break
         try:
@@ -149,13 +148,13 @@ def _parsed_lines(evidence: bytes) -> Iterator[Any]:
             return
 
 
-def _judge_rows(evidence: bytes, key: str) -> dict[int, list]:
-    """Return the judge's row of each test; reading ends at the first line that the judge has not written."""
+def _driver_rows(evidence: bytes) -> dict[int, list]:
+    """Return the driver's row of each test; reading ends at the first line that the driver has not written."""
     rows: dict[int, list] = {}
     for line in _parsed_lines(evidence):
-        if not isinstance(line, list) or line[:1] != [key] or not _is_row(line[1:]) or line[1] in rows:
+        if not _is_row(line) or line[0] in rows:
             break
-        rows[line[1]] = line[1:]
+        rows[line[0]] = line
     return rows
 
 
@@ -200,14 +199,14 @@ def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Ver
     match plan, outcome:
         case _, ["passed"]:
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
-        case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
-            mark = {"in_child_reason": shown(reason), "is_marked_by_program": True}
+        case Driven(), ["passed", str(reason), bool(is_programs)]:  # the program's process has decided
+            mark = {"in_child_reason": shown(reason), "is_marked_by_program": is_programs}
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
-        case Judged(), ["e", "AssertionError", "", str(symbol), str(left), str(right), *tolerance]:
+        case Driven(), ["e", "AssertionError", "", str(symbol), str(left), str(right), *tolerance]:
             return failed_comparison(symbol, left, right, str(*tolerance), duration_s)
-        case Judged(), ["e", "AssertionError", "", str(text)]:
+        case Driven(), ["e", "AssertionError", "", str(text)]:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
-        case Judged(), ["undecided", str(reason)]:
+        case Driven(), ["undecided", str(reason)]:
             raise Undecided(shown(reason))
     return replace(error_verdict(outcome[1:], duration_s), **mark)
 

@@ -4,11 +4,11 @@ A plan depends on the test and the problem's setup, never on the candidate. Ther
 
 `Split`     for asserts with one call each. The candidate's process evaluates the calls and sends plain
             values. The trusted process evaluates the conditions on them (`assert_split.py`).
-`Judged`    for other tests. They run in a judge process that the candidate cannot reach. It works with the
+`Driven`    for other tests. They run in a judge process that the candidate cannot reach. It works with the
             candidate's functions and objects through a socket (`inside/judge.py`).
 `InChild`   if neither is possible. The test runs in the candidate's process, which could forge the evidence.
 
-If a split test is undecided, because a value is not plain, its next plan is Judged. If a judged test is
+If a split test is undecided, because a value is not plain, its next plan is Driven. If a judged test is
 undecided, its next plan is InChild, unless it could be split: no value that a candidate returns makes the
 verdict on a test that could be split forgeable.
 """
@@ -23,13 +23,12 @@ from functools import lru_cache
 
 from cocos.executor.judging.assert_split import Split, split_test
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
-from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
 from cocos.executor.parser import parse, quiet
 
 
 @dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
-class Judged:
+class Driven:
     """Plan for statements that a judge process runs.
 
     Example:
@@ -69,7 +68,7 @@ class InChild:
     is_programs_choice: bool = False
 
 
-Plan = Split | Judged | InChild
+Plan = Split | Driven | InChild
 # Of what conditions use. The trusted process has these names.
 _KNOWN_IMPORTS = frozenset(
     ["import math", "import sys", "from collections import Counter", "from collections import OrderedDict"]
@@ -133,7 +132,7 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
     """
     if isinstance(plan, Split):
         return plan_test(test, setup, entry_point, may_split=False)
-    if isinstance(plan, Judged) and isinstance(plan_test(test, setup, entry_point), Judged):
+    if isinstance(plan, Driven) and isinstance(plan_test(test, setup, entry_point), Driven):
         return InChild(test, reason, is_programs_choice=True)
     return plan
 
@@ -141,7 +140,7 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
 def with_names(plans: Sequence[Plan], missing: frozenset[str]) -> tuple[Plan, ...]:
     """Return plans that let the candidate have these names of the setup."""
     return tuple(
-        replace(plan, private=frozenset()) if isinstance(plan, Judged) and plan.private & missing else plan
+        replace(plan, private=frozenset()) if isinstance(plan, Driven) and plan.private & missing else plan
         for plan in plans
     )
 
@@ -159,7 +158,7 @@ def candidate_setup(setup: str, plans: Sequence[Plan]) -> str:
 
 def private_names(plans: Sequence[Plan]) -> frozenset[str]:
     """Return the names of a setup that only the judge needs."""
-    return frozenset().union(*(plan.private for plan in plans if isinstance(plan, Judged)))
+    return frozenset().union(*(plan.private for plan in plans if isinstance(plan, Driven)))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -218,7 +217,7 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_spli
     ):
         return InChild(test, reason)
     remote = tuple(sorted(candidate_names))
-    return Judged(instrumented(test), "\n".join(lines), remote, frozenset(private))
+    return Driven(test, "\n".join(lines), remote, frozenset(private))
 
 
 def _unrolled(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -1,0 +1,66 @@
+"""Child process that drives the statements of tests. The candidate cannot reach it.
+
+A test is run statement by statement, in Python's order. What needs the program runs in the program's process
+(`program_end.py`), in its namespace. Only data come back, and this process decides. What no name of the
+program takes part in runs here, natively: reference functions, numpy, conditions, loops.
+"""
+
+import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
+import json
+import os
+import random
+import time
+
+from program_values import CannotCross, ProgramGone
+from statements import Failed, Test
+from wire_format import EVIDENCE_FD, MESSAGE_CHARS
+
+MAIN_THREAD = _thread.get_ident()  # the fork keeps it
+
+
+def run_driver(job: bytes, max_bytes: int) -> None:
+    """Drive the tests of a job in order, write evidence as each ends, and end the process.
+
+    The job is a JSON list of {"number", "source", "setup", "remote"}. `setup` is source to run first, and
+    `remote` lists the names that only the program has. Evidence is one JSON line per test:
+    [number, seconds, outcome]. An outcome is one of
+
+        ["passed"]
+        ["passed", reason, is_programs]                        passed, but the program's process took part
+        ["e", error type, message]                             the test raised
+        ["e", "AssertionError", "", text]                      this condition is false
+        ["e", "AssertionError", "", operator, left, right]     this comparison is false; perhaps a tolerance
+        ["undecided", reason]                                  only the program's process can run the test
+    """
+    for test in json.loads(job):
+        start = time.perf_counter()
+        random.seed(test["source"])  # the candidate knows the seed of its own `random`
+        outcome = _outcome(test["source"], test["setup"], test["remote"])
+        row = [test["number"], time.perf_counter() - start, outcome]
+        os.write(EVIDENCE_FD, json.dumps(row).encode() + b"\n")
+    os._exit(0)
+
+
+def _outcome(source: str, setup: str, remote: list[str]) -> list:
+    test = Test(remote)
+    try:
+        test.run(setup, source)
+    except ProgramGone:
+        os._exit(0)
+    except CannotCross as error:
+        outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
+    except Failed as error:
+        outcome = ["e", "AssertionError", "", *error.sides]
+    except BaseException as error:
+        outcome = ["e", type(error).__name__, _text(error)]
+    else:
+        outcome = ["passed", *test.marks()]
+    test.end()
+    return outcome
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:MESSAGE_CHARS]
+    except BaseException as worse:
+        return f"<{type(worse).__name__} in __str__>"
