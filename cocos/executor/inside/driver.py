@@ -35,28 +35,26 @@ def run_driver(job: bytes, max_bytes: int) -> None:
     for test in json.loads(job):
         start = time.perf_counter()
         random.seed(test["source"])  # the candidate knows the seed of its own `random`
-        outcome = _outcome(test["source"], test["setup"], test["remote"])
+        driven = Test(test["remote"])
+        outcome = _outcome(driven, test["setup"], test["source"])
         row = [test["number"], time.perf_counter() - start, outcome]
         os.write(EVIDENCE_FD, json.dumps(row).encode() + b"\n")
+        driven.end()  # only now: evidence that comes after the next request for tests does not count
     os._exit(0)
 
 
-def _outcome(source: str, setup: str, remote: list[str]) -> list:
-    test = Test(remote)
+def _outcome(test: Test, setup: str, source: str) -> list:
     try:
         test.run(setup, source)
     except ProgramGone:
         os._exit(0)
     except CannotCross as error:
-        outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
+        return ["undecided", str(error)[:MESSAGE_CHARS]]
     except Failed as error:
-        outcome = ["e", "AssertionError", "", *error.sides]
+        return ["e", "AssertionError", "", *error.sides]
     except BaseException as error:
-        outcome = ["e", type(error).__name__, _text(error)]
-    else:
-        outcome = ["passed", *test.marks()]
-    test.end()
-    return outcome
+        return ["e", type(error).__name__, _text(error)]
+    return ["passed", *test.marks()]
 
 
 def _text(error: BaseException) -> str:

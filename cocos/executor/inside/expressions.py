@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import data_codec
+from program_end import KEPT
 from program_values import OBJECT, CannotCross, Program, Theirs
 
 _PLAIN = (str, bytes, bytearray, list, tuple, dict, set, float)
@@ -30,9 +31,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DECISIONS = (ast.Compare, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 # Builtins that go through their arguments, which may be iterators of the program.
 _ITERATING = frozenset(
-    "all any dict enumerate filter frozenset list map max min reversed set sorted sum tuple zip".split()
+    "all any frozenset list max min set sorted sum tuple".split()
 )
-_TEXTS = frozenset(("str", "repr", "format", "next", "iter"))  # what they give is no decision
+_LAZY = frozenset(("enumerate", "filter", "map", "zip"))
+# What these give is no decision.
+_FREE = frozenset(("str", "repr", "format", "next", "iter", "reversed", "dict", "getattr", "vars"))
+_OF_CLASSES = frozenset(
+    "str repr format ascii type isinstance issubclass hasattr getattr callable vars dir id hash".split()
+)
 _WORDS_THAT_RUN_TEXT = frozenset(
     """ open eval exec compile __import__ import_module reload run_path run_module timeit repeat Timer
     get_type_hints testmod testfile run_docstring_examples runctx run dictConfig fileConfig FunctionType
@@ -72,16 +78,17 @@ class Expressions:
     def __init__(self, remote: list[str]) -> None:
         self.program = Program()
         self.names: dict[str, Any] = {"__name__": "candidate_program", "__builtins__": dict(vars(builtins))}
-        self.theirs = {*remote, *(self.program.own_builtins() - {"__builtins__"})}
+        self.theirs = {KEPT, *remote, *(self.program.own_builtins() - {"__builtins__"})}
         self.remote = frozenset(remote)
         self.functions: dict[str, ast.FunctionDef] = {}
         self.sources: dict[str, str] = {}
         self.reasons: dict[str, bool] = {}
         self.sent: set[str] = set()  # names whose source the program has
+        self.given_values: dict[str, Any] = {}  # what the program has under the names that it cannot change
         self.iterated: list[set[str]] = []  # names in the heads of the loops that are running
         self.names_class = any(name[:1].isupper() for name in remote)
         self._count = 0
-        for name in self.theirs - self.remote:
+        for name in self.theirs - self.remote - {KEPT}:
             self.names["__builtins__"].pop(name, None)
 
     def mark(self, reason: str, is_programs: bool = False) -> None:
@@ -183,10 +190,10 @@ class Expressions:
                     items = [(self.operand(k, bindings), self.operand(v, bindings)) for k, v in container.items()]
                     return "{" + ",".join(f"{k}:{v}" for k, v in items) + "}"
                 parts = "".join(f"{self.operand(part, bindings)}," for part in container)
-                return f"{type(container).__name__}(({parts}))"
+                return {list: f"[{parts}]", set: f"{{{parts}}}"}.get(type(container), f"({parts})")
         name = self.new_name("value")
         try:
-            bindings.append([name, data_codec.encode(value)])
+            bindings.append([name, data_codec.encode(value, {})])
         except data_codec.NotData as error:
             own = [n for n, v in self.names.items() if v is value and n in self.sources]
             if not own:
@@ -200,7 +207,9 @@ class Expressions:
 
         Its names get their values there. Calls in it that do not need the program are made here.
         """
-        new = _Embedding(self, bindings).visit(fresh(node))
+        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        bound |= {n.name for n in ast.walk(node) if isinstance(n, ast.ExceptHandler) and n.name}
+        new = _Embedding(self, bindings, bound).visit(fresh(node))
         for name in sorted(names_in(new)):
             self.mention(name, bindings)
         if any(isinstance(inner, _DECISIONS) for inner in _outside_of_functions(node)):
@@ -221,6 +230,8 @@ class Expressions:
                     self.mention(used, bindings)
                 bindings.append(["", self.sources[name]])
             return
+        if name in self.given_values and self.given_values[name] is self.names[name]:
+            return
         group = [name]
         if ids := changeable(self.names[name]):
             heads = set().union(*self.iterated)
@@ -238,11 +249,13 @@ class Expressions:
             for each in group:
                 del self.names[each]
                 self.theirs.add(each)
+        else:
+            self.given_values[name] = self.names[name]
 
     def is_sendable(self, value: Any) -> bool:
         """Return whether a value of this process is data."""
         try:
-            data_codec.encode(value)
+            data_codec.encode(value, {})
         except data_codec.NotData:
             return False
         return True
@@ -253,9 +266,7 @@ class Expressions:
             case ast.Name(id=name):
                 return name in self.theirs
             case ast.Call(func=ast.Attribute(value=value, attr=name)):
-                return (name not in PLAIN_METHODS or isinstance(value, ast.Name)) and (
-                    name not in PLAIN_METHODS or name in CHANGING
-                ) and self.is_theirs(value)
+                return (name not in PLAIN_METHODS or name in CHANGING) and self.is_theirs(value)
             case ast.Call(func=function):
                 return self.is_theirs(function)
             case ast.Attribute(value=value, attr=name):
@@ -333,10 +344,10 @@ class Expressions:
             return self._native(getattr(*self.data(owner), name), node)
         if name in PLAIN_METHODS and name not in CHANGING:
             [value] = self.program.fetch([owner])
-            if value is not OBJECT:
+            if value is not OBJECT and owner.is_exact:
                 return self._native(getattr(value, name), node)
         result = self._with_function(f"{owner.source}.{name}", node)
-        if name in PLAIN_METHODS and not owner.is_named and owner.data is OBJECT:
+        if name in PLAIN_METHODS and not owner.is_named and (owner.data is OBJECT or not owner.is_exact):
             self.mark(f"the method {name} of an object", True)
         return result
 
@@ -352,7 +363,10 @@ class Expressions:
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)
             if keyword.arg is None:
-                keywords.update(*self.data(value))
+                try:
+                    keywords.update(*self.data(value))
+                except Objects:
+                    keywords.update(*self.data(self.ask("dict({})", [value])))
             else:
                 keywords[keyword.arg] = value
         return positional, keywords
@@ -369,15 +383,38 @@ class Expressions:
         except Objects:
             if own is not None:
                 return self.call(own, positional, keywords)
-        positional = [self._stub(value) for value in positional]
-        keywords = {key: self._stub(value) for key, value in keywords.items()}
-        try:
-            return function(*self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True)))
-        except Objects:
-            form = ", ".join(["{}"] * len(positional) + [f"{key}={{}}" for key in keywords])
-            return self.ask(
-                f"{ast.unparse(node.func)}({form})", [*positional, *keywords.values()], f"{name} of an object"
-            )
+        if getattr(function, "__module__", "") == "itertools" or name == "reduce":
+            positional = [
+                self._function(argument, value) if _is_function(argument, value) else self._lazy(value)
+                for argument, value in zip(node.args, positional, strict=True)
+            ]
+            return function(*self.data(*positional), **keywords)
+        return self._call_there(node, positional, keywords, f"{name} of an object")
+
+    def _call_there(self, node: ast.Call, positional: list, keywords: dict, reason: str = "") -> Theirs:
+        """Have the program call a function of the test, or a builtin, with values that are known already."""
+        if reason:
+            self.mark(reason, True)
+        bindings: list = []
+        nodes: list = node.args
+        if len(nodes) != len(positional) or any(isinstance(each, ast.Starred) for each in nodes):
+            nodes = [None] * len(positional)
+        sources = [self._argument(*pair, bindings) for pair in zip(positional, nodes, strict=True)]
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        sources += [f"{key}={self._argument(value, given.get(key), bindings)}" for key, value in keywords.items()]
+        function = self.embedded(node.func, bindings)
+        return self.program.get(bindings, f"{function}({', '.join(sources)})")[0]
+
+    def _argument(self, value: Any, node: ast.expr | None, bindings: list) -> str:
+        if node is None or isinstance(value, (Theirs, Mixed)) or not self.is_pure(node):
+            return self.operand(value, bindings)
+        return self.embedded(node, bindings)
+
+    def _lazy(self, value: Any) -> Any:
+        """Return an iterator over an iterable object of the program; any other value as it is."""
+        if isinstance(value, Theirs) and self.program.fetch([value])[0] is OBJECT:
+            return self._iterate_theirs(value)
+        return value
 
     def _own_function(self, function: ast.expr) -> ast.FunctionDef | None:
         """Return the definition of a function of the test, which can be interpreted."""
@@ -389,7 +426,7 @@ class Expressions:
 
     def _stub(self, value: Any) -> Any:
         """Return a function of this process in place of one of the program, as `map` and `sorted` need it."""
-        if not isinstance(value, Theirs) or self.program.fetch([value])[0] is not OBJECT or not value.is_named:
+        if not isinstance(value, Theirs) or self.program.fetch([value])[0] is not OBJECT:
             return value
 
         def stub(*arguments: Any) -> Any:
@@ -399,6 +436,14 @@ class Expressions:
             return self.data(self.ask(f"{value.source}({places})", list(arguments)))[0]
 
         return stub
+
+    def _function(self, node: ast.expr, value: Any) -> Any:
+        """Return a function for builtins such as `map`, which may give it objects of the program."""
+        definition = _lambda(node) if isinstance(node, ast.Lambda) else self._own_function(node)
+        if definition is None or isinstance(value, Theirs):
+            return self._stub(value)
+        interpreted = self.closure(definition)
+        return lambda *items: (interpreted if any(isinstance(i, Theirs) for i in items) else value)(*items)
 
     def _builtin(self, name: str, node: ast.Call) -> Any:
         function = vars(builtins)[name]
@@ -414,11 +459,11 @@ class Expressions:
         if name in _WORDS_THAT_RUN_TEXT:
             return self.apply(node, f"{name} of a value of the program")
         positional, keywords = self.arguments(node)
-        if name in _ITERATING:
-            positional = [
-                self._stub(value) if not number and name in ("map", "filter") else self._drained(value)
-                for number, value in enumerate(positional)
-            ]
+        if name in _LAZY:
+            first = [self._function(node.args[0], positional.pop(0))] if name in ("map", "filter") else []
+            positional = [*first, *[self._lazy(value) for value in positional]]
+        elif name in _ITERATING and (len(positional) == 1 or name == "sum"):
+            positional[:1] = map(self._drained, positional[:1])
             keywords = {key: self._stub(value) for key, value in keywords.items()}
             if name in ("list", "tuple") and len(positional) == 1 and isinstance(positional[0], Mixed):
                 return Mixed(function(positional[0].value))
@@ -429,14 +474,18 @@ class Expressions:
     ) -> Any:
         keywords = keywords or {}
         try:
+            if name in _OF_CLASSES and not self._are_exact(positional):
+                raise Objects
             return function(*self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True)))
         except Objects:
-            is_free = name in _TEXTS or (name == "len" and getattr(positional[0], "is_named", False))
+            is_free = name in _FREE or (name == "len" and getattr(positional[0], "is_named", False))
             reason = "" if is_free else f"{name} of an object"
-            if name == "isinstance":
-                return self.ask(f"isinstance({{}}, {ast.unparse(node.args[1])})", positional[:1], reason)
-            form = ", ".join(["{}"] * len(positional) + [f"{key}={{}}" for key in keywords])
-            return self.ask(f"{name}({form})", [*positional, *keywords.values()], reason)
+            call = ast.Call(ast.Name(name, ast.Load()), node.args, node.keywords)
+            return self._call_there(call, positional, keywords, reason)
+
+    def _are_exact(self, values: list) -> bool:
+        found = [value for value in values if isinstance(value, Theirs)]
+        return not found or (self.program.fetch(found) is not None and all(v.is_exact for v in found))
 
     def _drained(self, value: Any) -> Any:
         """Return the elements of an iterator of the program; any other value as it is."""
@@ -482,6 +531,8 @@ class Expressions:
                 pass
         try:
             value, index = self.data(owner, index)
+            if not self._are_exact([owner]):
+                raise Objects
             return value[index]
         except Objects:
             is_free = isinstance(index, int) or getattr(owner, "is_named", False)
@@ -492,15 +543,22 @@ class Expressions:
         return slice(*self.data(*parts))
 
     def _Compare(self, node: ast.Compare) -> Any:
-        left, result = self.evaluate(node.left), True
-        left_node = node.left
+        is_identity = isinstance(node.ops[0], (ast.Is, ast.IsNot))
+        left_node, result = node.left, True
+        left = self._operand(left_node, is_identity)
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.evaluate(right_node)
+            right = self._operand(right_node, is_identity)
             result = self.compare(operator, left, right, left_node, right_node)
             if not self.truth(result):
                 break
             left, left_node = right, right_node
         return result
+
+    def _operand(self, node: ast.expr, is_identity: bool) -> Any:
+        """Return an operand; if its identity counts, as it is in the program's process."""
+        if is_identity and not self.is_pure(node) and self.runs_there(node):
+            return self.send(node)
+        return self.evaluate(node)
 
     def compare(
         self, operator: ast.cmpop, left: Any, right: Any, left_node: ast.expr, right_node: ast.expr
@@ -521,7 +579,7 @@ class Expressions:
             return _operate(symbol, *self.data(left, right))
         except Objects:
             sides = [side for side in (left, right) if not isinstance(side, Theirs) and side is not None]
-            if sides and not self.names_class and not any(isinstance(side, (type, Mixed)) for side in sides):
+            if not self.names_class and any(not isinstance(s, (type, Mixed)) and self.is_sendable(s) for s in sides):
                 raise NotPlainValue(_DATA_ONLY.format("an object")) from None
         return self._there(symbol, [(left, left_node), (right, right_node)], f"{symbol} of objects", True)
 
@@ -577,7 +635,11 @@ class Expressions:
         return Mixed(tuple(self._List(node).value))
 
     def _Set(self, node: ast.Set) -> Any:
-        return set(self.data(*self._List(node).value))
+        values = self._List(node).value
+        try:
+            return set(self.data(*values))
+        except Objects:
+            return self.ask("{}", [Mixed(set(values))], "hash of an object")
 
     def _Dict(self, node: ast.Dict) -> Any:
         result: dict = {}
@@ -609,8 +671,7 @@ class Expressions:
         return "".join(parts)
 
     def _Lambda(self, node: ast.Lambda) -> Any:
-        definition = ast.FunctionDef("", node.args, [ast.Return(node.body)], [])
-        return self.closure(definition)
+        return self.closure(_lambda(node))
 
     def closure(self, definition: ast.FunctionDef) -> Callable:
         """Return a function of this process that interprets one of the test."""
@@ -657,7 +718,9 @@ class Expressions:
             if isinstance(value, Mixed):
                 yield from list(value.value)
             elif not isinstance(value, Theirs):
-                yield from value
+                for item in value:
+                    is_mixed = type(item) is tuple and any(isinstance(part, Theirs) for part in item)
+                    yield Mixed(item) if is_mixed else item
             else:
                 yield from self._iterate_theirs(value)
         finally:
@@ -674,7 +737,7 @@ class Expressions:
                 item = self.ask("next({})", [iterator])
             except StopIteration:
                 return
-            yield item
+            yield item if item.data is OBJECT or changeable(item.data) or not item.is_exact else item.data
 
     def call(self, definition: ast.FunctionDef, positional: list, keywords: dict) -> Any:
         """Interpret a call of a function of the test."""
@@ -688,8 +751,8 @@ class Expressions:
 class _Embedding(ast.NodeTransformer):
     """Makes the calls in an expression for the program that need no program."""
 
-    def __init__(self, owner: Expressions, bindings: list) -> None:
-        self.owner, self.bindings = owner, bindings
+    def __init__(self, owner: Expressions, bindings: list, bound: set[str]) -> None:
+        self.owner, self.bindings, self.bound = owner, bindings, bound
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
@@ -699,15 +762,23 @@ class _Embedding(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         owner = self.owner
-        if owner.is_pure(node) and not any(changeable(owner.names.get(name)) for name in names_in(node)):
+        if owner.is_pure(node) and self.bound.isdisjoint(names_in(node)) and not any(changeable(owner.names.get(name)) for name in names_in(node)):
             if not any(isinstance(inner, ast.Lambda) for inner in ast.walk(node)):
                 value = owner.evaluate(node)
                 if owner.is_sendable(value):
                     name = owner.new_name("value")
-                    self.bindings.append([name, data_codec.encode(value)])
+                    self.bindings.append([name, data_codec.encode(value, {})])
                     return ast.Name(name, ast.Load())
             return node
         return self.generic_visit(node)
+
+
+def _lambda(node: ast.Lambda) -> ast.FunctionDef:
+    return ast.FunctionDef("<lambda>", node.args, [ast.Return(node.body)], [])
+
+
+def _is_function(node: ast.expr, value: Any) -> bool:
+    return isinstance(node, ast.Lambda) or callable(value)
 
 
 def names_in(node: Any) -> frozenset[str]:

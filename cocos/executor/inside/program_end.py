@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import data_codec
+import data_types
 from wire_format import MESSAGE_CHARS, PEER_FD
 
 KEPT = "_kept_"  # name of the list of all values that the driver has asked for
@@ -32,7 +33,8 @@ def serve(namespace: dict) -> None:
         ["end"]         the test has ended; no answer
 
     The answer is ["v", item per expression] or ["e", number, names of classes, text] for an exception, which
-    is kept too. An item is ["d", number, encoded data], or ["o", number, name of the class] for an object.
+    is kept too. An item is ["d", number, encoded data], ["b", ...] for the data that an instance of a subclass derives from, or
+    ["o", number, name of the class] for an object.
     """
     kept = namespace[KEPT] = []
     send([own_builtins(namespace)])
@@ -99,7 +101,7 @@ def _read_exactly(size: int) -> bytes:
 
 def _item(number: int, value: Any) -> list:
     try:
-        return ["d", number, data_codec.encode(value)]
+        return ["d" if data_types.is_data(value) else "b", number, data_codec.encode(value)]
     except (data_codec.NotData, ValueError, TypeError, AttributeError):
         return ["o", number, str(type(value).__name__)[:80]]
 

@@ -1,7 +1,6 @@
 """The driver's view of the program: values that stay there, requests, and exceptions that it raised."""
 
 import builtins
-import sys
 from typing import Any
 
 import data_codec
@@ -25,14 +24,17 @@ class Theirs:
     Attributes:
         source: An expression that gives it there.
         is_named: It comes from a name or a class that the test names, not from what a function returned.
+        data: It as data, at a moment; OBJECT if it is none.
+        is_exact: Its class is one of data, not a subclass.
 
     """
 
-    __slots__ = ("data", "is_named", "moment", "source")
+    __slots__ = ("data", "is_exact", "is_named", "moment", "source")
 
     def __init__(self, source: str, is_named: bool = False) -> None:
         self.source, self.is_named = source, is_named
         self.data, self.moment = _UNKNOWN, -1
+        self.is_exact = True
 
 
 class Program:
@@ -53,7 +55,8 @@ class Program:
         values = []
         for kind, number, content in items:
             values.append(Theirs(f"{program_end.KEPT}[{int(number)}]"))
-            values[-1].data = data_codec.decode(content) if kind == "d" else OBJECT
+            values[-1].data = OBJECT if kind == "o" else data_codec.decode(content)
+            values[-1].is_exact = kind == "d"
             values[-1].moment = self._moment
         if len(values) != len(sources):
             raise ProgramGone
@@ -67,7 +70,7 @@ class Program:
         """Return the data of values as they are at one moment; OBJECT for what is no data."""
         if any(value.moment != self._moment for value in values):
             for value, now in zip(values, self.get([], *[v.source for v in values]), strict=True):
-                value.data, value.moment = now.data, self._moment
+                value.data, value.is_exact, value.moment = now.data, now.is_exact, self._moment
         return [value.data for value in values]
 
     def end(self) -> None:
@@ -114,7 +117,8 @@ class Program:
             name = names[0].rpartition(".")[2] if names else "Exception"
             self._classes[names] = base if is_builtin else type(name, (base,), {})
         cls: Any = self._classes[names]
-        error = cls.__new__(cls)
+        is_group = issubclass(cls, BaseExceptionGroup)
+        error = cls.__new__(cls, text, [Exception()]) if is_group else cls.__new__(cls)
         BaseException.__dict__["args"].__set__(error, (text,) if text else ())
         error.names = frozenset(names)
         error.theirs = Theirs(f"{program_end.KEPT}[{number}]")
@@ -131,8 +135,7 @@ def catches(kind: Any, error: BaseException) -> bool:
     if isinstance(error, kind):
         return True
     full = f"{kind.__module__}.{kind.__qualname__}"
-    is_ours = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
-    return is_ours and kind.__module__ != "builtins" and full in getattr(error, "names", ())
+    return kind.__module__ != "builtins" and full in getattr(error, "names", ())
 
 
 def _is_error(value: Any) -> bool:

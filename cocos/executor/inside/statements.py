@@ -1,6 +1,7 @@
 """Statements of a test, driven one after another; `expressions.py` evaluates what is in them."""
 
 import ast
+import builtins
 import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,7 +17,7 @@ from expressions import (
     names_in,
     parsed,
 )
-from program_values import OBJECT, Theirs, catches
+from program_values import OBJECT, CannotCross, ProgramGone, Theirs, catches
 from wire_format import MESSAGE_CHARS
 
 _CONDITION_CHARS = 200
@@ -78,6 +79,8 @@ class Test(Expressions):
         # The program's process has run this statement, if anything there needs it.
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) or self.is_pure(node):
             self.run_statement(node)
+            if isinstance(node, ast.ClassDef):
+                self.sent.add(node.name)  # another class of this name would not be the program's
         else:
             self.theirs |= bound_in(node)
 
@@ -287,7 +290,8 @@ class Test(Expressions):
                 sides += [f"{left_mark}within", *map(_shown, parts)]
                 return False
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                values = [self.evaluate(left), self.evaluate(right)]
+                is_identity = isinstance(operator, (ast.Is, ast.IsNot))
+                values = [self._operand(left, is_identity), self._operand(right, is_identity)]
                 if self.truth(self.compare(operator, *values, left, right)):
                     return True
                 left_mark = "~" if self.is_pure(left) and not self.is_pure(right) else ""
@@ -351,16 +355,16 @@ class Test(Expressions):
         try:
             try:
                 self.run_body(node.body)
-            except (_Break, _Continue, _Return):
+            except (_Break, _Continue, _Return, ProgramGone, CannotCross):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 self._handle(node, error)
             else:
                 self.run_body(node.orelse)
         finally:
             self.run_body(node.finalbody)
 
-    def _handle(self, node: ast.Try, error: Exception) -> None:
+    def _handle(self, node: ast.Try, error: BaseException) -> None:
         for handler in node.handlers:
             if handler.type is not None and not catches(self._kinds(handler.type), error):
                 continue
@@ -385,10 +389,9 @@ class Test(Expressions):
     def _run_With(self, node: ast.With) -> None:
         [item, *others] = node.items
         body: list[ast.stmt] = [ast.With(others, node.body)] if others else node.body
-        if not self.is_pure(item.context_expr):
-            self._run_there(node)
-            return
         manager = self.evaluate(item.context_expr)
+        if isinstance(manager, Theirs):
+            manager = _TheirManager(self, manager)
         with manager as value:
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value)
@@ -428,6 +431,36 @@ class Test(Expressions):
         except _Return as returned:
             return returned.value
         return None
+
+
+class _TheirManager:
+    """A context manager of the program."""
+
+    def __init__(self, test: Test, manager: Theirs) -> None:
+        self.test, self.manager = test, manager
+
+    def __enter__(self) -> Theirs:
+        return self.test.ask("{}.__enter__()", [self.manager])
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> bool:
+        if error is None or isinstance(error, (_Break, _Continue, _Return, ProgramGone, CannotCross)):
+            if not isinstance(error, (ProgramGone, CannotCross)):
+                self.test.ask("{}.__exit__(None, None, None)", [self.manager])
+            return False
+        if (theirs := getattr(error, "theirs", None)) is None:  # a failed assert cannot be withdrawn
+            is_assert = isinstance(error, AssertionError) or vars(builtins).get(kind.__name__) is not kind
+            name = "AssertionError" if is_assert else kind.__name__
+            form = f"{{0}}.__exit__({name}, {name}(*{{1}}), None)"
+            swallows = self.test.ask(form, [self.manager, () if is_assert else error.args])
+            if is_assert:
+                return False
+        else:
+            swallows = self.test.ask("{0}.__exit__(type({1}), {1}, None)", [self.manager, theirs])
+        if not self.test.truth(swallows):
+            return False
+        if not self.manager.is_named:
+            self.test.mark("__exit__ of an object", True)
+        return True
 
 
 class Renamed(ast.NodeTransformer):
