@@ -14,7 +14,7 @@ from typing import Any
 
 import data_codec
 from program_end import KEPT
-from program_values import OBJECT, CannotCross, Program, Theirs
+from program_values import OBJECT, CannotCross, Program, Theirs, catches
 
 _PLAIN = (str, bytes, bytearray, list, tuple, dict, set, float)
 PLAIN_METHODS = frozenset(name for name in frozenset().union(*map(dir, _PLAIN)) if name[:1] != "_")
@@ -36,14 +36,14 @@ _ITERATING = frozenset(
 _LAZY = frozenset(("enumerate", "filter", "map", "zip"))
 # What these give is no decision.
 _FREE = frozenset(("str", "repr", "format", "next", "iter", "reversed", "dict", "getattr", "vars"))
+_FREE_IF_NAMED = frozenset(("len", "abs", "round", "int", "float"))  # of an object that the test made itself
 _OF_CLASSES = frozenset(
     "str repr format ascii type isinstance issubclass hasattr getattr callable vars dir id hash".split()
 )
 _WORDS_THAT_RUN_TEXT = frozenset(
     """ open eval exec compile __import__ import_module reload run_path run_module timeit repeat Timer
     get_type_hints testmod testfile run_docstring_examples runctx run dictConfig fileConfig FunctionType
-    InteractiveInterpreter InteractiveConsole interact discover addsitedir load_module loads unlink remove
-    rmtree """.split()
+ InteractiveInterpreter InteractiveConsole interact discover addsitedir load_module """.split()
 )
 _DATA_ONLY = "returned {}, which is not a plain value"
 
@@ -84,6 +84,7 @@ class Expressions:
         self.sources: dict[str, str] = {}
         self.reasons: dict[str, bool] = {}
         self.sent: set[str] = set()  # names whose source the program has
+        self.errors: dict[str, BaseException] = {}  # exceptions of the program, by the names of the test
         self.given_values: dict[str, Any] = {}  # what the program has under the names that it cannot change
         self.iterated: list[set[str]] = []  # names in the heads of the loops that are running
         self.names_class = any(name[:1].isupper() for name in remote)
@@ -389,7 +390,8 @@ class Expressions:
                 for argument, value in zip(node.args, positional, strict=True)
             ]
             return function(*self.data(*positional), **keywords)
-        return self._call_there(node, positional, keywords, f"{name} of an object")
+        is_copy = getattr(function, "__module__", "") == "copy"
+        return self._call_there(node, positional, keywords, "" if is_copy else f"{name} of an object")
 
     def _call_there(self, node: ast.Call, positional: list, keywords: dict, reason: str = "") -> Theirs:
         """Have the program call a function of the test, or a builtin, with values that are known already."""
@@ -454,6 +456,8 @@ class Expressions:
             case "print", _:
                 self.arguments(node)
                 return None
+            case "isinstance", [value, kind] if self._error(value) is not None:
+                return catches(self.kinds(kind), self._error(value))
             case ("isinstance" | "issubclass"), [value, kind] if self.is_pure(kind):
                 return self._decided(name, function, [self.evaluate(value), self.evaluate(kind)], node)
         if name in _WORDS_THAT_RUN_TEXT:
@@ -465,9 +469,28 @@ class Expressions:
         elif name in _ITERATING and (len(positional) == 1 or name == "sum"):
             positional[:1] = map(self._drained, positional[:1])
             keywords = {key: self._stub(value) for key, value in keywords.items()}
+            if name in ("sorted", "min", "max") and len(positional) == 1 and isinstance(positional[0], Mixed):
+                for keyword in node.keywords:
+                    if keyword.arg == "key":
+                        key = self._function(keyword.value, keywords["key"])
+                        others = {k: v for k, v in keywords.items() if k != "key"}
+                        chosen = function(positional[0].value, key=key, **others)
+                        return Mixed(chosen) if name == "sorted" else chosen
             if name in ("list", "tuple") and len(positional) == 1 and isinstance(positional[0], Mixed):
                 return Mixed(function(positional[0].value))
         return self._decided(name, function, positional, node, keywords)
+
+    def _error(self, node: ast.expr) -> BaseException | None:
+        """Return the exception of the program that a name was given by `except`."""
+        return self.errors.get(node.id) if isinstance(node, ast.Name) and node.id in self.theirs else None
+
+    def kinds(self, node: ast.expr) -> Any:
+        """Return the classes that `except` names."""
+        if isinstance(node, ast.Tuple):
+            return tuple(map(self.kinds, node.elts))
+        if isinstance(node, ast.Attribute) and not self.is_pure(node):
+            return Theirs(ast.unparse(node))
+        return self.evaluate(node)
 
     def _decided(
         self, name: str, function: Any, positional: list, node: ast.Call, keywords: dict | None = None
@@ -478,7 +501,8 @@ class Expressions:
                 raise Objects
             return function(*self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True)))
         except Objects:
-            is_free = name in _FREE or (name == "len" and getattr(positional[0], "is_named", False))
+            is_named = bool(positional) and getattr(positional[0], "is_named", False)
+            is_free = name in _FREE or (name in _FREE_IF_NAMED and is_named)
             reason = "" if is_free else f"{name} of an object"
             call = ast.Call(ast.Name(name, ast.Load()), node.args, node.keywords)
             return self._call_there(call, positional, keywords, reason)
@@ -572,6 +596,9 @@ class Expressions:
                 if isinstance(other, Theirs):
                     other = self.program.fetch([other])[0]
                 return (other is single) is isinstance(operator, ast.Is)
+            known = [self.program.fetch([v])[0] if isinstance(v, Theirs) else v for v in (left, right)]
+            if any(value is NotImplemented or _is_builtin(value) for value in known) and OBJECT not in known:
+                return _operate(symbol, *known)
             if not isinstance(left, (Theirs, Mixed)) and not isinstance(right, (Theirs, Mixed)):
                 return _operate(symbol, left, right)
             return self._there(symbol, [(left, left_node), (right, right_node)], "the identity of values")
@@ -620,9 +647,15 @@ class Expressions:
         try:
             a, b = self.data(left, right)
         except Objects:
-            is_free = isinstance(left, Theirs) and isinstance(right, Theirs)
+            is_free = all(isinstance(v, Theirs) for v in (left, right)) or any(
+                getattr(value, "is_named", False) for value in (left, right)
+            )
             return self.ask(f"({{}} {symbol} {{}})", [left, right], "" if is_free else "arithmetic of an object")
         return _native_operation(f"a {symbol} b", a=a, b=b)
+
+    def _NamedExpr(self, node: ast.NamedExpr) -> Any:
+        self.assign(node.target, self.evaluate(node.value))
+        return self.evaluate(ast.Name(node.target.id, ast.Load()))
 
     def _IfExp(self, node: ast.IfExp) -> Any:
         return self.evaluate(node.body if self.truth(self.evaluate(node.test)) else node.orelse)
@@ -775,6 +808,11 @@ class _Embedding(ast.NodeTransformer):
 
 def _lambda(node: ast.Lambda) -> ast.FunctionDef:
     return ast.FunctionDef("<lambda>", node.args, [ast.Return(node.body)], [])
+
+
+def _is_builtin(value: Any) -> bool:
+    """Return whether a value is a class or a function that crosses by its name."""
+    return isinstance(value, (type, type(len))) and value.__module__ == "builtins"
 
 
 def _is_function(node: ast.expr, value: Any) -> bool:

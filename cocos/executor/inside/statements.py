@@ -3,6 +3,7 @@
 import ast
 import builtins
 import contextlib
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -136,7 +137,6 @@ class Test(Expressions):
     _run_ImportFrom = _run_Import  # type: ignore[assignment]
 
     def _run_FunctionDef(self, node: ast.FunctionDef) -> None:
-        inner = set(map(id, ast.walk(node)))
         self.functions.pop(node.name, None)
         self.theirs.discard(node.name)
         self.sources[node.name] = ast.unparse(node)
@@ -145,12 +145,14 @@ class Test(Expressions):
         if (names_in(node) - own).isdisjoint(self.needed_by_program(node)):
             self._run_here(node)
         elif node.decorator_list or _yields(node):
-            self.mark("a function of the test runs in the program's process")
+            if any(isinstance(inner, (ast.Assert, ast.Compare, ast.BoolOp)) for inner in ast.walk(node)) or any(
+                map(self.is_pure, node.decorator_list)
+            ):
+                self.mark("a function of the test runs in the program's process")
             del self.sources[node.name]
             self._do(node)
         else:
             self.functions[node.name] = node
-        del inner
 
     def needed_by_program(self, node: ast.FunctionDef) -> set[str]:
         """Return the names in a function that need the program."""
@@ -173,14 +175,15 @@ class Test(Expressions):
         if self.is_pure(node.value) and all(self._is_here(target) for target in targets):
             given = {n for target in targets for n in bound_in(target)} & self.given
             if given and not self.is_sendable(value := self.evaluate(node.value)):
-                if not callable(value) and type(value).__module__ != "builtins" or _is_iterator(value):
+                if not isinstance(value, (type, types.FunctionType)):
+                    if given != {n for target in targets for n in bound_in(target)}:
+                        self.mark("an object of the test lives in the program's process")
                     self._do(node)
                     return
                 self._store(targets, value)
-                if isinstance(node.value, ast.Lambda):
-                    for name in given:
-                        self.sources[name] = ast.unparse(node)
-                        self.sent.discard(name)
+                for name in given:
+                    self.sources[name] = ast.unparse(node)
+                    self.sent.discard(name)
                 return
             self._run_here(node)
             for target in targets:
@@ -366,11 +369,12 @@ class Test(Expressions):
 
     def _handle(self, node: ast.Try, error: BaseException) -> None:
         for handler in node.handlers:
-            if handler.type is not None and not catches(self._kinds(handler.type), error):
+            if handler.type is not None and not catches(self.kinds(handler.type), error):
                 continue
             if handler.name:
                 theirs = getattr(error, "theirs", None)
                 self.assign(ast.Name(handler.name, ast.Store()), error if theirs is None else theirs)
+                self.errors[handler.name] = error
             self._being_handled.append(error)
             try:
                 self.run_body(handler.body)
@@ -378,13 +382,6 @@ class Test(Expressions):
                 self._being_handled.pop()
             return
         raise error
-
-    def _kinds(self, node: ast.expr) -> Any:
-        if isinstance(node, ast.Tuple):
-            return tuple(map(self._kinds, node.elts))
-        if isinstance(node, ast.Attribute) and not self.is_pure(node):
-            return Theirs(ast.unparse(node))
-        return self.evaluate(node)
 
     def _run_With(self, node: ast.With) -> None:
         [item, *others] = node.items
@@ -589,10 +586,6 @@ def _root(node: ast.AST) -> str:
 
 def _yields(node: ast.AST) -> bool:
     return any(isinstance(inner, (ast.Yield, ast.YieldFrom, ast.Await)) for inner in ast.walk(node))
-
-
-def _is_iterator(value: Any) -> bool:
-    return hasattr(value, "__next__")
 
 
 def _shown(value: Any) -> str:
