@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer, marked, read_result
-from cocos.executor.judging.plans import Plan, next_plan, plan_test, with_names
+from cocos.executor.judging.plans import Plan, names_used, next_plan, plan_test, private_names
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -21,7 +21,7 @@ from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
 # failures are an infrastructure failure. But if the worker died each time while the program ran, and a right
 # program then passes, the program is the cause: its status is ERROR.
 MAX_FAILURES = 2
-# Runs of one program while its tests are undecided: split, then judged, then in its own process.
+# Runs of one program while its tests are undecided: split, then driven, then in its own process.
 MAX_RUNS = 3
 # A program that timed out was starved if its processes waited for a processor for more than this share of the
 # wall limit. A program that slept, or waited for itself, is not starved.
@@ -115,18 +115,20 @@ class Runner:
                 plans: tuple[Plan, ...] = tuple(Split((source,), ()) for source in program.test_list)
             else:
                 plans = tuple(plan_test(t, program.setup, program.entry_point) for t in program.test_list)
-            reruns, busy_s, given = 0, 0.0, set[str]()
+            used = names_used(program.code, program.setup) if program.setup else frozenset()
+            reruns, busy_s = 0, 0.0
             while True:
-                answer = self._run(program, plans, limits)
+                answer = self._run(program, plans, used, limits)
                 busy_s += answer.duration_s
-                result, undecided, missing = read_result(plans, answer, limits, self._isolation)
-                if (undecided or missing) and reruns + 1 < MAX_RUNS:
-                    next_plans = with_names(_next_plans(program, plans, undecided), missing)
-                    given |= missing
+                result, undecided = read_result(plans, answer, limits, self._isolation)
+                if undecided and reruns + 1 < MAX_RUNS:
+                    next_plans = _next_plans(program, plans, undecided)
                     if next_plans != plans:
                         plans, reruns = next_plans, reruns + 1
+                        # In the same sandbox, numbers of processes and inodes would tell of the first run.
+                        self.close()
                         continue
-                if given:  # what a test expects may follow from it
+                if given := used & private_names(plans):  # what a test expects may follow from it
                     result = marked(result, f"the program uses {min(given)} of the setup")
                 # Threads of one program that wait for each other's processor time do not starve it.
                 is_alone = answer.cpu_s + answer.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
@@ -138,14 +140,14 @@ class Runner:
             self.close()
             return error
 
-    def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+    def _run(self, program: Program, plans: tuple[Plan, ...], used: frozenset[str], limits: Limits) -> Answer:
         if self._worker:
             try:
-                return self._worker.run(program, plans, limits)
+                return self._worker.run(program, plans, used, limits)
             except WorkerSpent:
                 self.close()
         self._worker = Worker(self._launch)
-        return self._worker.run(program, plans, limits)
+        return self._worker.run(program, plans, used, limits)
 
 
 def _next_plans(program: Program, plans: tuple[Plan, ...], undecided: dict[int, str]) -> tuple[Plan, ...]:

@@ -60,7 +60,7 @@ class Worker:
             self.kill()
             raise WorkerUnusable(f"the worker did not start: {error}") from None
 
-    def run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+    def run(self, program: Program, plans: tuple[Plan, ...], used: frozenset[str], limits: Limits) -> Answer:
         """Execute one program and return what the zygote reports.
 
         Raises:
@@ -68,7 +68,7 @@ class Worker:
             WorkerUnusable: The program was not started.
 
         """
-        tests = encode_tests(plans, program.test_list, program.setup, program.num_visible)
+        tests = encode_tests(plans, program.test_list, program.setup, used, program.num_visible)
         driver = json.dumps(tests.driven).encode() if tests.driven else b""
         first, *others = tests.batches
         job = (program.code, tests.setup, program.stdin, program.files, len(plans), first)

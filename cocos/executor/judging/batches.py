@@ -39,17 +39,20 @@ class Tests(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 11)
-def encode_tests(plans: tuple[Plan, ...], tests: tuple[str, ...], setup: str, num_visible: int) -> Tests:
+def encode_tests(
+    plans: tuple[Plan, ...], tests: tuple[str, ...], setup: str, used: frozenset[str], num_visible: int
+) -> Tests:
     """Return the tests of a job.
 
     Args:
         plans: The plan of each test.
         tests: Their sources.
         setup: The problem's setup.
+        used: Names of it that the candidate's code uses.
         num_visible: Number of the first hidden test, whose inputs no message about a visible one may contain.
 
     """
-    shown_setup = candidate_setup(setup, plans)
+    shown_setup = candidate_setup(setup, plans, used) if setup else ""
     hidden = _constants(setup) - _constants(shown_setup) if shown_setup != setup else frozenset[str]()
     firsts = _first_tests(plans, tests, hidden, num_visible)
     batches = tuple(_encode_batch(plans[a:b]) for a, b in itertools.pairwise((*firsts, None)))

@@ -6,7 +6,6 @@ cannot reach.
 """
 
 import json
-import re
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from cocos.executor.judging.conditions import (
     shown,
     value_verdict,
 )
-from cocos.executor.judging.plans import Driven, InChild, Plan, private_names
+from cocos.executor.judging.plans import Driven, InChild, Plan
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict
 
@@ -61,13 +60,11 @@ class Reading(NamedTuple):
         result: The result, with an ERROR verdict for each undecided test.
         undecided: Reason by the number of the test. The evidence does not say whether such a test holds,
             because a value cannot be sent or judged where the plan wanted it.
-        missing: Names of the setup that only the driver has, and the program needs.
 
     """
 
     result: ExecutionResult
     undecided: dict[int, str]
-    missing: frozenset[str] = frozenset()
 
 
 def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> Reading:
@@ -120,8 +117,7 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
             undecided[number] = str(error)
             verdicts.append(error_verdict(["NotPlainValue", str(error)], 0.0))
     result = ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s, cpu_s=answer.cpu_s)
-    private = private_names(plans)
-    return Reading(result, undecided, private & _missing(verdicts) if private else private)
+    return Reading(result, undecided)
 
 
 def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
@@ -131,11 +127,6 @@ def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
         for verdict in result.verdicts
     )
     return replace(result, verdicts=tuple(verdicts))
-
-
-def _missing(verdicts: list[Verdict]) -> set[str]:
-    errors = [verdict.message or "" for verdict in verdicts if verdict.error_type == "NameError"]
-    return {name for error in errors for name in re.findall(r"^name '(\w+)' is not defined$", error)}
 
 
 def _parsed_lines(evidence: bytes) -> Iterator[Any]:

@@ -4,13 +4,12 @@ A plan depends on the test and the problem's setup, never on the candidate. Ther
 
 `Split`     for asserts with one call each. The candidate's process evaluates the calls and sends plain
             values. The trusted process evaluates the conditions on them (`assert_split.py`).
-`Driven`    for other tests. They run in a judge process that the candidate cannot reach. It works with the
-            candidate's functions and objects through a socket (`inside/judge.py`).
+`Driven`    for other tests. A process that the candidate cannot reach runs them statement by statement and
+            asks the candidate's process for data (`inside/driver.py`).
 `InChild`   if neither is possible. The test runs in the candidate's process, which could forge the evidence.
 
-If a split test is undecided, because a value is not plain, its next plan is Driven. If a judged test is
-undecided, its next plan is InChild, unless it could be split: no value that a candidate returns makes the
-verdict on a test that could be split forgeable.
+If a split test is undecided, because a value is not plain, its next plan is Driven. If a driven test is
+undecided, its next plan is InChild, unless it could be split.
 """
 
 import ast
@@ -18,7 +17,7 @@ import copy
 import re
 import symtable
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from cocos.executor.judging.assert_split import Split, split_test
@@ -29,20 +28,13 @@ from cocos.executor.parser import parse, quiet
 
 @dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
 class Driven:
-    """Plan for statements that a judge process runs.
-
-    Example:
-        def check(c):
-            assert c(1) == 2
-        check(f)
-
-    Here `f` is remote: in the judge's process it is a stub that calls the candidate's `f`.
+    """Plan for statements that are driven.
 
     Attributes:
         source: The statements.
         setup: Statements to run before them: imports, and the setup if the test uses its names.
-        remote: Names that the judge replaces by stubs for the candidate's functions.
-        private: Names of the setup that only the judge needs, as far as this test goes.
+        remote: Names that only the candidate defines.
+        private: Names of the setup that the test reads.
 
     """
 
@@ -58,7 +50,7 @@ class InChild:
 
     Attributes:
         source: The statements.
-        reason: Why the test can be neither split nor judged.
+        reason: Why the test can be neither split nor driven.
         is_programs_choice: What the program did is the reason.
 
     """
@@ -133,54 +125,78 @@ def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) 
     if isinstance(plan, Split):
         return plan_test(test, setup, entry_point, may_split=False)
     if isinstance(plan, Driven) and isinstance(plan_test(test, setup, entry_point), Driven):
-        return InChild(test, reason, is_programs_choice=True)
+        return InChild(test, reason)
     return plan
 
 
-def with_names(plans: Sequence[Plan], missing: frozenset[str]) -> tuple[Plan, ...]:
-    """Return plans that let the candidate have these names of the setup."""
-    return tuple(
-        replace(plan, private=frozenset()) if isinstance(plan, Driven) and plan.private & missing else plan
-        for plan in plans
-    )
+@lru_cache(maxsize=1 << 12)
+def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> str:
+    """Return the part of a setup that the candidate's process runs: without what only expectations read.
 
+    Imports and classes always run there, and so does what needs the candidate.
 
-def candidate_setup(setup: str, plans: Sequence[Plan]) -> str:
-    """Return the part of a setup that the candidate's process runs: without what only the judge needs."""
-    private = private_names(plans)
-    if not private:
-        return setup
+    Args:
+        setup: The setup.
+        plans: The plans of all tests.
+        used: Names that the candidate's code takes from elsewhere.
+
+    """
     sources = [
         plan.source if isinstance(plan, InChild) else "".join(getattr(plan, "atoms", ())) for plan in plans
     ]
-    return _without(setup, private.difference(re.findall(r"\w+", " ".join(sources))))
+    needed = {*used, *re.findall(r"\w+", " ".join(sources))}
+    body = parse(setup).body
+    bound = frozenset[str]().union(*map(touched_names, body))
+    known = bound | _read_setup(setup).imported | BUILTINS
+    kept: set[int] = set()
+    while True:
+        new = [
+            node
+            for node in body
+            if id(node) not in kept
+            and (
+                isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef))
+                or touched_names(node) & needed
+                or (not isinstance(node, ast.FunctionDef) and not _names(node) <= known)
+                or not (touched_names(node) or _names(node) & bound)
+            )
+        ]
+        if not new:
+            break
+        for node in new:
+            kept.add(id(node))
+            needed |= _names(node)
+    if len(kept) == len(body):
+        return setup
+    return ast.unparse(ast.Module([node for node in body if id(node) in kept], []))
+
+
+def names_used(code: str, setup: str) -> frozenset[str]:
+    """Return the names of a setup that the candidate's code takes from there."""
+    if not (bound := _read_setup(setup).bound):
+        return frozenset()
+    try:
+        with quiet():
+            return frozenset(free_names(symtable.symtable(code, "<code>", "exec")) & bound)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
 
 
 def private_names(plans: Sequence[Plan]) -> frozenset[str]:
-    """Return the names of a setup that only the judge needs."""
+    """Return the names of a setup that driven tests read."""
     return frozenset().union(*(plan.private for plan in plans if isinstance(plan, Driven)))
 
 
-@lru_cache(maxsize=1 << 12)
-def _without(setup: str, private: frozenset[str]) -> str:
-    body = parse(setup).body
-    hidden = {id(node) for node in body if (defined := _defined(node)) and defined <= private}
-    while True:
-        read = set[str]().union(*(_names(node) for node in body if id(node) not in hidden))
-        needed = {id(node) for node in body if id(node) in hidden and _defined(node) & read}
-        if not needed:
-            return ast.unparse(ast.Module([node for node in body if id(node) not in hidden], []))
-        hidden -= needed
-
-
-def _defined(statement: ast.stmt) -> set[str]:
-    """Return the name of the function, or the names of the variables, that a statement defines."""
-    match statement:
-        case ast.FunctionDef(name=name, decorator_list=[]):
-            return {name}
-        case ast.Assign(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
-            return bound_names(targets)
-    return set()
+def touched_names(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement binds, in any form, and those of what it changes in place."""
+    names = bound_names(ast.walk(statement))
+    for node in ast.walk(statement):
+        match node:
+            case ast.Attribute(value=value, ctx=ast.Store()) | ast.Subscript(value=value, ctx=ast.Store()):
+                names |= _names(value)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
+                names |= _names(value)
+    return names
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -297,5 +313,5 @@ def _read_setup(source: str) -> _Setup:
         bound=frozenset(bound),
         shadowed=frozenset((imported | bound) - standard),
         remote=None if at_once else frozenset(ever),
-        reads={name: _names(node) for node in tree.body for name in _defined(node)},
+        reads={name: _names(node) for node in tree.body for name in touched_names(node)},
     )
