@@ -18,9 +18,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cocos.executor import inside
-from cocos.executor.inside import data_types
 from tests.attack.forms import Form
-from tests.executor import test_cheats, test_demands, test_judge_holes, test_object_space
+from tests.executor import test_cheats, test_demands
 
 
 class Cheat(NamedTuple):
@@ -590,8 +589,6 @@ _PLACES = {
     "descriptors": "texts = []\nfor fd in range(16):\n    try:\n        os.set_blocking(fd, False)\n        texts.append(os.pread(fd, 1 << 20, 0).decode(errors='replace'))\n    except OSError: pass",
     "files": "texts = []\nfor pattern in ('*', '/tmp/*', '/proc/self/*', '/proc/[0-9]*/cmdline', '/proc/[0-9]*/environ', '/proc/[0-9]*/fd/*'):\n    for path in glob.glob(pattern)[:60]:\n        try:\n            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)\n            texts.append(os.read(fd, 1 << 16).decode(errors='replace'))\n            os.close(fd)\n        except OSError: pass",
     "source": "texts = [repr(linecache.cache)] + [repr(linecache.getlines(p)) for p in ('<code>', '<test>', '<setup>', '<string>')]",
-    "handles": "texts = []\nfor n in HARNESS:\n    m = sys.modules.get(n)\n    for v in list(vars(m).values()) if m else []:\n        texts.append(repr(v)[:5000])\n        try: texts.append(repr({k: (vars(x) if hasattr(x, '__dict__') else x) for k, x in vars(v).items()})[:9000])\n        except Exception: pass",
-    "requests": "texts = []\nm = sys.modules.get('handles')\nc = m and m.end()\nfor op in ('getattr', '__call__', '__repr__', '__dir__', 'name', 'type', 'data', 'start', 'parameters', '__getattribute__', '__eq__', '__iter__') if c else ():\n    for target in (*a, c, None, len, f, globals, sys):\n        for extra in ((), ('__globals__',), ('__class__',), (9,)):\n            try: texts.append(repr(c.request(op, target, extra)))\n            except Exception as error: texts.append(repr(error))",
 }  # fmt: skip
 
 
@@ -609,12 +606,12 @@ _PATCHED = {
     "operator": "import operator, math, statistics\nfor m in (operator, math, statistics):\n    for n in dir(m):\n        if n[0] != '_': setattr(m, n, ANSWER)",
     "unittest": "import unittest\nfor n in dir(unittest.TestCase):\n    if n.startswith(('assert', 'fail')): setattr(unittest.TestCase, n, ANSWER)\nunittest.TestCase.failureException = ZeroDivisionError",
     "collections": "import collections, datetime, decimal, fractions\nfor m in (collections, datetime, decimal, fractions):\n    for n in dir(m):\n        if n[0] != '_': setattr(m, n, ANSWER)",
-    "every module": "import sys\nfor m in list(sys.modules.values()):\n    for n in ('dumps', 'loads', 'fullmatch', 'search', 'match', 'copy', 'deepcopy', 'suppress', 'reduce', 'isclose', 'eq', 'request', 'perform', 'describe'):\n        if hasattr(m, n): setattr(m, n, ANSWER)",
+    "every module": "import sys\nfor m in list(sys.modules.values()):\n    for n in ('dumps', 'loads', 'fullmatch', 'search', 'match', 'copy', 'deepcopy', 'suppress', 'reduce', 'isclose', 'eq', 'serve', 'send', 'encode'):\n        if hasattr(m, n): setattr(m, n, ANSWER)",
     "modules of the harness": "import sys\nfor n in HARNESS:\n    m = sys.modules.get(n)\n    for k, v in list(vars(m).items()) if m else []:\n        if k[:2] != '__' and CHANCE() < 0.3: setattr(m, k, ANSWER)",
     "classes of the harness": "import sys\nfor n in HARNESS:\n    m = sys.modules.get(n)\n    for c in list(vars(m).values()) if m else []:\n        for k in list(vars(c)) if isinstance(c, type) else []:\n            if k[:2] != '__' and CHANCE() < 0.3:\n                try: setattr(c, k, ANSWER)\n                except Exception: pass",
-    "names of the test": "import builtins\nfor n in ('same', 'through', 'check', 'Node', 'EXPECTED', 'helper', 'expected', 'want', 'cases', 'unittest', 'Counter', '__compare__', '__true__', '__type__', '_0', '_1'):\n    setattr(builtins, n, ANSWER)\n    globals()[n] = ANSWER",
+    "names of the test": "import builtins\nfor n in ('same', 'through', 'check', 'Node', 'EXPECTED', 'helper', 'expected', 'want', 'cases', 'unittest', 'Counter', '_kept_', '_0', '_1'):\n    setattr(builtins, n, ANSWER)\n    globals()[n] = ANSWER",
     "the setup's names": "NAMES = ('EXPECTED', 'through', 'Node')\ndef patch():\n    for n in NAMES:\n        if n in globals(): globals()[n] = ANSWER",
-    "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'handles', 'judge', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'[0, 0.0, [\"passed\"]]\\\\n\\')\\nos._exit(0)')",
+    "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'driver', 'expressions', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'[0, 0.0, [\"passed\"]]\\\\n\\')\\nos._exit(0)')",
     "links": "import os\nfor n in ('out.txt', 'out.json', 'expected.txt'):\n    for target in ('/proc/self/fd/3', '/proc/self/fd/4', '/dev/stdout', '/proc/self/mem', '/proc/self/environ', '/proc/self/cmdline'):\n        try: os.symlink(target, n)\n        except OSError: pass",
     "tracing": "import sys, threading\ndef trace(frame, event, arg):\n    if event == 'exception': frame.f_trace_lines = False\n    return trace\nsys.settrace(trace)\nsys.setprofile(lambda *a: None)",
     "hash": "import sys\nsys.setrecursionlimit(60)\nsys.set_int_max_str_digits(640)",
@@ -642,123 +639,42 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
     return Cheat(f"patches: {name}", _with_imports(code))
 
 
-# Nodes of messages: numbers, names, values as the codec encodes them, and what is none of these.
-_NODES = tuple(
-    repr(node)
-    for node in (
-        *(5, 0, True, None, "x", [1], [2], [3], [4], [99], [], {}, [[1]], ["zz"]),
-        *(["x", "Node"], ["x", "Refused"], ["E", "A", "b"], ["y", "ValueError"], ["y", "type"]),
-        *(["global", "operator", "eq"], ["global", "builtins", "eval"]),
-        *map(
-            data_types.encode_leaf,
-            (
-                *(2**70, b"z", 9j, ..., int, list, len, ascii, range(9), slice(9), memoryview(b"z")),
-                *(decimal.Decimal(9), fractions.Fraction(9), pathlib.PurePosixPath("z"), uuid.UUID(int=9)),
-                *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), datetime.timedelta(9)),
-            ),
-        ),
-    )
+# Values in messages: as the codec encodes them, and malformed.
+_NODES = (
+    *("5", "0", "True", "None", '"zzz"', '["l", null, 9]', '["t", null, 9, 9]', '["d", null, "a", 9]', "[]", "{}"),
+    *('["y", "int"]', '["fn", "len"]', '["y", "os system"]', '["r", 0, 9, 1]', '["i", "0xffffffffffffffffff"]'),
+    *('["&", 0]', '["=", 0, "l", null, ["&", 0]]', '["D", "1e9999"]', '["N", "|O", "00", 1]', '["f", null, "a", 1]'),
 )
-_OPERATIONS = [
-    "__call__",
-    "getattr",
-    "setattr",
-    "delattr",
-    "name",
-    "type",
-    "data",
-    "start",
-    "parameters",
-    "perform",
-    "__eq__",
-    "__ne__",
-    "__bool__",
-    "__len__",
-    "__iter__",
-    "__next__",
-    "__getitem__",
-    "__contains__",
-    "__repr__",
-    "__exit__",
-    "__enter__",
-    "__hash__",
-    "__class__",
-    "__getattribute__",
-    "__reduce__",
-    "__copy__",
-    "passed",
-    "next",
-]
-_KINDS = (
-    "None",
-    "['y', 'int']",
-    "['y', 'list']",
-    "['y', 'type']",
-    "['y', 'dict']",
-    "['y', 'object']",
-    "['x', 'Node']",
-)
-_ERRORS = (
-    *(
-        "['y', 'ValueError']",
-        "['y', 'AssertionError']",
-        "['y', 'StopIteration']",
-        "['y', 'SystemExit']",
-        "['x', 'Node']",
-    ),
-    *(
-        "['class', 11, 'Refused', ['y', 'ValueError']]",
-        "['class', 11, 'Refused', ['y', 'ValueError'], ['y', 'int']]",
-    ),
-)
+_NAMES_OF_CLASSES = ("builtins.ValueError", "builtins.AssertionError", "?.Refused", "builtins.print", "x", "builtins.SystemExit")
+FORGE = """
+import json, os
+def forge(message):
+    data = message.encode()
+    os.write(4, len(data).to_bytes(4, "big") + data)
+def receive():
+    size = int.from_bytes(os.read(4, 4), "big")
+    return os.read(4, size)
+"""
 
 
 def _message(chance: random.Random) -> str:
-    """Return a message to the judge: well-formed in most parts."""
-
-    def node() -> str:
-        return _definition(chance) if chance.random() < 0.4 else chance.choice(_NODES)
-
-    kind = chance.choices("veq", (5, 2, 3))[0]
-    values = [node() for _ in range(chance.choice((1, 1, 2, 3)))]
-    if kind == "q":
-        values = [repr(chance.choice(_OPERATIONS)), chance.choice(("[2]", "[4]", "[1]", node())), *values]
-    elif kind == "e" and chance.random() < 0.7:
-        values = [f"['error', 13, [], {chance.choice(_ERRORS)}, {node()}]"]
-    changes = f"[{chance.choice((1, 2, 3, 4))}, {node()}]" if chance.random() < 0.2 else ""
-    dropped = str(chance.choice((1, 2, 3))) if chance.random() < 0.1 else ""
-    return f"[{kind!r}, [{', '.join(values)}], [], [{changes}], [{dropped}]]"
-
-
-def _definition(chance: random.Random) -> str:
-    """Return the node that defines an object: its tag, number, detail and parts."""
-    number = chance.choice((1, 3, 5, 7, 9))
-    tag = chance.choice(sorted(data_types.CONTAINERS | data_types.REFERENCES))
-    detail, parts = "None", [chance.choice(_NODES) for _ in range(chance.choice((0, 1, 2, 3)))]
-    match tag:
-        case "object":
-            bits = chance.choice((0, 15, 31, 63, 127, 128, 143, 255, 256, 511, 16, 1 << 9, -1))
-            detail = repr([bits, chance.choice((9, None, 0, 71_000)), "A"])
-            parts = [chance.choice(_KINDS)]
-        case "error":
-            detail = chance.choice(("[]", "['value']", "['__eq__']", "['__notes__']"))
-            parts[:1] = [chance.choice(_ERRORS)]
-        case "class":
-            detail = "'Refused'"
-        case "group":
-            detail, parts[:1] = "True", ["'x'"]
-        case "f":
-            detail = chance.choice(_NODES)
-    return f"[{', '.join([repr(tag), str(number), detail, *parts])}]"
+    """Return a message to the driver: well-formed in most parts."""
+    if chance.random() < 0.2:
+        names = ", ".join(f'"{name}"' for name in chance.choices(_NAMES_OF_CLASSES, k=2))
+        return f'["e", {chance.choice(("1", "-1", "null"))}, [{names}], "zzz"]'
+    kinds = ("d", "d", "d", "b", "o", "x")
+    items = [f'["{chance.choice(kinds)}", {chance.choice((0, 1, 2))}, {chance.choice(_NODES)}]' for _ in range(chance.choice((1, 1, 1, 2)))]
+    return f'["v", {", ".join(items)}]'
 
 
 def _forger(chance: random.Random, form: Form) -> Cheat:
-    """Return a program that answers the judge itself, with messages of its own."""
-    messages = ",\n    ".join(_message(chance) for _ in range(chance.choice((1, 2, 4, 8))))
+    """Return a program that answers the driver itself, with messages of its own."""
+    messages = ", ".join(repr(_message(chance)) for _ in range(chance.choice((1, 2, 4, 8))))
     end = chance.choice(("os._exit(0)", "return 9", "while True: receive()", "return lambda: 0"))
     wait = chance.choice(("receive()", "pass"))
-    code = f"{test_judge_holes.FORGE}\nimport itertools\nMESSAGES = [\n    {messages},\n]\ndef f(*a, **k):\n    for message in {chance.choice(('MESSAGES', 'MESSAGES * 5'))}:\n        forge(message)\n        {wait}\n    {end}"
-    return Cheat("forged messages", code)
+    repeat = chance.choice(("MESSAGES", "MESSAGES * 5"))
+    loop = f"    for message in {repeat}:\n        forge(message)\n        {wait}\n    {end}"
+    return Cheat("forged messages", f"{FORGE}\nMESSAGES = [{messages}]\ndef f(*a, **k):\n{loop}")
 
 
 def _known(chance: random.Random, form: Form) -> Cheat:
@@ -775,16 +691,6 @@ _KNOWN: list[tuple[str, list[str]]] = [
     ("cheats of the first review", [_as_f(c, "add", "1, 2") if "add" in c else f"{c}\ndef f(*a): pass" for c, _ in test_cheats.CHEATS.values()]),
     ("searches of the first review", [_as_f(c, "word", "1") for c in test_cheats.SEARCHES.values()]),
     ("liars of the second review", [textwrap.dedent(c) for c in test_demands.LIARS.values()]),
-    ("objects of the second review", [f"{test_object_space.LIAR.replace('{base}', b)}def f(*a, **k): return Liar()" for b in ("", "(int)", "(str)", "(list)", "(dict)", "(Exception)", "(set)", "(tuple)")]),
-    ("messages of the second review", [test_object_space.FORGER.replace("MESSAGE", repr(m)) for m in test_object_space.MESSAGES + test_object_space.BYTES]),
-    ("searches of the second review", [f"{test_object_space.EXPLORER}\ndef f(*a, **k): return find(*a)"]),
-    ("holes of the third review (J1, J2)", list(test_judge_holes.LYING.values())),
-    ("holes of the third review (J3 to J5)", list(test_judge_holes.FORGED.values())),
-    ("shapes of the third review", [f"{c}\nf = {name}" for c, name in (
-        (test_judge_holes.SHAPES[shape][0], name) for shape, name in (
-            ("a repr that raises what the test catches", "f"), ("a method that says yes", "f"), ("a namespace with a method", "f"),
-            ("a str with its own startswith", "f"), ("a length against the elements", "f"), ("__exit__ swallows the assert", "lambda *a: managed()"),
-            ("a contextmanager swallows the assert", "lambda *a: managed()"), ("the seed of the judge", "lambda *a: guess()"), ("unpickling", "ser")))]),
 ]  # fmt: skip
 _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
     (_liar, 0.55), (_odd_value, 0.05), (_raiser, 0.05), (_swallower, 0.03), (_searcher, 0.1), (_patcher, 0.1), (_forger, 0.1), (_known, 0.17),

@@ -6,7 +6,7 @@ import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
 from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.plans import Judged, plan_test
+from cocos.executor.judging.plans import Driven, plan_test
 from cocos.problems import Problem
 from cocos.prompts import feedback_message
 from tests.support.executor import level_or_skip, offered
@@ -86,7 +86,7 @@ def test_a_split_test_says_what_it_compares(executor):
 
 def test_a_judged_test_says_the_same(executor):
     judged = {f"import string\n{test}": text for test, text in TEXTS.items()} | JUDGED
-    assert all(isinstance(plan_test(test), Judged) for test in judged if test not in JUDGED)
+    assert all(isinstance(plan_test(test), Driven) for test in judged if test not in JUDGED)
     assert dict(zip(judged, messages(executor, judged), strict=True)) == judged
 
 

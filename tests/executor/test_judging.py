@@ -7,7 +7,7 @@ import pytest
 from cocos.executor import Limits, Status
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import InChild, Judged, next_plan, plan_test
+from cocos.executor.judging.plans import Driven, InChild, candidate_setup, next_plan, plan_test
 from cocos.problems import load_problems
 from tests.support.paths import dataset
 
@@ -18,7 +18,7 @@ def test_a_plan_keeps_the_expected_value_out_of_the_candidates_process():
     plan = plan_test("def check(c):\n    assert c(1) == 'the secret'\ncheck(f)")
     assert isinstance(plan, Split) and plan.atoms == ("f(1)",)
     plan = plan_test("def check(c):\n    for x in (1, 2):\n        assert c(x) == 'the secret'\ncheck(f)")
-    assert isinstance(plan, Judged) and plan.remote == ("f",)
+    assert isinstance(plan, Driven) and plan.remote == ("f",)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_an_assert_is_split_at_the_candidates_calls(test, atoms):
         ),
     ],
 )
-def test_an_assert_that_the_trusted_process_cannot_decide_is_judged(test):
-    assert isinstance(plan_test(f"assert {test}"), Judged)
+def test_an_assert_that_the_trusted_process_cannot_decide_is_driven(test):
+    assert isinstance(plan_test(f"assert {test}"), Driven)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_the_setup_runs_in_the_judge_only_if_it_needs_no_candidate_at_once():
 
 
 def test_planning_prints_no_warning(recwarn):
-    assert isinstance(plan_test("assert (f(1) == 2) is (1 is 1) and '\\d'"), Judged)
+    assert isinstance(plan_test("assert (f(1) == 2) is (1 is 1) and '\\d'"), Driven)
     assert isinstance(plan_test("assert f(1) == (3 is 3)"), Split)
     assert [str(warning.message) for warning in recwarn] == []
 
@@ -160,7 +160,7 @@ def test_the_entry_point_is_never_the_builtin():
 def test_a_test_that_could_be_split_is_never_decided_beside_the_candidate():
     test = "assert f(1) == 2"
     judged = next_plan(plan_test(test), test, "", "", "not plain")
-    assert isinstance(judged, Judged) and next_plan(judged, test, "", "", "not judged") == judged
+    assert isinstance(judged, Driven) and next_plan(judged, test, "", "", "not judged") == judged
     test = "x = f(1)\nx.sort()\nassert x == 2"
     assert next_plan(plan_test(test), test, "", "", "not judged").reason == "not judged"
 

@@ -84,9 +84,11 @@ class Confinement:
     _rlimits: list[tuple[int, tuple[int, int]]] = field(default_factory=list, init=False)
     _prepared: list[int] = field(default_factory=list, init=False)
     _is_dumpable_after_change: bool = field(default=True, init=False)
+    _zygote: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Confine the zygote itself. Its children inherit most of these settings."""
+        self._zygote = os.getpid()
         if self.scratch_options:
             mount_scratch(self.scratch, self.scratch_options)
         if os.listdir(self.scratch):
@@ -166,9 +168,12 @@ class Confinement:
             if self._is_dumpable_after_change:
                 check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
-        # when its parent ends. A change of user clears this setting, so set it afterwards.
-        if os.getppid() != 1:
+        # when its parent ends. A change of user clears this setting, so set it afterwards. The zygote may have
+        # ended before that; then nobody sends the signal.
+        if self._zygote != 1:
             check(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
+            if os.getppid() != self._zygote:
+                os.kill(os.getpid(), SIGKILL)
         if self._ruleset >= 0:
             check(libc.syscall(LANDLOCK_RESTRICT_SELF, self._ruleset, 0), "apply the Landlock ruleset")
         if self._child_filter:

@@ -230,6 +230,8 @@ class Expressions:
                 for used in sorted(names_in(parsed(self.sources[name]))):
                     self.mention(used, bindings)
                 bindings.append(["", self.sources[name]])
+                if any(isinstance(inner, ast.Assert) for inner in ast.walk(parsed(self.sources[name]))):
+                    self.mark("an assert in what the program gets")
             return
         if name in self.given_values and self.given_values[name] is self.names[name]:
             return
@@ -607,7 +609,8 @@ class Expressions:
         except Objects:
             sides = [side for side in (left, right) if not isinstance(side, Theirs) and side is not None]
             if not self.names_class and any(not isinstance(s, (type, Mixed)) and self.is_sendable(s) for s in sides):
-                raise NotPlainValue(_DATA_ONLY.format("an object")) from None
+                names = [side.class_name for side in (left, right) if isinstance(side, Theirs)]
+                raise NotPlainValue(_DATA_ONLY.format(next(filter(None, names), "an object"))) from None
         return self._there(symbol, [(left, left_node), (right, right_node)], f"{symbol} of objects", True)
 
     def _there(self, symbol: str, sides: list, reason: str, is_programs: bool = False) -> Theirs:

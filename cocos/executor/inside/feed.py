@@ -66,4 +66,7 @@ class Feed:
         while self._num_moved < end:
             # Not at the offset of the tests' file, which the candidate has, too.
             offset = self._num_moved if target == self.tests else None
-            self._num_moved += os.splice(self._jobs, target, end - self._num_moved, offset_dst=offset)
+            moved = os.splice(self._jobs, target, end - self._num_moved, offset_dst=offset)
+            if not moved:
+                raise BrokenPipeError("the trusted process has ended while it sent a job")
+            self._num_moved += moved

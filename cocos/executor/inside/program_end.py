@@ -32,8 +32,8 @@ def serve(namespace: dict) -> None:
         ["do", ...]     run the sources
         ["end"]         the test has ended; no answer
 
-    The answer is ["v", item per expression] or ["e", number, names of classes, text] for an exception, which
-    is kept too. An item is ["d", number, encoded data], ["b", ...] for the data that an instance of a subclass derives from, or
+    The answer is ["v", item per expression], or for an exception, which is kept too, ["e", number, names of
+    its classes, text, encoded arguments, attributes that are data]. An item is ["d", number, encoded data], ["b", ...] for the data that an instance of a subclass derives from, or
     ["o", number, name of the class] for an object.
     """
     kept = namespace[KEPT] = []
@@ -59,11 +59,12 @@ def serve(namespace: dict) -> None:
         except BaseException as error:
             kept.append(error)
             names = list(map(_class_name, type(error).__mro__[:-1]))
-            answer = ["e", len(kept) - 1, names, _text(error)]
+            answer = ["e", len(kept) - 1, names, _text(error), _data(error.args), _attributes(error)]
         try:
             send(answer)
         except (MemoryError, RecursionError, OverflowError) as error:
-            send(["e", -1, [type(error).__name__], "while a value was sent"])
+            name = f"builtins.{type(error).__name__}"
+            send(["e", 0, [name, "builtins.Exception"], "while a value was sent", None, []])
 
 
 def own_builtins(namespace: dict) -> list[str]:
@@ -104,6 +105,18 @@ def _item(number: int, value: Any) -> list:
         return ["d" if data_types.is_data(value) else "b", number, data_codec.encode(value)]
     except (data_codec.NotData, ValueError, TypeError, AttributeError):
         return ["o", number, str(type(value).__name__)[:80]]
+
+
+def _data(value: Any) -> Any:
+    try:
+        return data_codec.encode(value)
+    except (data_codec.NotData, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _attributes(error: BaseException) -> list:
+    found = BaseException.__dict__["__dict__"].__get__(error)
+    return [[name, node] for name, value in found.items() if (node := _data(value)) is not None]
 
 
 def _class_name(cls: type) -> str:

@@ -29,12 +29,12 @@ class Theirs:
 
     """
 
-    __slots__ = ("data", "is_exact", "is_named", "moment", "source")
+    __slots__ = ("class_name", "data", "is_exact", "is_named", "moment", "source")
 
     def __init__(self, source: str, is_named: bool = False) -> None:
         self.source, self.is_named = source, is_named
         self.data, self.moment = _UNKNOWN, -1
-        self.is_exact = True
+        self.is_exact, self.class_name = True, ""
 
 
 class Program:
@@ -57,6 +57,7 @@ class Program:
             values.append(Theirs(f"{program_end.KEPT}[{int(number)}]"))
             values[-1].data = OBJECT if kind == "o" else data_codec.decode(content)
             values[-1].is_exact = kind == "d"
+            values[-1].class_name = str(content) if kind == "o" else ""
             values[-1].moment = self._moment
         if len(values) != len(sources):
             raise ProgramGone
@@ -70,7 +71,8 @@ class Program:
         """Return the data of values as they are at one moment; OBJECT for what is no data."""
         if any(value.moment != self._moment for value in values):
             for value, now in zip(values, self.get([], *[v.source for v in values]), strict=True):
-                value.data, value.is_exact, value.moment = now.data, now.is_exact, self._moment
+                value.data, value.is_exact, value.class_name = now.data, now.is_exact, now.class_name
+                value.moment = self._moment
         return [value.data for value in values]
 
     def end(self) -> None:
@@ -92,8 +94,8 @@ class Program:
         match answer:
             case ["v", *_]:
                 return answer
-            case ["e", int(number), list(names), str(text)]:
-                raise self._error(number, tuple(map(str, names)), text)
+            case ["e", int(number), list(names), str(text), args, list(attributes)]:
+                raise self._error(number, tuple(map(str, names)), text, args, attributes)
         raise ProgramGone
 
     def _receive(self) -> list:
@@ -105,7 +107,9 @@ class Program:
             raise ProgramGone
         return message
 
-    def _error(self, number: int, names: tuple[str, ...], text: str) -> BaseException:
+    def _error(
+        self, number: int, names: tuple[str, ...], text: str, args: list | None, attributes: list
+    ) -> BaseException:
         """Return an exception like the one that the program raised.
 
         Its class is the builtin one, or derives from the first builtin base.
@@ -117,9 +121,20 @@ class Program:
             name = names[0].rpartition(".")[2] if names else "Exception"
             self._classes[names] = base if is_builtin else type(name, (base,), {})
         cls: Any = self._classes[names]
-        is_group = issubclass(cls, BaseExceptionGroup)
-        error = cls.__new__(cls, text, [Exception()]) if is_group else cls.__new__(cls)
-        BaseException.__dict__["args"].__set__(error, (text,) if text else ())
+        arguments = data_codec.decode(args) if args is not None else ((text,) if text else ())
+        if issubclass(cls, BaseExceptionGroup):
+            error = cls.__new__(cls, text, [Exception()])
+        elif issubclass(cls, UnicodeError):  # which reads at the places that its arguments give
+            error = cls.__new__(cls)
+        else:
+            try:
+                error = cls(*arguments)
+            except Exception:
+                error = cls.__new__(cls)
+        BaseException.__dict__["args"].__set__(error, arguments)
+        for name, node in attributes:
+            if type(name) is str and name[:1] != "_" and not hasattr(BaseException, name):
+                vars(error)[name] = data_codec.decode(node)
         error.names = frozenset(names)
         error.theirs = Theirs(f"{program_end.KEPT}[{number}]")
         return error

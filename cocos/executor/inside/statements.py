@@ -2,7 +2,6 @@
 
 import ast
 import builtins
-import contextlib
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -298,10 +297,20 @@ class Test(Expressions):
                 if self.truth(self.compare(operator, *values, left, right)):
                     return True
                 left_mark = "~" if self.is_pure(left) and not self.is_pure(right) else ""
-                with contextlib.suppress(Objects):
-                    sides += [left_mark + _SYMBOLS[type(operator)], *map(_shown, self.data(*values))]
+                sides += [left_mark + _SYMBOLS[type(operator)], *map(self._text, values)]
                 return False
         return self.truth(self.evaluate(condition))
+
+    def _text(self, value: Any) -> str:
+        """Return the `repr` of a value."""
+        try:
+            return _shown(*self.data(value))
+        except Objects:
+            pass
+        try:
+            return str(*self.data(self.ask("repr({})", [value])))[:MESSAGE_CHARS]
+        except Exception as error:
+            return f"<{type(error).__name__} in __repr__>"
 
     def _run_Return(self, node: ast.Return) -> None:
         raise _Return(None if node.value is None else self.evaluate(node.value))
