@@ -201,7 +201,7 @@ OUTCOMES = st.one_of(
     st.builds(lambda kind, a, b: [[kind, a, b]], st.sampled_from(["e", "n", "v", "x"]), NODES, NODES),
     NODES,
     st.sampled_from(
-        [["passed"], ["passed", "why"], ["undecided", "why"], ["passed", 1], ["e", "E", "m"], ["e"]]
+        [["passed"], ["passed", "why", True], ["passed", "why"], ["undecided", "why"], ["passed", 1], ["e", "E", "m"], ["e"]]
     ),
 )
 LINES = st.one_of(
@@ -236,17 +236,15 @@ DECIDED = (
 @fuzz
 @given(
     evidence=EVIDENCE,
-    judge=EVIDENCE,
+    driver=EVIDENCE,
     end=st.sampled_from([b"E", b"T", b"F"]),
     status=st.sampled_from([0, 9, 11, 24, 64, 256, 139]),
     loads=st.booleans(),
 )
-def test_no_evidence_makes_the_trusted_process_fail(evidence, judge, end, status, loads):
-    judge = judge.replace(b"[", b'["key", ', 1)
-    answer = Answer(
-        end, status, 0.1, 0.1, 0.0, 10.0, (b'["loaded", 0, []]\n' if loads else b"") + evidence, judge, "key"
-    )
-    result, undecided, _ = read_result(tuple(map(plan_test, DECIDED)), answer, Limits(), "x")
+def test_no_evidence_makes_the_trusted_process_fail(evidence, driver, end, status, loads):
+    evidence = (b'["loaded", 0, []]\n' if loads else b"") + evidence
+    answer = Answer(end, status, 0.1, 0.1, 0.0, 10.0, evidence, driver)
+    result, undecided = read_result(tuple(map(plan_test, DECIDED)), answer, Limits(), "x")
     assert len(result.verdicts) == len(DECIDED) and undecided.keys() <= {0, 1, 2}
     for verdict in result.verdicts:
         assert 0 <= verdict.duration_s < float("inf") and len(verdict.message or "") < 1000

@@ -174,7 +174,7 @@ def test_every_test_of_mbpp_is_split():
 
 
 def read(test: str, line: str):
-    answer = Answer(b"E", 0, 0.1, 0.1, 0.0, 10.0, f'["loaded", 0, []]\n{line}\n'.encode(), b"", "key")
+    answer = Answer(b"E", 0, 0.1, 0.1, 0.0, 10.0, f'["loaded", 0, []]\n{line}\n'.encode(), b"")
     return read_result((plan_test(test),), answer, Limits(), "x")
 
 

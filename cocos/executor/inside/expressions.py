@@ -213,7 +213,10 @@ class Expressions:
         new = _Embedding(self, bindings, bound).visit(fresh(node))
         for name in sorted(names_in(new)):
             self.mention(name, bindings)
-        if any(isinstance(inner, _DECISIONS) for inner in _outside_of_functions(node)):
+        lambdas = [inner for inner in ast.walk(node) if isinstance(inner, ast.Lambda) and not self.is_pure(inner)]
+        if any(isinstance(inner, _DECISIONS) for inner in _outside_of_functions(node)) or any(
+            isinstance(inner, _DECISIONS) or _asserts(inner) for each in lambdas for inner in ast.walk(each)
+        ):
             self.mark("a decision among the arguments of a call")
         return ast.unparse(ast.fix_missing_locations(new))
 
@@ -230,8 +233,7 @@ class Expressions:
                 for used in sorted(names_in(parsed(self.sources[name]))):
                     self.mention(used, bindings)
                 bindings.append(["", self.sources[name]])
-                if any(isinstance(inner, ast.Assert) for inner in ast.walk(parsed(self.sources[name]))):
-                    self.mark("an assert in what the program gets")
+                self._give_function(name, bindings)
             return
         if name in self.given_values and self.given_values[name] is self.names[name]:
             return
@@ -254,6 +256,17 @@ class Expressions:
                 self.theirs.add(each)
         else:
             self.given_values[name] = self.names[name]
+
+    def _give_function(self, name: str, bindings: list) -> None:
+        """Note what a function of the test can do in the program's process: decide, and assign."""
+        nodes = list(ast.walk(parsed(self.sources[name])))
+        if name in self.functions or any(map(_asserts, nodes)):
+            self.mark("a function of the test runs in the program's process")
+        for node in nodes:
+            for assigned in node.names if isinstance(node, ast.Global) else ():
+                self.mention(assigned, bindings)
+                if self.names.pop(assigned, None) is not None or assigned not in self.functions:
+                    self.theirs.add(assigned)
 
     def is_sendable(self, value: Any) -> bool:
         """Return whether a value of this process is data."""
@@ -811,6 +824,12 @@ class _Embedding(ast.NodeTransformer):
 
 def _lambda(node: ast.Lambda) -> ast.FunctionDef:
     return ast.FunctionDef("<lambda>", node.args, [ast.Return(node.body)], [])
+
+
+def _asserts(node: ast.AST) -> bool:
+    """Return whether a node is an assert, or a call such as `self.assertEqual`."""
+    is_call = isinstance(node, ast.Attribute) and node.attr.startswith(("assert", "fail"))
+    return is_call or isinstance(node, ast.Assert)
 
 
 def _is_builtin(value: Any) -> bool:

@@ -494,11 +494,8 @@ class Renamed(ast.NodeTransformer):
 
     visit_ImportFrom = visit_Import
 
-    def visit_Nonlocal(self, node: ast.Nonlocal | ast.Global) -> ast.AST:
-        node.names = [self.names.get(name, name) for name in node.names]
-        return node
-
-    visit_Global = visit_Nonlocal  # type: ignore[assignment]
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+        return ast.Global([self.names.get(name, name) for name in node.names])
 
     def _inner(self, node: Any, own: set[str]) -> ast.AST:
         outer, self.names = self.names, {k: v for k, v in self.names.items() if k not in own}

@@ -145,7 +145,10 @@ def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -
         plan.source if isinstance(plan, InChild) else "".join(getattr(plan, "atoms", ())) for plan in plans
     ]
     needed = {*used, *re.findall(r"\w+", " ".join(sources))}
-    body = parse(setup).body
+    try:
+        body = parse(setup).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return setup  # and it raises when it is run
     bound = frozenset[str]().union(*map(touched_names, body))
     known = bound | _read_setup(setup).imported | BUILTINS
     kept: set[int] = set()
@@ -173,10 +176,10 @@ def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -
 
 def names_used(code: str, setup: str) -> frozenset[str]:
     """Return the names of a setup that the candidate's code takes from there."""
-    if not (bound := _read_setup(setup).bound):
-        return frozenset()
     try:
         with quiet():
+            if not (bound := _read_setup(setup).bound):
+                return frozenset()
             return frozenset(free_names(symtable.symtable(code, "<code>", "exec")) & bound)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
