@@ -6,14 +6,10 @@ mutates it: other names, other kinds of function, nested values, two cheats in o
 
 import ast
 import builtins
-import datetime
-import decimal
-import fractions
 import pathlib
 import random
 import re
 import textwrap
-import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -641,11 +637,41 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
 
 # Values in messages: as the codec encodes them, and malformed.
 _NODES = (
-    *("5", "0", "True", "None", '"zzz"', '["l", null, 9]', '["t", null, 9, 9]', '["d", null, "a", 9]', "[]", "{}"),
-    *('["y", "int"]', '["fn", "len"]', '["y", "os system"]', '["r", 0, 9, 1]', '["i", "0xffffffffffffffffff"]'),
-    *('["&", 0]', '["=", 0, "l", null, ["&", 0]]', '["D", "1e9999"]', '["N", "|O", "00", 1]', '["f", null, "a", 1]'),
+    *(
+        "5",
+        "0",
+        "True",
+        "None",
+        '"zzz"',
+        '["l", null, 9]',
+        '["t", null, 9, 9]',
+        '["d", null, "a", 9]',
+        "[]",
+        "{}",
+    ),
+    *(
+        '["y", "int"]',
+        '["fn", "len"]',
+        '["y", "os system"]',
+        '["r", 0, 9, 1]',
+        '["i", "0xffffffffffffffffff"]',
+    ),
+    *(
+        '["&", 0]',
+        '["=", 0, "l", null, ["&", 0]]',
+        '["D", "1e9999"]',
+        '["N", "|O", "00", 1]',
+        '["f", null, "a", 1]',
+    ),
 )
-_NAMES_OF_CLASSES = ("builtins.ValueError", "builtins.AssertionError", "?.Refused", "builtins.print", "x", "builtins.SystemExit")
+_NAMES_OF_CLASSES = (
+    "builtins.ValueError",
+    "builtins.AssertionError",
+    "?.Refused",
+    "builtins.print",
+    "x",
+    "builtins.SystemExit",
+)
 FORGE = """
 import json, os
 def forge(message):
@@ -663,7 +689,10 @@ def _message(chance: random.Random) -> str:
         names = ", ".join(f'"{name}"' for name in chance.choices(_NAMES_OF_CLASSES, k=2))
         return f'["e", {chance.choice(("1", "-1", "null"))}, [{names}], "zzz"]'
     kinds = ("d", "d", "d", "b", "o", "x")
-    items = [f'["{chance.choice(kinds)}", {chance.choice((0, 1, 2))}, {chance.choice(_NODES)}]' for _ in range(chance.choice((1, 1, 1, 2)))]
+    items = [
+        f'["{chance.choice(kinds)}", {chance.choice((0, 1, 2))}, {chance.choice(_NODES)}]'
+        for _ in range(chance.choice((1, 1, 1, 2)))
+    ]
     return f'["v", {", ".join(items)}]'
 
 

@@ -201,7 +201,15 @@ OUTCOMES = st.one_of(
     st.builds(lambda kind, a, b: [[kind, a, b]], st.sampled_from(["e", "n", "v", "x"]), NODES, NODES),
     NODES,
     st.sampled_from(
-        [["passed"], ["passed", "why", True], ["passed", "why"], ["undecided", "why"], ["passed", 1], ["e", "E", "m"], ["e"]]
+        [
+            ["passed"],
+            ["passed", "why", True],
+            ["passed", "why"],
+            ["undecided", "why"],
+            ["passed", 1],
+            ["e", "E", "m"],
+            ["e"],
+        ]
     ),
 )
 LINES = st.one_of(

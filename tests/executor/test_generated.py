@@ -4,6 +4,7 @@ The statements assign, alias, change in place, loop, catch, and call functions t
 them, share one buffer, or raise. What an assert expects is what plain Python finds, or something close to it.
 """
 
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -149,10 +150,8 @@ def _filled(form: str, choose: Callable, values: dict) -> str:
 def _assert(lines: list[str], choose: Callable) -> str:
     """Return an assert that expects what plain Python finds, or something close to it."""
     namespace: dict = {}
-    try:
+    with contextlib.suppress(Exception):
         exec(CODE + "\n".join(lines), namespace)
-    except Exception:
-        pass
     values = {}
     for name in "abc":
         value = namespace.get(name)
@@ -168,7 +167,9 @@ def disagreements(executor: Executor, tests: list[str]) -> tuple[list[str], list
     results = executor.run([Program(CODE, (test,)) for test in tests])
     accepted = accepted_by_plain_python([(CODE, "", test) for test in tests])
     rows = list(zip(tests, results, accepted, strict=True))
-    holes = [test for test, r, is_right in rows if r.all_passed and not is_right and not r.verdicts[0].in_child]
+    holes = [
+        test for test, r, is_right in rows if r.all_passed and not is_right and not r.verdicts[0].in_child
+    ]
     return holes, [test for test, result, is_right in rows if is_right and not result.all_passed]
 
 

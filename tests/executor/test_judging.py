@@ -7,7 +7,7 @@ import pytest
 from cocos.executor import Limits, Status
 from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer, read_result
-from cocos.executor.judging.plans import Driven, InChild, candidate_setup, next_plan, plan_test
+from cocos.executor.judging.plans import Driven, InChild, next_plan, plan_test
 from cocos.problems import load_problems
 from tests.support.paths import dataset
 

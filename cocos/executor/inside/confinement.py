@@ -168,8 +168,8 @@ class Confinement:
             if self._is_dumpable_after_change:
                 check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "clear the dumpable flag")
         # A PID namespace ends with its PID 1, the zygote. Without one, ask the kernel to kill this process
-        # when its parent ends. A change of user clears this setting, so set it afterwards. The zygote may have
-        # ended before that; then nobody sends the signal.
+        # when its parent ends. A change of user clears this setting, so set it afterwards. If the zygote has
+        # ended before that, nobody sends the signal.
         if self._zygote != 1:
             check(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "set the parent-death signal")
             if os.getppid() != self._zygote:

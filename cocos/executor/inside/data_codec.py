@@ -13,10 +13,8 @@ import data_types
 from data_types import IMMUTABLE, MAX_DEPTH, CodecError
 
 # A class that defines one of these is no data: its own code decides what a test finds.
-_DECIDING = frozenset(
-    f"__{name}__"
-    for name in "eq ne lt le gt ge hash len iter next contains bool int float index".split()
-)
+_DECIDING_NAMES = "eq ne lt le gt ge hash len iter next contains bool int float index"
+_DECIDING = frozenset(f"__{name}__" for name in _DECIDING_NAMES.split())
 
 
 class NotData(ValueError):
@@ -44,7 +42,11 @@ def encode(value: Any, shared: dict[int, int] | None = None, depth: int = 0) -> 
         raise NotData("a value that is nested too deeply")
     if not (tag := data_types.tag_of(value)):
         base = data_types.data_base(type(value))
-        if shared is not None or base is None or any(_DECIDING & vars(cls).keys() for cls in _classes_below(type(value), base)):
+        if (
+            shared is not None
+            or base is None
+            or any(_DECIDING & vars(cls).keys() for cls in _classes_below(type(value), base))
+        ):
             raise NotData(str(type(value).__name__)[:80])
         if (plain := data_types.plain(value, base)) is None:
             raise NotData(str(type(value).__name__)[:80])

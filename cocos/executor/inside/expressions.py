@@ -18,11 +18,10 @@ from program_values import OBJECT, CannotCross, Program, Theirs, catches
 
 _PLAIN = (str, bytes, bytearray, list, tuple, dict, set, float)
 PLAIN_METHODS = frozenset(name for name in frozenset().union(*map(dir, _PLAIN)) if name[:1] != "_")
-CHANGING = frozenset(
-    """ append extend insert remove pop clear sort reverse add discard update popitem setdefault
-    intersection_update difference_update symmetric_difference_update appendleft popleft extendleft rotate
-    move_to_end subtract """.split()
-)
+_CHANGING = """ append extend insert remove pop clear sort reverse add discard update popitem setdefault
+intersection_update difference_update symmetric_difference_update appendleft popleft extendleft rotate
+move_to_end subtract """
+CHANGING = frozenset(_CHANGING.split())
 _SYMBOLS = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
     **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
@@ -30,21 +29,17 @@ _SYMBOLS = {
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DECISIONS = (ast.Compare, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 # Builtins that go through their arguments, which may be iterators of the program.
-_ITERATING = frozenset(
-    "all any frozenset list max min set sorted sum tuple".split()
-)
+_ITERATING = frozenset(["all", "any", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"])
 _LAZY = frozenset(("enumerate", "filter", "map", "zip"))
 # What these give is no decision.
 _FREE = frozenset(("str", "repr", "format", "next", "iter", "reversed", "dict", "getattr", "vars"))
 _FREE_IF_NAMED = frozenset(("len", "abs", "round", "int", "float"))  # of an object that the test made itself
-_OF_CLASSES = frozenset(
-    "str repr format ascii type isinstance issubclass hasattr getattr callable vars dir id hash".split()
-)
-_WORDS_THAT_RUN_TEXT = frozenset(
-    """ open eval exec compile __import__ import_module reload run_path run_module timeit repeat Timer
-    get_type_hints testmod testfile run_docstring_examples runctx run dictConfig fileConfig FunctionType
- InteractiveInterpreter InteractiveConsole interact discover addsitedir load_module """.split()
-)
+_CLASS = "str repr format ascii type isinstance issubclass hasattr getattr callable vars dir id hash"
+_OF_CLASSES = frozenset(_CLASS.split())  # what these find depends on the class of their argument
+_RUNNING = """ open eval exec compile __import__ import_module reload run_path run_module timeit repeat Timer
+get_type_hints testmod testfile run_docstring_examples runctx run dictConfig fileConfig FunctionType
+InteractiveInterpreter InteractiveConsole interact discover addsitedir load_module """
+_WORDS_THAT_RUN_TEXT = frozenset(_RUNNING.split())
 _DATA_ONLY = "returned {}, which is not a plain value"
 
 
@@ -188,10 +183,14 @@ class Expressions:
             case Mixed():
                 container = value.value
                 if isinstance(container, dict):
-                    items = [(self.operand(k, bindings), self.operand(v, bindings)) for k, v in container.items()]
+                    items = [
+                        (self.operand(k, bindings), self.operand(v, bindings)) for k, v in container.items()
+                    ]
                     return "{" + ",".join(f"{k}:{v}" for k, v in items) + "}"
                 parts = "".join(f"{self.operand(part, bindings)}," for part in container)
-                return {list: f"[{parts}]", set: f"{{{parts}}}"}.get(type(container), f"({parts})")
+                if isinstance(container, set):
+                    return f"{{{parts}}}"
+                return f"[{parts}]" if isinstance(container, list) else f"({parts})"
         name = self.new_name("value")
         try:
             bindings.append([name, data_codec.encode(value, {})])
@@ -213,7 +212,9 @@ class Expressions:
         new = _Embedding(self, bindings, bound).visit(fresh(node))
         for name in sorted(names_in(new)):
             self.mention(name, bindings)
-        lambdas = [inner for inner in ast.walk(node) if isinstance(inner, ast.Lambda) and not self.is_pure(inner)]
+        lambdas = [
+            inner for inner in ast.walk(node) if isinstance(inner, ast.Lambda) and not self.is_pure(inner)
+        ]
         if any(isinstance(inner, _DECISIONS) for inner in _outside_of_functions(node)) or any(
             isinstance(inner, _DECISIONS) or _asserts(inner) for each in lambdas for inner in ast.walk(each)
         ):
@@ -328,7 +329,9 @@ class Expressions:
         match function:
             case ast.Name(id=name) if name in self.functions:
                 return self.call(self.functions[name], *self.arguments(node))
-            case ast.Name(id=name) if self.is_pure(function) and name in vars(builtins) and name not in self.names:
+            case ast.Name(id=name) if (
+                self.is_pure(function) and name in vars(builtins) and name not in self.names
+            ):
                 return self._builtin(name, node)
             case ast.Attribute(value=value, attr=name) if not self.is_pure(value):
                 return self._method(self.evaluate(value), name, node)
@@ -357,7 +360,7 @@ class Expressions:
 
     def _method(self, owner: Any, name: str, node: ast.Call) -> Any:
         if not isinstance(owner, Theirs):
-            return self._native(getattr(*self.data(owner), name), node)
+            return self._native(getattr(self.data(owner)[0], name), node)
         if name in PLAIN_METHODS and name not in CHANGING:
             [value] = self.program.fetch([owner])
             if value is not OBJECT and owner.is_exact:
@@ -395,7 +398,9 @@ class Expressions:
         own = self._own_function(node.func)
         positional, keywords = self.arguments(node)
         try:
-            return function(*self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True)))
+            return function(
+                *self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True))
+            )
         except Objects:
             if own is not None:
                 return self.call(own, positional, keywords)
@@ -418,7 +423,9 @@ class Expressions:
             nodes = [None] * len(positional)
         sources = [self._argument(*pair, bindings) for pair in zip(positional, nodes, strict=True)]
         given = {keyword.arg: keyword.value for keyword in node.keywords}
-        sources += [f"{key}={self._argument(value, given.get(key), bindings)}" for key, value in keywords.items()]
+        sources += [
+            f"{key}={self._argument(value, given.get(key), bindings)}" for key, value in keywords.items()
+        ]
         function = self.embedded(node.func, bindings)
         return self.program.get(bindings, f"{function}({', '.join(sources)})")[0]
 
@@ -465,7 +472,7 @@ class Expressions:
     def _builtin(self, name: str, node: ast.Call) -> Any:
         function = vars(builtins)[name]
         match name, node.args:
-            case ("all" | "any"), [ast.GeneratorExp() as argument]:
+            case (("all" | "any"), [ast.GeneratorExp() as argument]):
                 truths = (self.truth(element) for element in self.elements(argument))
                 return function(truths)
             case "print", _:
@@ -473,7 +480,7 @@ class Expressions:
                 return None
             case "isinstance", [value, kind] if self._error(value) is not None:
                 return catches(self.kinds(kind), self._error(value))
-            case ("isinstance" | "issubclass"), [value, kind] if self.is_pure(kind):
+            case (("isinstance" | "issubclass"), [value, kind]) if self.is_pure(kind):
                 return self._decided(name, function, [self.evaluate(value), self.evaluate(kind)], node)
         if name in _WORDS_THAT_RUN_TEXT:
             return self.apply(node, f"{name} of a value of the program")
@@ -514,7 +521,9 @@ class Expressions:
         try:
             if name in _OF_CLASSES and not self._are_exact(positional):
                 raise Objects
-            return function(*self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True)))
+            return function(
+                *self.data(*positional), **dict(zip(keywords, self.data(*keywords.values()), strict=True))
+            )
         except Objects:
             is_named = bool(positional) and getattr(positional[0], "is_named", False)
             is_free = name in _FREE or (name in _FREE_IF_NAMED and is_named)
@@ -558,7 +567,7 @@ class Expressions:
         owner = self.evaluate(node.value)
         if isinstance(owner, Theirs):
             return self.ask(f"{{}}.{node.attr}", [owner])
-        return getattr(*self.data(owner), node.attr)
+        return getattr(self.data(owner)[0], node.attr)
 
     def _Subscript(self, node: ast.Subscript) -> Any:
         owner, index = self.evaluate(node.value), self.evaluate(node.slice)
@@ -621,7 +630,9 @@ class Expressions:
             return _operate(symbol, *self.data(left, right))
         except Objects:
             sides = [side for side in (left, right) if not isinstance(side, Theirs) and side is not None]
-            if not self.names_class and any(not isinstance(s, (type, Mixed)) and self.is_sendable(s) for s in sides):
+            if not self.names_class and any(
+                not isinstance(s, (type, Mixed)) and self.is_sendable(s) for s in sides
+            ):
                 names = [side.class_name for side in (left, right) if isinstance(side, Theirs)]
                 raise NotPlainValue(_DATA_ONLY.format(next(filter(None, names), "an object"))) from None
         return self._there(symbol, [(left, left_node), (right, right_node)], f"{symbol} of objects", True)
@@ -666,7 +677,9 @@ class Expressions:
             is_free = all(isinstance(v, Theirs) for v in (left, right)) or any(
                 getattr(value, "is_named", False) for value in (left, right)
             )
-            return self.ask(f"({{}} {symbol} {{}})", [left, right], "" if is_free else "arithmetic of an object")
+            return self.ask(
+                f"({{}} {symbol} {{}})", [left, right], "" if is_free else "arithmetic of an object"
+            )
         return _native_operation(f"a {symbol} b", a=a, b=b)
 
     def _NamedExpr(self, node: ast.NamedExpr) -> Any:
@@ -701,21 +714,28 @@ class Expressions:
         return Mixed(result)
 
     def _JoinedStr(self, node: ast.JoinedStr) -> Any:
-        parts = []
+        parts: list[str] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
-                parts.append(part.value)
+                parts.append(str(part.value))
                 continue
             assert isinstance(part, ast.FormattedValue)
-            value, spec = self.evaluate(part.value), self.evaluate(part.format_spec) if part.format_spec else ""
+            value, spec = (
+                self.evaluate(part.value),
+                self.evaluate(part.format_spec) if part.format_spec else "",
+            )
             try:
                 [known] = self.data(value)
             except Objects:
-                form = ast.unparse(ast.JoinedStr([ast.FormattedValue(ast.Name("X"), part.conversion, part.format_spec)]))
-                [known] = self.data(self.ask(form.replace("{", "{{").replace("}", "}}").replace("X", "{}"), [value]))
+                form = ast.unparse(
+                    ast.JoinedStr([ast.FormattedValue(ast.Name("X"), part.conversion, part.format_spec)])
+                )
+                [known] = self.data(
+                    self.ask(form.replace("{", "{{").replace("}", "}}").replace("X", "{}"), [value])
+                )
                 parts.append(known)
                 continue
-            convert = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[part.conversion]
+            convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda value: value)
             parts.append(format(convert(known), spec))
         return "".join(parts)
 
@@ -741,7 +761,9 @@ class Expressions:
         return set(self.data(*self.elements(node)))
 
     def _DictComp(self, node: ast.DictComp) -> Any:
-        pairs = [(self.data(self.evaluate(node.key))[0], self.evaluate(node.value)) for _ in self._rounds(node)]
+        pairs = [
+            (self.data(self.evaluate(node.key))[0], self.evaluate(node.value)) for _ in self._rounds(node)
+        ]
         return Mixed(dict(pairs))
 
     def elements(self, node: Any) -> Iterator[Any]:
@@ -811,7 +833,11 @@ class _Embedding(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         owner = self.owner
-        if owner.is_pure(node) and self.bound.isdisjoint(names_in(node)) and not any(changeable(owner.names.get(name)) for name in names_in(node)):
+        if (
+            owner.is_pure(node)
+            and self.bound.isdisjoint(names_in(node))
+            and not any(changeable(owner.names.get(name)) for name in names_in(node))
+        ):
             if not any(isinstance(inner, ast.Lambda) for inner in ast.walk(node)):
                 value = owner.evaluate(node)
                 if owner.is_sendable(value):

@@ -29,7 +29,12 @@ class Feed:
         self.is_open = True  # the candidate may ask
         self.tests, self.final = os.memfd_create("tests"), os.memfd_create("final")
         self.asks, self.candidate_end = _socket.socketpair()
-        self._jobs, self._sizes, self._evidence, self._driver_evidence = jobs, sizes, evidence, driver_evidence
+        self._jobs, self._sizes, self._evidence, self._driver_evidence = (
+            jobs,
+            sizes,
+            evidence,
+            driver_evidence,
+        )
         self._size, self._num_moved, self._num_final = sum(sizes), 0, 0
 
     def hand_over(self) -> None:

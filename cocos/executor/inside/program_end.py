@@ -33,8 +33,11 @@ def serve(namespace: dict) -> None:
         ["end"]         the test has ended; no answer
 
     The answer is ["v", item per expression], or for an exception, which is kept too, ["e", number, names of
-    its classes, text, encoded arguments, attributes that are data]. An item is ["d", number, encoded data], ["b", ...] for the data that an instance of a subclass derives from, or
-    ["o", number, name of the class] for an object.
+    its classes, text, encoded arguments, attributes that are data]. An item is one of
+
+        ["d", number, encoded data]
+        ["b", number, encoded data]         the data that an instance of a subclass derives from
+        ["o", number, name of the class]    an object
     """
     kept = namespace[KEPT] = []
     send([own_builtins(namespace)])
@@ -50,7 +53,7 @@ def serve(namespace: dict) -> None:
             if operation == "do":
                 for source in sources:
                     _exec(_compile(source, "<test>", "exec", 0, True), namespace)
-                answer = ["v"]
+                answer: list = ["v"]
             else:
                 first = len(kept)
                 for source in sources:

@@ -1,6 +1,7 @@
 """The driver's view of the program: values that stay there, requests, and exceptions that it raised."""
 
 import builtins
+import contextlib
 from typing import Any
 
 import data_codec
@@ -77,10 +78,8 @@ class Program:
 
     def end(self) -> None:
         """Tell the program's process that the test has ended."""
-        try:
+        with contextlib.suppress(OSError):
             program_end.send(["end"])
-        except OSError:
-            pass
 
     def _request(self, operation: str, bindings: list, sources: tuple) -> list:
         self._moment += 1

@@ -6,17 +6,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from expressions import (
-    CHANGING,
-    Expressions,
-    Mixed,
-    Objects,
-    changeable,
-    compiled,
-    fresh,
-    names_in,
-    parsed,
-)
+from expressions import Expressions, Mixed, Objects, changeable, compiled, fresh, names_in
 from program_values import OBJECT, CannotCross, ProgramGone, Theirs, catches
 from wire_format import MESSAGE_CHARS
 
@@ -117,7 +107,11 @@ class Test(Expressions):
 
     def _run_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
-            if not self.is_pure(node) and self.runs_there(node.value) and not isinstance(node.value, ast.Name):
+            if (
+                not self.is_pure(node)
+                and self.runs_there(node.value)
+                and not isinstance(node.value, ast.Name)
+            ):
                 self._do(node)
             else:
                 self.evaluate(node.value)
@@ -125,7 +119,7 @@ class Test(Expressions):
     def _run_Pass(self, node: ast.Pass) -> None:
         pass
 
-    _run_Global = _run_Nonlocal = _run_Pass  # type: ignore[assignment]
+    _run_Global = _run_Nonlocal = _run_Pass
 
     def _run_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         self._run_here(node)
@@ -133,7 +127,7 @@ class Test(Expressions):
             self.sources[name] = ast.unparse(node)
             self.sent.discard(name)
 
-    _run_ImportFrom = _run_Import  # type: ignore[assignment]
+    _run_ImportFrom = _run_Import
 
     def _run_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.functions.pop(node.name, None)
@@ -144,9 +138,9 @@ class Test(Expressions):
         if (names_in(node) - own).isdisjoint(self.needed_by_program(node)):
             self._run_here(node)
         elif node.decorator_list or _yields(node):
-            if any(isinstance(inner, (ast.Assert, ast.Compare, ast.BoolOp)) for inner in ast.walk(node)) or any(
-                map(self.is_pure, node.decorator_list)
-            ):
+            if any(
+                isinstance(inner, (ast.Assert, ast.Compare, ast.BoolOp)) for inner in ast.walk(node)
+            ) or any(map(self.is_pure, node.decorator_list)):
                 self.mark("a function of the test runs in the program's process")
             del self.sources[node.name]
             self._do(node)
@@ -168,7 +162,7 @@ class Test(Expressions):
             self._run_there(node)
 
     def _run_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else [node.target]
         if node.value is None:
             return
         if self.is_pure(node.value) and all(self._is_here(target) for target in targets):
@@ -192,7 +186,7 @@ class Test(Expressions):
         else:
             self._store(targets, self.evaluate(node.value))
 
-    _run_AnnAssign = _run_Assign  # type: ignore[assignment]
+    _run_AnnAssign = _run_Assign
 
     def _forget(self, target: ast.expr) -> None:
         for name in bound_in(target):
@@ -280,7 +274,9 @@ class Test(Expressions):
         match condition:
             case ast.Compare(
                 left=ast.Call(
-                    func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)], keywords=[]
+                    func=ast.Name(id="abs"),
+                    args=[ast.BinOp(left=left, op=ast.Sub(), right=right)],
+                    keywords=[],
                 ),
                 ops=[ast.Lt()],
                 comparators=[limit],
@@ -568,7 +564,10 @@ def _given(tree: ast.AST, remote: set[str]) -> set[str]:
     while True:
         before = len(derived)
         for node in ast.walk(tree):
-            if isinstance(node, (ast.Assign, ast.For, ast.withitem, ast.FunctionDef)) and names_in(node) & derived:
+            if (
+                isinstance(node, (ast.Assign, ast.For, ast.withitem, ast.FunctionDef))
+                and names_in(node) & derived
+            ):
                 derived |= bound_in(node)
         if len(derived) == before:
             break

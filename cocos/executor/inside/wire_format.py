@@ -91,8 +91,8 @@ class AnswerHeader(NamedTuple):
         wait_status: Wait status of the candidate's process, as `os.wait4` returns it.
         wall_s: Seconds from the arrival of the job to the end of its last process.
         cpu_s: Processor seconds of the candidate's process and the children it waited for.
-        waited_s: At a timeout, seconds that candidate and driver were ready to run but had no processor, while
-            other processes had it. 0 in all other cases, and where the kernel does not say.
+        waited_s: At a timeout, seconds that candidate and driver were ready to run but had no processor,
+            while other processes had it. 0 in all other cases, and where the kernel does not say.
         peak_mb: Largest resident size of the candidate's process, MiB.
         num_commits: Number of commits: bytes of evidence that there were when the candidate got each further
             batch. Nothing changes them after that.

@@ -140,7 +140,7 @@ def _parsed_lines(evidence: bytes) -> Iterator[Any]:
 
 
 def _driver_rows(evidence: bytes) -> dict[int, list]:
-    """Return the driver's row of each test; reading ends at the first line that the driver has not written."""
+    """Return the driver's row of each test; reading ends at the first malformed line."""
     rows: dict[int, list] = {}
     for line in _parsed_lines(evidence):
         if not _is_row(line) or line[0] in rows:
