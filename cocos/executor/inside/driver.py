@@ -5,17 +5,17 @@ A test is run statement by statement, in Python's order. What needs the program 
 program takes part in runs here, natively: reference functions, numpy, conditions, loops.
 """
 
-import _thread  # not `threading`: its hook in every fork touches 130 pages that are shared with the zygote
 import json
 import os
 import random
+import sys
 import time
 
 from program_values import CannotCross, ProgramGone
 from statements import Failed, Test
 from wire_format import EVIDENCE_FD, MESSAGE_CHARS
 
-MAIN_THREAD = _thread.get_ident()  # the fork keeps it
+RECURSION_LIMIT = 10_000  # copies of a tree take several frames for each level of nesting
 
 
 def run_driver(job: bytes, max_bytes: int) -> None:
@@ -32,6 +32,7 @@ def run_driver(job: bytes, max_bytes: int) -> None:
         ["e", "AssertionError", "", operator, left, right]     this comparison is false; perhaps a tolerance
         ["undecided", reason]                                  only the program's process can run the test
     """
+    sys.setrecursionlimit(RECURSION_LIMIT)
     for test in json.loads(job):
         start = time.perf_counter()
         random.seed(test["source"])  # the candidate knows the seed of its own `random`

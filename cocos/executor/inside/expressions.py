@@ -17,7 +17,7 @@ from program_end import KEPT
 from program_values import OBJECT, CannotCross, Program, Theirs, catches
 
 _PLAIN = (str, bytes, bytearray, list, tuple, dict, set, float)
-PLAIN_METHODS = frozenset(name for name in frozenset().union(*map(dir, _PLAIN)) if name[:1] != "_")
+PLAIN_METHODS = frozenset().union(*map(dir, _PLAIN))
 _CHANGING = """ append extend insert remove pop clear sort reverse add discard update popitem setdefault
 intersection_update difference_update symmetric_difference_update appendleft popleft extendleft rotate
 move_to_end subtract """
@@ -40,6 +40,7 @@ _RUNNING = """ open eval exec compile __import__ import_module reload run_path r
 get_type_hints testmod testfile run_docstring_examples runctx run dictConfig fileConfig FunctionType
 InteractiveInterpreter InteractiveConsole interact discover addsitedir load_module """
 _WORDS_THAT_RUN_TEXT = frozenset(_RUNNING.split())
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _DATA_ONLY = "returned {}, which is not a plain value"
 
 
@@ -109,7 +110,7 @@ class Expressions:
             name = todo.pop()
             found.add(name)
             if name in self.sources and name not in self.theirs:
-                todo |= names_in(parsed(self.sources[name])) - found
+                todo |= free_in(self.sources[name]) - found
         return found
 
     def evaluate(self, node: ast.expr) -> Any:
@@ -143,7 +144,8 @@ class Expressions:
         try:
             [value] = self.data(value)
         except Objects:
-            [value] = self.data(self.ask("bool({})", [value], "bool of an object"))
+            # No mark: the program could return True itself, and no expectation takes part.
+            [value] = self.data(self.ask("bool({})", [value]))
         return bool(value)
 
     # What is sent.
@@ -231,7 +233,7 @@ class Expressions:
         if name in self.sources:
             if name not in self.sent:
                 self.sent.add(name)
-                for used in sorted(names_in(parsed(self.sources[name]))):
+                for used in sorted(free_in(self.sources[name])):
                     self.mention(used, bindings)
                 bindings.append(["", self.sources[name]])
                 self._give_function(name, bindings)
@@ -475,6 +477,12 @@ class Expressions:
             case (("all" | "any"), [ast.GeneratorExp() as argument]):
                 truths = (self.truth(element) for element in self.elements(argument))
                 return function(truths)
+            case "next", [ast.GeneratorExp() as argument, *default]:
+                for element in self.elements(argument):
+                    return element
+                if default:
+                    return self.evaluate(default[0])
+                raise StopIteration
             case "print", _:
                 self.arguments(node)
                 return None
@@ -526,7 +534,7 @@ class Expressions:
             )
         except Objects:
             is_named = bool(positional) and getattr(positional[0], "is_named", False)
-            is_free = name in _FREE or (name in _FREE_IF_NAMED and is_named)
+            is_free = name in (*_FREE, "bool") or (name in _FREE_IF_NAMED and is_named)
             reason = "" if is_free else f"{name} of an object"
             call = ast.Call(ast.Name(name, ast.Load()), node.args, node.keywords)
             return self._call_there(call, positional, keywords, reason)
@@ -597,7 +605,7 @@ class Expressions:
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
             right = self._operand(right_node, is_identity)
             result = self.compare(operator, left, right, left_node, right_node)
-            if not self.truth(result):
+            if right_node is node.comparators[-1] or not self.truth(result):
                 break
             left, left_node = right, right_node
         return result
@@ -873,6 +881,48 @@ def names_in(node: Any) -> frozenset[str]:
         found = frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
         node.names_in_it = found
     return found
+
+
+def bound_in(node: ast.AST) -> set[str]:
+    """Return the names that a statement binds in its own scope."""
+    names: set[str] = set()
+    todo: list[ast.AST] = [node]
+    while todo:
+        inner = todo.pop()
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {(alias.asname or alias.name).split(".")[0] for alias in aliases}
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.ExceptHandler(name=str(name)):
+                names.add(name)
+        if isinstance(inner, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            continue
+        if not isinstance(inner, _SCOPES):
+            todo += ast.iter_child_nodes(inner)
+    return names
+
+
+def local_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
+    """Return the local variables of a function."""
+    names = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+    if isinstance(function, ast.Lambda):
+        return names
+    for statement in function.body:
+        names |= bound_in(statement)
+    for inner in ast.walk(function):
+        if isinstance(inner, (ast.Global, ast.Nonlocal)):
+            names -= set(inner.names)
+    return names
+
+
+def free_in(source: str) -> frozenset[str]:
+    """Return the names that a function, a class or an import of the test takes from elsewhere."""
+    tree = parsed(source)
+    own = local_names(tree.body[0]) if isinstance(tree.body[0], ast.FunctionDef) else set()
+    return names_in(tree) - own
 
 
 def fresh(node: Any) -> Any:

@@ -6,7 +6,17 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from expressions import Expressions, Mixed, Objects, changeable, compiled, fresh, names_in
+from expressions import (
+    Expressions,
+    Mixed,
+    Objects,
+    bound_in,
+    changeable,
+    compiled,
+    fresh,
+    local_names,
+    names_in,
+)
 from program_values import OBJECT, CannotCross, ProgramGone, Theirs, catches
 from wire_format import MESSAGE_CHARS
 
@@ -15,7 +25,6 @@ _SYMBOLS = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
     **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
 }
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Failed(AssertionError):
@@ -491,6 +500,8 @@ class Renamed(ast.NodeTransformer):
     visit_ImportFrom = visit_Import
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+        if self.names.keys().isdisjoint(node.names):
+            return node
         return ast.Global([self.names.get(name, name) for name in node.names])
 
     def _inner(self, node: Any, own: set[str]) -> ast.AST:
@@ -518,41 +529,6 @@ class Renamed(ast.NodeTransformer):
         return node
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
-
-
-def bound_in(node: ast.AST) -> set[str]:
-    """Return the names that a statement binds in its own scope."""
-    names: set[str] = set()
-    todo: list[ast.AST] = [node]
-    while todo:
-        inner = todo.pop()
-        match inner:
-            case ast.Name(id=name, ctx=ast.Store()):
-                names.add(name)
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names |= {(alias.asname or alias.name).split(".")[0] for alias in aliases}
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.ExceptHandler(name=str(name)):
-                names.add(name)
-        if isinstance(inner, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            continue
-        if not isinstance(inner, _SCOPES):
-            todo += ast.iter_child_nodes(inner)
-    return names
-
-
-def local_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
-    """Return the local variables of a function."""
-    names = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
-    if isinstance(function, ast.Lambda):
-        return names
-    for statement in function.body:
-        names |= bound_in(statement)
-    for inner in ast.walk(function):
-        if isinstance(inner, (ast.Global, ast.Nonlocal)):
-            names -= set(inner.names)
-    return names
 
 
 def _given(tree: ast.AST, remote: set[str]) -> set[str]:
