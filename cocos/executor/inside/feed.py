@@ -13,6 +13,39 @@ import os
 from wire_format import SIZE
 
 
+class Sink:
+    """The evidence of the driver on its way from a socket to a memory file.
+
+    The driver has no file: a test that opens a path which the program has linked to `/proc/self/fd` could read
+    it, or write rows of its own to it.
+    """
+
+    def __init__(self) -> None:
+        self.source, self.driver_end = _socket.socketpair()
+        self.source.setblocking(False)
+        self.file = os.memfd_create("evidence")
+        self.is_open = True
+        self._pipe_r, self._pipe_w = os.pipe()  # `splice` needs one
+
+    def drain(self) -> int:
+        """Move what has come; return the size of all."""
+        while self.is_open:
+            try:
+                moved = os.splice(self.source.fileno(), self._pipe_w, 1 << 16)
+            except BlockingIOError:
+                break
+            self.is_open = moved > 0
+            while moved:
+                moved -= os.splice(self._pipe_r, self.file, moved)
+        return os.fstat(self.file).st_size
+
+    def close(self) -> None:
+        """Close all but the file."""
+        self.source.close()
+        os.close(self._pipe_r)
+        os.close(self._pipe_w)
+
+
 class Feed:
     """The batches after the first, and the evidence that is final.
 
@@ -20,29 +53,23 @@ class Feed:
         jobs: Pipe to read the tests from.
         sizes: Bytes of each.
         evidence: Memory file that takes the candidate's evidence.
-        driver_evidence: Memory file that takes the driver's, or None.
+        sink: Evidence of the driver, or None.
 
     """
 
-    def __init__(self, jobs: int, sizes: list[int], evidence: int, driver_evidence: int | None) -> None:
+    def __init__(self, jobs: int, sizes: list[int], evidence: int, sink: Sink | None) -> None:
         self.commits: list[tuple[int, int]] = []
         self.is_open = True  # the candidate may ask
         self.tests, self.final = os.memfd_create("tests"), os.memfd_create("final")
         self.asks, self.candidate_end = _socket.socketpair()
-        self._jobs, self._sizes, self._evidence, self._driver_evidence = (
-            jobs,
-            sizes,
-            evidence,
-            driver_evidence,
-        )
+        self._jobs, self._sizes, self._evidence, self._sink = jobs, sizes, evidence, sink
         self._size, self._num_moved, self._num_final = sum(sizes), 0, 0
 
     def hand_over(self) -> None:
         """Make the evidence final, and let the candidate have the next batch."""
         try:
             if self.asks.recv(1) and self._sizes:
-                judged = os.fstat(self._driver_evidence).st_size if self._driver_evidence is not None else 0
-                self.commits.append((self.finish(), judged))
+                self.commits.append((self.finish(), self._sink.drain() if self._sink else 0))
                 size = self._sizes.pop(0)
                 self._move(self.tests, size)
                 self.asks.send(SIZE.pack(size))

@@ -36,22 +36,31 @@ class Watch:
         self._poll.register(ended, select.POLLIN)
         self._poll.register(jobs, 0)  # the end of the writer is always reported
 
-    def wait(self, longest_s: float, feed) -> bool:
+    def wait(self, longest_s: float, feed, sink) -> bool:
         """Wait for an event, and answer a request for a test; return False if nobody wants the answer."""
         if can_ask := feed is not None and feed.is_open:
             self._poll.register(feed.asks, select.POLLIN)
+        if can_come := sink is not None and sink.is_open:
+            self._poll.register(sink.source, select.POLLIN)
         events = self._poll.poll(int(longest_s * 1000) + 1)
+        if can_come:
+            self._poll.unregister(sink.source)
         if can_ask:
             self._poll.unregister(feed.asks)
         for fd, _ in events:
             if fd == self._jobs:
                 return False
-            os.read(fd, 512) if fd == self._ended else feed.hand_over()
+            if fd == self._ended:
+                os.read(fd, 512)
+            elif can_come and fd == sink.source.fileno():
+                sink.drain()
+            else:
+                feed.hand_over()
         return True
 
 
 def await_end(
-    child: int, driver: int | None, deadline: float, watch: Watch, feed
+    child: int, driver: int | None, deadline: float, watch: Watch, feed, sink
 ) -> tuple[bytes, int, float, float, float]:
     """Wait until candidate and driver have ended or the deadline has passed. Then kill and reap every child.
 
@@ -61,6 +70,7 @@ def await_end(
         deadline: Time on the monotonic clock.
         watch: It tells when something has happened.
         feed: The tests that the candidate may ask for, or None.
+        sink: The driver's evidence, or None.
 
     Returns:
         `wire_format.EXITED`, `TIMED_OUT` or ABANDONED; of the candidate's process the wait status, the CPU
@@ -74,7 +84,7 @@ def await_end(
         if left_s <= 0:
             end, waited_s = TIMED_OUT, sum(map(run_delay_s, running))
             break
-        if not watch.wait(left_s, feed):
+        if not watch.wait(left_s, feed, sink):
             end = ABANDONED
             break
         while running:

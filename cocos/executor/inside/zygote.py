@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import fixed_world
 import scratch
-from feed import Feed
+from feed import Feed, Sink
 from processes import ABANDONED, Watch, await_end
 from wire_format import (
     ANSWER_HEADER,
@@ -97,19 +97,21 @@ class Zygote:
         start = time.monotonic()
         # The driver and the candidate must read the same time, so their clock runs from now on.
         fixed_world.WORLD.restart_clock(at_once=driver_job_size > 0)
-        driver = driver_evidence = None
+        driver = sink = None
         num_started = 1
         if driver_job_size:
             sockets = _socket.socketpair()
-            driver_evidence = _move_up(os.memfd_create("evidence"))
-            driver = self.fork(run_driver, driver_job_size, limits, driver_evidence, sockets[0].fileno())
+            sink = Sink()
+            ends = sink.driver_end.fileno(), sockets[0].fileno()
+            driver = self.fork(run_driver, driver_job_size, limits, *ends)
+            sink.driver_end.close()
             # The driver's part contains expected values. The candidate's process will read from the same
             # pipe, so fork it only after the driver has read its part.
             while not (num_started := self.count_started()) and not has_exited(driver):
                 time.sleep(DRIVER_POLL_S)
         # A new file per job: the next program must not find its flags, locks or attributes.
         evidence = os.memfd_create("evidence")
-        feed = Feed(self.jobs, sizes, evidence, driver_evidence) if sizes else None
+        feed = Feed(self.jobs, sizes, evidence, sink) if sizes else None
         child = self.fork(
             *(
                 run_candidate,
@@ -124,7 +126,7 @@ class Zygote:
             for end_of_pair in sockets:
                 end_of_pair.close()
         deadline = start + wall_limit_s
-        end, status, cpu_s, peak_mb, waited_s = await_end(child, driver, deadline, self.watch, feed)
+        end, status, cpu_s, peak_mb, waited_s = await_end(child, driver, deadline, self.watch, feed, sink)
         if end == ABANDONED:
             return False
         wall_s = time.monotonic() - start
@@ -138,15 +140,16 @@ class Zygote:
             feed.close(devnull=1)
             evidence, commits = feed.final, feed.commits
         size = os.fstat(evidence).st_size
-        driver_size = os.fstat(driver_evidence).st_size if driver_evidence else 0
+        driver_size = sink.drain() if sink else 0
         if max(size, driver_size) > limits[OUTPUT_KB] << 10:
             end, commits, size, driver_size = FLOODED, [], 0, 0
         sizes_sent = (len(commits), size, driver_size)
         answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, *sizes_sent)
         write_all(self.answers, answer + b"".join(COMMIT.pack(*commit) for commit in commits))
         self.send(evidence, size)
-        if driver_evidence:
-            self.send(driver_evidence, driver_size)
+        if sink:
+            sink.close()
+            self.send(sink.file, driver_size)
         return True
 
     def fork(
@@ -158,7 +161,7 @@ class Zygote:
             run: The function that runs the job and ends the process.
             size: Bytes of the job to read.
             limits: The values of `wire_format.ChildLimits`.
-            evidence: Descriptor of the memory file for this child.
+            evidence: Descriptor of the memory file, or of the socket, for this child's evidence.
             peer: Descriptor of this child's end of the socket, or None without a driver.
             feed: The tests that it may ask for, or None.
 
@@ -174,13 +177,13 @@ class Zygote:
         try:
             os.setsid()  # a signal to the process group must not reach the zygote
             job = read_exactly(self.jobs, size)
+            evidence = fcntl.fcntl(evidence, fcntl.F_DUPFD, FIRST_OWN_FD)  # no other call may overwrite it
             if peer is not None:
-                os.dup2(peer, PEER_FD)  # first, because `peer` can have the number of the evidence
+                os.dup2(peer, PEER_FD)
             if feed:
                 os.dup2(feed.candidate_end.fileno(), ASK_FD)
                 os.dup2(feed.tests, TESTS_FD)
-            if evidence != EVIDENCE_FD:
-                os.dup2(evidence, EVIDENCE_FD)
+            os.dup2(evidence, EVIDENCE_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
             unused = [*([PEER_FD] if peer is None else []), *([] if feed else [ASK_FD, TESTS_FD])]
             for fd in (0, 1, 2, *unused):
