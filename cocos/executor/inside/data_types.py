@@ -27,10 +27,6 @@ class CodecError(ValueError):
     """Error for what is not an encoded value."""
 
 
-class OutputLimit(Exception):
-    """A value is too large for one message."""
-
-
 SHORT = 1 << 63
 ATOMS = frozenset((type(None), bool, float, str))  # as themselves in JSON, like short integers
 KEYS: Any = type({}.keys())
@@ -71,7 +67,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     **{kind: (f"P{number}", lambda v: (str(v),), kind) for number, kind in enumerate(_PATHS)},
 }
 _BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
-# Types and tags of the parts of leaves. A zone of another class would answer questions of the judge.
+# Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
 _PART_TAGS = frozenset(("i", "b", "td", "tz"))
 
@@ -96,7 +92,6 @@ _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE = frozenset("tzkvmp")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
-REFERENCES = frozenset(("class", "group", "error", "object"))  # tags of what is no data (`conversation.py`)
 # Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
 PLAIN_LEAVES = frozenset(("b", "c", "dt", "da", "ti", "td", "y", "..."))
@@ -110,56 +105,18 @@ _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isins
 min next oct ord pow repr round sorted sum
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
-_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None), OutputLimit)
+_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None))
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
     **{cls.__name__: cls for cls in (*_TAGS, *_LEAVES, *_MORE_TYPES)},
 }
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items() if name == cls.__name__}
-# Exceptions that are no builtins: module, names, and the builtin in their place if the module is not loaded.
-_STANDARD_EXCEPTIONS = """
-_csv Error Exception; _pickle PicklingError UnpicklingError Exception; _queue Empty Exception
-argparse ArgumentError ArgumentTypeError Exception; queue Full Exception; copy Error Exception
-asyncio.exceptions CancelledError BaseException; asyncio.exceptions InvalidStateError Exception
-binascii Error ValueError; calendar IllegalMonthError IllegalWeekdayError ValueError; zlib error Exception
-configparser Error NoSectionError NoOptionError DuplicateSectionError DuplicateOptionError Exception
-dataclasses FrozenInstanceError AttributeError; getopt GetoptError Exception; graphlib CycleError ValueError
-decimal DecimalException Clamped Inexact Overflow Rounded Subnormal Underflow ArithmeticError
-decimal ConversionSyntax DivisionImpossible InvalidContext InvalidOperation ArithmeticError
-decimal DivisionByZero DivisionUndefined ZeroDivisionError; decimal FloatOperation TypeError
-gzip BadGzipFile OSError; io UnsupportedOperation OSError; struct error Exception; re error Exception
-ipaddress AddressValueError NetmaskValueError ValueError; json.decoder JSONDecodeError ValueError
-shutil Error SameFileError OSError; statistics StatisticsError ValueError; zipfile BadZipFile Exception
-sqlite3 Warning Error InterfaceError DatabaseError DataError OperationalError IntegrityError Exception
-tarfile ReadError TarError Exception; threading BrokenBarrierError RuntimeError; tokenize TokenError Exception
-tomllib TOMLDecodeError ValueError; unittest.case SkipTest Exception; urllib.error HTTPError URLError OSError
-xml.etree.ElementTree ParseError SyntaxError; xml.parsers.expat ExpatError Exception
-zoneinfo._common ZoneInfoNotFoundError KeyError
-numpy.exceptions AxisError ValueError; numpy.linalg LinAlgError ValueError
-"""
-_EXCEPTION_BASES: dict[str, str] = {
-    f"{module} {name}": base
-    for module, *names, base in map(str.split, re.findall("[^;\n]+", _STANDARD_EXCEPTIONS))
-    for name in names
-}
 
 
 def class_name(cls: type) -> str | None:
     """Return the name under which a class crosses, or None."""
-    if (name := _TYPE_NAMES.get(cls)) is None and issubclass(cls, BaseException):
-        name = f"{cls.__module__} {cls.__qualname__}"
-        return name if name in _EXCEPTION_BASES else None
-    return name
-
-
-def class_of_name(name: str) -> Any:
-    """Return the class of a name; raise KeyError for all others."""
-    if name not in _EXCEPTION_BASES:
-        return TYPES[name]
-    module, name_there = name.split()
-    found = vars(sys.modules[module]).get(name_there) if module in sys.modules else None
-    return found if isinstance(found, type) else TYPES[_EXCEPTION_BASES[name]]
+    return _TYPE_NAMES.get(cls)
 
 
 def data_base(cls: type) -> Any:
@@ -231,7 +188,7 @@ def decode_leaf(node: list) -> Any:
         return build(*parts)
     match node:
         case ["y", str(name)]:
-            return class_of_name(name)
+            return TYPES[name]
         case ["fn", str(name)]:
             return FUNCTIONS[name]
         case ["U", str(digits)]:

@@ -16,8 +16,8 @@ from wire_format import SIZE
 class Sink:
     """The evidence of the driver on its way from a socket to a memory file.
 
-    The driver has no file: a test that opens a path which the program has linked to `/proc/self/fd` could read
-    it, or write rows of its own to it.
+    The driver has no file: a test that opens a path which the program has linked to `/proc/self/fd` could
+    read it, or write rows of its own to it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Encoding of the values that a split test compares, in the candidate's process.
 
 Only what needs no more memory or time than its encoding is plain, because the trusted process, which decodes
-it, has no limits (`judging/plain_values.py`). An instance of a subclass is not plain: the judge decides what
-a test may see of it (`judge.py`).
+it, has no limits (`judging/plain_values.py`). An instance of a subclass is not plain: the driver decides what
+a test may see of it (`data_codec.py`).
 
     [1, (2, 3)]      ["l", 1, ["t", 2, 3]]
     {"a": 2**70}     ["d", "a", ["i", "0x400000000000000000"]]

@@ -14,7 +14,7 @@ is the program under test. `plans.plan_test` decides which process evaluates whi
    candidate that controls its whole process can choose the value that it sends, but it never receives the
    condition.
 
-A test that cannot be split is judged in a process of its own (`inside/judge.py`), and only the few tests of
+A test that cannot be split is driven by a process of its own (`inside/driver.py`), and only the few tests of
 `in_child_reasons` run beside the candidate. If the value of a split test is not plain, the program runs
-again with that test judged (`runner`).
+again with that test driven (`runner`).
 """

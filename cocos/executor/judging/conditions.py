@@ -2,7 +2,7 @@
 
 This runs in the trusted process, which has no time or memory limit. `safe_expressions` admits to a condition
 only what takes at most n log n time in the size of the evidence, and the codec refuses values that are larger
-than their encoding, such as ranges. A test with such a value is undecided, and the judge decides it.
+than their encoding, such as ranges. A test with such a value is undecided, and the driver decides it.
 """
 
 import json

@@ -59,7 +59,7 @@ class Reading(NamedTuple):
     Attributes:
         result: The result, with an ERROR verdict for each undecided test.
         undecided: Reason by the number of the test. The evidence does not say whether such a test holds,
-            because a value cannot be sent or judged where the plan wanted it.
+            because a value cannot be sent or compared where the plan wanted it.
 
     """
 
