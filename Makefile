@@ -11,7 +11,7 @@ MODEL ?= qwen2.5-coder-0.5b
 model_folder = models/$(if $(filter smollm2-135m,$1),SmolLM2-135M-Instruct,Qwen2.5-Coder-0.5B-Instruct)
 TRACK_MODEL = $(if $(filter qwen controls,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
 # tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=60 --durations-min=3
 
 .PHONY: help hooks fix check fast test test-all data real-model real demo page study bench attack gpu docs audit clean
 

@@ -21,9 +21,7 @@ What uses the method:
     cli.py            the command `cocos`
     __main__.py       the same as `python -m cocos`
     commands/         the steps of each command: train, boost, evaluate, prepare, ...
-    assembly.py       options -> executor, protocol, problems, prompts, rules, objective
-    own_reward.py     a reward function of the user's own, by the name `module:function`
-    given_answers.py  answers of a file or of the problems, to be played as the first turns
+    assembly/         options -> executor, protocol, rules, objective, problems and given answers
     boost/            the stage before CoCoS: rows, BoostTrainer
     training/         CoCoSTrainer (a subclass of TRL's RLOOTrainer), checkpoints, model cards, what is logged
     agents/           repair agents as LangGraph graphs: reflect, react, tools
@@ -36,13 +34,8 @@ What uses the method:
 
 What all of them share:
 
-    bundled.py        configs and laboratories, in a clone and in the installed package
-    extras.py         the optional packages, and how they are installed
-    entry_point.py    print user errors as one line, and exit with a status
-    distributed.py    the number of ranks, and a rank's share of problems and processors
     literals.py       choices that options and the method share, by name
-    files/            JSON lines, durable writes, run.json, Markdown tables
-    python_parser.py  thread-safe parsing of Python source
+    files/            JSON lines, durable writes, run.json, Markdown tables; bundled files, extras, the parser
 
 import-linter checks which of these may import which; the contracts are in `pyproject.toml`.
 """

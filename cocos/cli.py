@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from cocos import __version__
 from cocos.commands import COMMANDS
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 
 
 def main() -> int | None:

@@ -2,8 +2,8 @@
 
 import re
 
+from cocos.files.python_parser import parse
 from cocos.prompts import BEGIN, CORRECT, DONE
-from cocos.python_parser import parse
 
 # A fenced block. The closing fence may be missing, because completions are truncated.
 _FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)

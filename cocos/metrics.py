@@ -193,19 +193,25 @@ def edit_metrics(trajectories: Sequence[Trajectory]) -> dict[str, Estimate]:
     of `edit_ratio` over the same turns. repeated_wrong_t1_t2, near_repeated_wrong_t1_t2: share of those after
     a wrong program that repeat it, or edit it by at most NEAR_REPEAT. A given turn and one carried over by
     early stop are not the model's answer, so they do not count; a pair of turns without a sampled one has no
-    metrics.
+    metrics. same_prompt_t1_t2: share of the same turns whose prompt is that of the turn before, so that a
+    greedy one adds nothing; only if there are any, and never with the transcript, which grows.
     """
+    same_prompts: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     by_pair: dict[str, dict[str, list[tuple[float, bool]]]] = defaultdict(lambda: defaultdict(list))
     for trajectory in scored(trajectories):
         for t, (turn, following) in enumerate(pairwise(trajectory.turns), start=1):
             if following.is_sampled:
                 edit = (edit_ratio(turn.code, following.code), turn.result.is_right)
-                by_pair[f"t{t}_t{t + 1}"][trajectory.problem.task_id].append(edit)
+                pair, task_id = f"t{t}_t{t + 1}", trajectory.problem.task_id
+                by_pair[pair][task_id].append(edit)
+                same_prompts[pair][task_id].append(following.asks_again(turn))
     metrics: dict[str, Estimate] = {}
     for pair, by_problem in by_pair.items():
         ratios_P_K = [[ratio for ratio, _ in edits] for edits in by_problem.values()]
         metrics[f"repeated_{pair}"] = share([[ratio == 0.0 for ratio in ratios] for ratios in ratios_P_K])
         metrics[f"edit_ratio_{pair}"] = bounded_mean(ratios_P_K, 0.0, 1.0)
+        if any(map(any, same_prompts[pair].values())):
+            metrics[f"same_prompt_{pair}"] = share(list(same_prompts[pair].values()))
         of_wrong = [[ratio for ratio, was_right in edits if not was_right] for edits in by_problem.values()]
         if wrong_P_K := [ratios for ratios in of_wrong if ratios]:
             for name, most in (("repeated_wrong", 0.0), ("near_repeated_wrong", NEAR_REPEAT)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cocos.files.json_lines import DataError, Place, read_rows
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 __all__ = [
     "DataError",

@@ -8,17 +8,19 @@ Programs run while the model generates the next turn. `Play` is one trajectory u
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from cocos.executor import ExecutionResult, Executor, Program
+from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.extraction import extract_code
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
 from cocos.prompts import (
     DONE,
     REPEATED,
+    Failures,
     PromptProtocol,
     counterexamples,
     feedback_message,
@@ -106,21 +108,32 @@ class RolloutContext:
 NOT_EXECUTED = ExecutionResult((), "the program has not run yet")  # until `Play.finish`
 
 
+class Played(NamedTuple):
+    """A turn, as yet NOT_EXECUTED, and the result that its program will have."""
+
+    turn: Turn
+    result: Future[ExecutionResult]
+
+
 class Play:
     """A trajectory that is being played."""
 
     def __init__(self, trajectory: Trajectory, context: RolloutContext) -> None:
         self.trajectory, self.problem, self.context = trajectory, trajectory.problem, context
-        self.turns: list[Turn] = list(trajectory.turns)  # new ones have no result yet, see `results`
-        self.results: list[Future[ExecutionResult]] = []
-        for turn in self.turns:
-            self.results.append(Future())
-            self.results[-1].set_result(turn.result)
+        self.played: list[Played] = []
+        for turn in trajectory.turns:
+            self.played.append(Played(turn, Future()))
+            self.played[-1].result.set_result(turn.result)
+
+    @property
+    def turns(self) -> list[Turn]:
+        """Turns so far; new ones have no result yet."""
+        return [turn for turn, _ in self.played]
 
     @property
     def result(self) -> ExecutionResult:
         """Result of the last turn's program. Blocks until it has run."""
-        return self.results[-1].result()
+        return self.played[-1].result.result()
 
     def has_ended(self) -> bool:
         """Return whether the last completion failed, or the early-stop rule ends the trajectory."""
@@ -149,7 +162,13 @@ class Play:
         )
 
     def _fresh_message(self) -> str:
-        return self.context.protocol.first_turn(self.problem, self.failed_tests(), len(self.turns) + 1)
+        problem, failed = self.shown_problem()
+        return self.context.protocol.first_turn(problem, failed, len(self.turns) + 1)
+
+    def shown_problem(self) -> tuple[Problem, Failures]:
+        """Return the problem and the failed tests as the next prompt shows them."""
+        placebo, failed = self.context.rules.placebo, self.failed_tests()
+        return placebo(self.problem, failed) if placebo else (self.problem, failed)
 
     @property
     def is_fresh(self) -> bool:
@@ -161,7 +180,7 @@ class Play:
         rules = self.context.rules
         if rules.carry != "counterexamples":
             return {}
-        results = [result.result() for result in self.results]
+        results = [result.result() for _, result in self.played]
         shown = self.context.protocol.prompt_tests
         return counterexamples(rules.feedback, self.problem, results, shown, rules.feedback_failures)
 
@@ -181,7 +200,7 @@ class Play:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
         rules, last, parts = self.context.rules, self.turns[-1], []
         if rules.carry != "transcript":
-            return shown_tests(self.problem, self.failed_tests())
+            return shown_tests(*self.shown_problem())
         if rules.feedback != "none":
             parts.append(feedback_message(rules.feedback, self.problem, self.result, rules.feedback_failures))
         if rules.on_repeat == "tell" and len(self.turns) > 1 and last.code == self.turns[-2].code:
@@ -232,34 +251,33 @@ class Play:
             request = request.removeprefix(self.context.protocol.prefix)
         elif self.context.protocol.system:
             request = f"{self.context.protocol.system}\n\n{request}"
-        self.results.append(self.context.execute(self.problem, code, completion))
-        self.turns.append(
-            Turn(
-                prompt_ids=tuple(prompt),
-                completion=completion,
-                code=code,
-                result=NOT_EXECUTED,
-                feedback=feedback,
-                request=request.strip("\n"),
-                is_given=len(self.turns) < len(self.trajectory.given),
-                is_resampled=is_resampled,
-                step=step,
-            )
+        turn = Turn(
+            prompt_ids=tuple(prompt),
+            completion=completion,
+            code=code,
+            result=NOT_EXECUTED,
+            feedback=feedback,
+            request=request.strip("\n"),
+            is_given=len(self.played) < len(self.trajectory.given),
+            is_resampled=is_resampled,
+            step=step,
         )
+        self.played.append(Played(turn, self.context.execute(self.problem, code, completion)))
 
     def finish(self, num_turns: int) -> Trajectory:
         """Return the trajectory. If it ended early, the remaining turns repeat the last completion.
 
         Blocks until its programs have run.
         """
-        return self._trajectory(num_turns, [result.result() for result in self.results])
+        return self._trajectory(
+            num_turns, [replace(turn, result=result.result()) for turn, result in self.played]
+        )
 
     def unfinished(self, num_turns: int) -> Trajectory:
-        """Return what `finish` will, without results: every turn's is NOT_EXECUTED. Does not block."""
-        return self._trajectory(num_turns, [NOT_EXECUTED] * len(self.turns))
+        """Return what `finish` will, without results: new turns have NOT_EXECUTED. Does not block."""
+        return self._trajectory(num_turns, self.turns)
 
-    def _trajectory(self, num_turns: int, results: Sequence[ExecutionResult]) -> Trajectory:
-        turns = [replace(turn, result=result) for turn, result in zip(self.turns, results, strict=True)]
+    def _trajectory(self, num_turns: int, turns: list[Turn]) -> Trajectory:
         last = turns[-1]
         if last.completion.error is None:
             carried = Turn(
@@ -288,7 +306,7 @@ def _play_turn(plays: Sequence[Play], turn: int, context: RolloutContext) -> Non
         completions = generator.generate(
             [prompts[i] for i in rows],
             rules.temperature(turn),
-            # a resampled turn has another seed; with the same one it would repeat the same completion.
+            # A resampled turn has another seed; with the same one it would repeat the same completion.
             None if rules.seed is None else [plays[i].seed(is_resampled) for i in rows],
         )
         answers.update(zip(rows, completions, strict=True))
@@ -300,3 +318,36 @@ def _play_turn(plays: Sequence[Play], turn: int, context: RolloutContext) -> Non
         sample(sorted(repeated), is_resampled=True)
     for i, play in enumerate(plays):
         play.add(prompts[i], answers[i], feedback[i], is_resampled=i in repeated)
+
+
+class InfraFailures:
+    """Running count of turns without a verdict, checked against a limit after every batch.
+
+    Args:
+        max_share: Largest tolerated share of such turns, in [0, 1].
+
+    """
+
+    def __init__(self, max_share: float) -> None:
+        self._max_share = max_share
+        self._num_turns = self._num_failed = 0
+        self._first_error: str | None = None
+
+    def add(self, trajectories: Iterable[Trajectory]) -> None:
+        """Count the turns of further trajectories.
+
+        Raises:
+            ExecutorError: The executor or the endpoint failed in more than `max_share` of all turns so far.
+
+        """
+        results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
+        failed = [result for result in results if result.is_infra_failure]
+        self._num_turns += len(results)
+        self._num_failed += len(failed)
+        if failed and self._first_error is None:
+            self._first_error = failed[0].infra_error
+        if self._num_failed > self._max_share * self._num_turns:
+            raise ExecutorError(
+                f"{self._num_failed} of {self._num_turns} completions met a failure of the executor or the "
+                f"endpoint, more than --max_infra_share {self._max_share}; the first: {self._first_error}"
+            )

@@ -1,23 +1,24 @@
-"""Turns, trajectories and their keys, the rules between turns, and the limit on infrastructure failures.
+"""Turns, trajectories and their keys, and the rules between turns.
 
 Turns and trajectories are frozen data. Does not know how a completion is generated (`cocos.generation`), how
 a trajectory is played (`cocos.rollout`) or how it is rewarded (`cocos.rewards`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cocos.executor import ExecutionResult, ExecutorError, Program
+from cocos.executor import ExecutionResult, Program
 from cocos.generation import Completion
 from cocos.literals import Agent, Carry, Feedback, OnRepeat
 from cocos.problems import Problem
+from cocos.prompts import Placebo
 
 Key = tuple[str, int]  # task_id, sample
 
 
 @dataclass(frozen=True)
 class Step:
-    """Node of an agent's graph that made a turn, and the temperature."""
+    """How an agent made a turn."""
 
     node: str  # node of the agent's graph that made it
     temperature: float  # sampling temperature of its completion
@@ -39,6 +40,14 @@ class Turn:
     # The trajectory had already ended. This turn repeats its last completion.
     is_carried: bool = False
     step: Step | None = None  # how an agent made the turn; None in the turn loop
+
+    def asks_again(self, earlier: "Turn") -> bool:
+        """Return whether the prompt is that of an earlier turn, also of rows, which have no token ids.
+
+        The request of turn 1 has the system message, too.
+        """
+        lengths = [turn.completion.num_prompt_tokens or len(turn.prompt_ids) for turn in (self, earlier)]
+        return bool(self.request) and lengths[0] == lengths[1] and earlier.request.endswith(self.request)
 
     @property
     def is_sampled(self) -> bool:
@@ -72,6 +81,8 @@ class Rules:
     # What a later prompt has of the turns before: all of them, the visible tests that their programs failed,
     # or nothing. Without the transcript, every prompt is turn 1's message.
     carry: Carry = "transcript"
+    # What takes the place of the failed tests in a later prompt; None: nothing.
+    placebo: Placebo | None = None
     # End a trajectory once its program passes the visible tests. The remaining turns repeat its last
     # completion.
     early_stop: bool = False
@@ -114,49 +125,3 @@ def as_program(problem: Problem, code: str) -> Program:
         files=problem.files,
         num_visible=len(problem.test_list),
     )
-
-
-def check_infra_failures(trajectories: Sequence[Trajectory], max_infra_share: float) -> None:
-    """Raise an error if too many completions have no verdict because of an infrastructure failure.
-
-    Args:
-        max_infra_share: Largest tolerated share of turns without a verdict, in [0, 1].
-
-    Raises:
-        ExecutorError: The executor or the endpoint failed in a larger share of the turns.
-
-    """
-    InfraFailures(max_infra_share).add(trajectories)
-
-
-class InfraFailures:
-    """Running count of turns without a verdict, checked against a limit after every batch.
-
-    Args:
-        max_share: Largest tolerated share of such turns, in [0, 1].
-
-    """
-
-    def __init__(self, max_share: float) -> None:
-        self._max_share = max_share
-        self._num_turns = self._num_failed = 0
-        self._first_error: str | None = None
-
-    def add(self, trajectories: Iterable[Trajectory]) -> None:
-        """Count the turns of further trajectories.
-
-        Raises:
-            ExecutorError: The executor or the endpoint failed in more than `max_share` of all turns so far.
-
-        """
-        results = [turn.result for trajectory in trajectories for turn in trajectory.turns]
-        failed = [result for result in results if result.is_infra_failure]
-        self._num_turns += len(results)
-        self._num_failed += len(failed)
-        if failed and self._first_error is None:
-            self._first_error = failed[0].infra_error
-        if self._num_failed > self._max_share * self._num_turns:
-            raise ExecutorError(
-                f"{self._num_failed} of {self._num_turns} completions met a failure of the executor or the "
-                f"endpoint, more than --max_infra_share {self._max_share}; the first: {self._first_error}"
-            )

@@ -25,7 +25,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cocos.bundled import locate
+from cocos.files.bundled import locate
 from cocos.problems import load_problems
 
 folder = Path("outputs/notebook")  # everything is written here

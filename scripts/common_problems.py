@@ -11,7 +11,7 @@ from pathlib import Path
 
 from repair_set import rows_with
 
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 
 
 def common_problems(files: list[Path]) -> list[str]:

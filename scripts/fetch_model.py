@@ -20,8 +20,8 @@ from pathlib import Path
 
 from import_gguf import import_gguf
 
+from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
-from cocos.entry_point import run_command
 
 CHUNK_BYTES = 2**20
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
-from cocos.entry_point import run_command
 
 if TYPE_CHECKING:
     import torch

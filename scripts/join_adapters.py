@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 
 
 class Part(NamedTuple):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 from cocos.files.json_lines import DataError, Place, read_rows
 
 

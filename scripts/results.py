@@ -19,7 +19,7 @@ import numpy as np
 import yaml
 from result_rows import Evaluation, Point, load_csv, read_evaluation, save_csv
 
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 from cocos.files.markdown import markdown_table
 from cocos.intervals import Comparison, Estimate, bounded_mean, compare, share
 from cocos.metrics import best_at_k, pass_at_k

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cocos.commands.runner import run_command
 from cocos.config.command_line import PlainParser
-from cocos.entry_point import run_command
 from cocos.files.durable import write_atomically
 from cocos.problems import Problem, load_problems, save_problems
 

@@ -9,9 +9,9 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cocos.assembly import hide_tests
+from cocos.assembly.data import apply_visible_tests
 from cocos.commands.prepare import main as prepare_main
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 from cocos.executor import Executor
 from cocos.problems import Problem, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, named_protocol
@@ -140,9 +140,9 @@ def tiny_model(tmp_path_factory):
 @pytest.fixture
 def make_trainer(tmp_path, executor):
     """A function that returns a trainer on toy problems; by default 4 trajectories of 4 problems per update."""
+    from cocos.assembly.given_answers import given_prompts
     from cocos.config.trl_configs import CoCoSConfig
     from cocos.generation.tokenizer import load_tokenizer
-    from cocos.given_answers import given_prompts
     from cocos.training.trainer import CoCoSTrainer
 
     def make(
@@ -175,7 +175,7 @@ def make_trainer(tmp_path, executor):
             **options,
         }
         args = CoCoSConfig(**options)
-        problems = hide_tests(args, load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
+        problems = apply_visible_tests(args, load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
         return CoCoSTrainer(
             model=model,
             args=args,

@@ -15,15 +15,15 @@ from collections.abc import Callable, Sequence
 
 from langgraph.graph import END, START, StateGraph
 
-from cocos import prompts
+from cocos.agents import words
 from cocos.agents.play import AgentContext, AgentPlay, SharedModel, State, follow, tester, writer
 from cocos.executor import Executor
 from cocos.extraction import extract_code
+from cocos.files.python_parser import form_fault, syntax_tree
 from cocos.generation import Generator, Role
 from cocos.generation.tool_calls import call_fault, parse_tool_calls
 from cocos.literals import Agent
-from cocos.prompts import CANNOT_RUN, DIAGNOSIS_REQUEST, TRIED_BEFORE, UNCHANGED, PromptProtocol
-from cocos.python_parser import form_fault, syntax_tree
+from cocos.prompts import PromptProtocol, passes_visible_tests
 from cocos.trajectories import Rules, Trajectory
 
 
@@ -50,15 +50,15 @@ async def _check(state: State) -> State:
     twins = _twins(play)
     gives_up = sum(twin is not None for twin in twins) >= play.context.max_repeats
     if fault := form_fault(play.turns[-1].code, play.problem.entry_point, play.problem.buggy_code):
-        following, feedback, gives_up = "syntax", CANNOT_RUN.format(fault=fault), False
+        following, feedback, gives_up = "syntax", words.CANNOT_RUN.format(fault=fault), False
     elif twins[-1] is None:
         return {"next": "test"}
     elif twins[-1] == 0 and twins.count(0) == 1:
         # The program to repair was not tested before the model, so no failing test has been quoted.
         following = await play.after_tests("repeat")
-        feedback = f"{play.feedback()}\n\n{UNCHANGED}"
+        feedback = f"{play.feedback()}\n\n{words.UNCHANGED}"
     else:
-        following, feedback = "repeat", TRIED_BEFORE
+        following, feedback = "repeat", words.TRIED_BEFORE
     return {"feedback": feedback, "next": END if gives_up or play.is_exhausted() else following}
 
 
@@ -67,7 +67,7 @@ async def _reflect(state: State) -> State:
     play = state["play"]
     feedback = [play.feedback()]
     if play.context.protocol.is_chat:  # a model of plain transcripts knows its task's words only
-        feedback.append(DIAGNOSIS_REQUEST)
+        feedback.append(words.DIAGNOSIS_REQUEST)
     await play.write("reflect", "\n\n".join(feedback))
     return {}
 
@@ -106,7 +106,7 @@ async def _call(state: State) -> State:
     else:
         completion = await play.ask(prompt)
         calls = parse_tool_calls(completion.text)
-        if call_fault(calls, prompts.TOOLS, "code"):
+        if call_fault(calls, words.TOOLS, "code"):
             node = "refuse"
         else:
             node, code = calls[0].name, calls[0].arguments["code"]
@@ -121,10 +121,10 @@ async def _run_code(state: State) -> State:
     following = await play.after_tests("call")
     *earlier, code = [turn.code for turn in play.turns if turn.step and turn.step.node == "run_code"]
     feedback = [play.feedback()]
-    if prompts.passes_visible_tests(play.problem, play.result):
-        feedback.append(prompts.SUBMIT_REQUEST)
+    if passes_visible_tests(play.problem, play.result):
+        feedback.append(words.SUBMIT_REQUEST)
     elif code in earlier:
-        feedback.append(prompts.CALLED_BEFORE)
+        feedback.append(words.CALLED_BEFORE)
     gives_up = earlier.count(code) >= play.context.max_repeats
     return {"feedback": "\n\n".join(feedback), "next": END if gives_up else following}
 
@@ -133,9 +133,9 @@ async def _refuse(state: State) -> State:
     """Say why an answer is not a call that can be made; `max_repeats` repeated faults end the agent."""
     play = state["play"]
     refused = [turn.completion.text for turn in play.turns if turn.step and turn.step.node == "refuse"]
-    *earlier, fault = [call_fault(parse_tool_calls(text), prompts.TOOLS, "code") for text in refused]
+    *earlier, fault = [call_fault(parse_tool_calls(text), words.TOOLS, "code") for text in refused]
     gives_up = earlier.count(fault) >= play.context.max_repeats
-    feedback = prompts.BAD_CALL.format(fault=fault)
+    feedback = words.BAD_CALL.format(fault=fault)
     return {"feedback": feedback, "next": END if gives_up or play.is_exhausted() else "call"}
 
 

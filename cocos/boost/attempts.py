@@ -18,8 +18,8 @@ from cocos.files.json_lines import DataError, read_rows
 from cocos.generation import Generator
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol, counterexamples, feedback_message, passes_visible_tests
-from cocos.rollout import PAPER_RULES, rollout
-from cocos.trajectories import Rules, Turn, as_program, begin, check_infra_failures
+from cocos.rollout import PAPER_RULES, InfraFailures, rollout
+from cocos.trajectories import Rules, Turn, as_program, begin
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def sample_attempts(
     Args:
         num_corrections: Second turns to sample after each wrong attempt; 0: none.
         temperature: Sampling temperature of both turns; 0 decodes greedily.
-        max_infra_share: Largest share of infrastructure failures, see `check_infra_failures`.
+        max_infra_share: Largest share of infrastructure failures, see `InfraFailures`.
 
     Raises:
         ExecutorError: A larger share of the first attempts met an infrastructure failure.
@@ -63,7 +63,7 @@ def sample_attempts(
     """
     rules = replace(rules, temperatures=(temperature,))
     first = rollout(begin(problems, num_samples), generator, executor, protocol, 1, rules)
-    check_infra_failures(first, max_infra_share)
+    InfraFailures(max_infra_share).add(first)
     wrong = [index for index, trajectory in enumerate(first) if _is_right(trajectory.turns[0]) is False]
     repeated = [index for index in wrong for _ in range(num_corrections)]
     second = rollout([first[index] for index in repeated], generator, executor, protocol, 2, rules)

@@ -12,7 +12,7 @@ from cocos.boost.trainer import BoostInputs, TokenizedRow
 from cocos.config.trl_configs import BoostConfig
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.shapes import run_shapes
-from cocos.planning.workload import Pass, Workload
+from cocos.planning.workload import PassTokens, Workload
 from cocos.prompts import BEGIN, CORRECT
 
 
@@ -33,8 +33,8 @@ def boost_dry_run(args: BoostConfig, inputs: BoostInputs) -> str:
         rollout_rows=0,
         prompt=0,
         answer=longest,
-        scoring=Pass(0, 0),
-        update=Pass(*[args.per_device_train_batch_size * longest] * 2),
+        scoring=PassTokens(0, 0),
+        update=PassTokens(*[args.per_device_train_batch_size * longest] * 2),
     )
     warnings = []
     if longest > shape.context:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from cocos.assembly import open_executor, prompt_protocol, protocol_name
+from cocos.assembly.programs import open_executor
+from cocos.assembly.prompts import prompt_protocol, protocol_name
 from cocos.boost.attempts import (
     Attempt,
     AttemptLog,
@@ -29,11 +30,11 @@ from cocos.boost.attempts import (
 )
 from cocos.boost.rows import make_rows, save_rows, tokenize
 from cocos.boost.turn_pairs import TurnPair, balance_pairs, make_pairs
+from cocos.commands.runner import exit_on_ctrl_c
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.command_line import parse_options
 from cocos.config.option import option_names
 from cocos.dataprep.public_sets import load_problem_set, problems_file
-from cocos.entry_point import exit_on_ctrl_c
 from cocos.executor import Executor
 from cocos.files.run_record import sha256
 from cocos.problems import Problem
@@ -53,7 +54,7 @@ def main() -> None:
     """Sample attempts, pair them with corrections, and write the rows."""
     args = parse_options(BoostDataConfig, __doc__)
     log_path = Path(f"{args.output}.attempts.jsonl")
-    exit_on_ctrl_c(lambda: finished_work(log_path))
+    exit_on_ctrl_c(lambda: saved_batches(log_path))
 
     # This import takes seconds; --help and errors in options do not wait for it.
     from cocos.generation.tokenizer import encode, load_tokenizer
@@ -136,7 +137,7 @@ def main() -> None:
     )
 
 
-def finished_work(log_path: Path) -> str:
+def saved_batches(log_path: Path) -> str:
     """Return what a run has saved and how to continue it, for the line after Ctrl-C."""
     num_lines = log_path.read_bytes().count(b"\n") if log_path.exists() else 0
     if num_lines < 2:  # the first line is the header

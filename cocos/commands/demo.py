@@ -1,7 +1,7 @@
 """Run a laboratory from the base model to the report.
 
     cocos demo                    a model of 1 M parameters learns to correct itself; 2 to 4 minutes
-    cocos demo --lab feedback     one attempt cannot solve the problems, two with feedback can; 5 minutes
+    cocos demo --lab feedback     one attempt cannot solve the problems, two with feedback can; 6 minutes
 
 Trains base -> Boost -> CoCoS and evaluates each model over two turns on problems that none has seen, on two
 processor cores, without GPU and network. Results of an earlier demo in the folder are replaced.
@@ -17,11 +17,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 Step = tuple[str, list[str]]  # title, words of a command
+# Without its own program before it, the untrained model of the laboratory `feedback` does what tests say.
+AGAIN = "--feedback none --early_stop true --num_turns 3 --temperature 0 0.8"
+WAYS_TO_ASK_AGAIN = {
+    "again": "--carry nothing --prompt_tests 3",
+    "again-blind": "--carry nothing",
+    "counterexamples": "--carry counterexamples",
+    "placebo-notice": "--carry counterexamples --placebo notice",
+    "placebo-other": "--carry counterexamples --placebo other",
+}
 
 
 def main() -> int:
     """Run the steps, each as a process of its own; return the exit status of the first that fails, or 0."""
-    from cocos.extras import install_command, missing_modules
+    from cocos.files.extras import install_command, missing_modules
     from cocos.files.run_record import check_output_folder
 
     options = demo_parser().parse_args()
@@ -74,11 +83,14 @@ def _steps(lab: str, out: Path, seed: str) -> Iterator[Step]:
     def step(title: str, command: str, config: str, *words: str) -> Step:
         return title, [command, "--config", config, *words, "--seed", seed]
 
-    def evaluate(name: str, model: str) -> Step:
-        where = ("--model_name_or_path", model, "--output_dir", str(out / name))
+    def evaluate(name: str, model: str, options: str = "") -> Step:
+        where = ("--model_name_or_path", model, "--output_dir", str(out / name), *options.split())
         return step(f"evaluate {name} on held-out problems", "eval", f"{prefix}eval.yaml", *where)
 
     yield evaluate("base", base)
+    ways = WAYS_TO_ASK_AGAIN if lab == "feedback" else {}
+    for name, options in ways.items():
+        yield evaluate(name, base, f"{options} {AGAIN}")
     title = "Boost rows: the base model's attempts and their corrections"
     yield step(title, "boost-data", f"{prefix}boost_data.yaml", "--output", rows)
     yield step(
@@ -93,5 +105,5 @@ def _steps(lab: str, out: Path, seed: str) -> Iterator[Step]:
         *("--output_dir", str(models / "cocos"), "--save_total_limit", "10"),
     )
     yield evaluate("cocos", str(models / "cocos"))
-    folders = [str(out / name) for name in ("base", "boost", "cocos")]
+    folders = [str(out / name) for name in ("base", *ways, "boost", "cocos")]
     yield "report", ["report", *folders, "--output_dir", str(out / "report")]

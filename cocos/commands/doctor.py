@@ -12,7 +12,7 @@ def main() -> int:
     """Print versions, the parts of the project that can be used, and the executor's own check."""
     from cocos import __version__
     from cocos.executor.__main__ import main as executor_main
-    from cocos.extras import EXTRAS, install_command, missing_modules
+    from cocos.files.extras import EXTRAS, install_command, missing_modules
 
     words = sys.argv[1:]
     if not words:

@@ -15,7 +15,7 @@ run.json and the report, and prints the table. docs/evaluation.md explains the d
 
 from typing import TYPE_CHECKING
 
-from cocos.entry_point import exit_on_ctrl_c
+from cocos.commands.runner import exit_on_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,8 @@ def main() -> None:
     from functools import partial
     from pathlib import Path
 
-    from cocos.assembly import plan_trajectories, prompt_protocol
+    from cocos.assembly.data import plan_trajectories
+    from cocos.assembly.prompts import prompt_protocol
     from cocos.config.command_line import parse_options
     from cocos.config.eval_config import EvalSuiteConfig
     from cocos.evaluation.sample_files import finished_work

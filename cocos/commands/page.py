@@ -27,7 +27,7 @@ def main() -> None:
         from starlette.routing import Route
         from streamlit.starlette import App
     except ImportError:
-        from cocos.extras import install_command
+        from cocos.files.extras import install_command
 
         raise ValueError(f"the page needs streamlit: {install_command('page')}") from None
 

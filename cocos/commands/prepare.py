@@ -28,7 +28,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, NoReturn
 
-from cocos.assembly import open_executor
+from cocos.assembly.programs import open_executor
+from cocos.commands.runner import exit_on_ctrl_c
 from cocos.config.arguments import add_options
 from cocos.config.command_line import PlainParser
 from cocos.config.option import option, require_options
@@ -45,7 +46,6 @@ from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
 from cocos.dataprep.raw_files import fetch_raw_file
 from cocos.dataprep.readers import input_files
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
-from cocos.entry_point import exit_on_ctrl_c
 from cocos.files.json_lines import read_rows
 from cocos.files.markdown import markdown_table
 

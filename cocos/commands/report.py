@@ -14,7 +14,8 @@ from cocos.config.command_line import PlainParser
 def report_parser() -> PlainParser:
     """Return the parser of the options."""
     parser = PlainParser(
-        usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--output_dir FOLDER]",
+        usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--profile FOLDER] "
+        "[--output_dir FOLDER]",
         description=__doc__,
     )
     parser.add_argument(
@@ -28,6 +29,12 @@ def report_parser() -> PlainParser:
         "--baseline",
         metavar="NAME",
         help="name of the evaluation with which the others are compared; by default the first",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="FOLDER",
+        type=Path,
+        help="evaluation whose solve rates at turn 1 split the table of accuracy against tokens",
     )
     parser.add_argument(
         "--output_dir",
@@ -47,9 +54,10 @@ def main() -> None:
     from cocos.report.report_files import print_tables, save_report
 
     runs = load_runs(options.evaluations)
+    [profile] = load_runs([options.profile]) if options.profile else [None]
     comparisons = compare_runs(runs, options.baseline)
     if options.output_dir:  # before the tables, whose reader may close the pipe
-        written = save_report(runs, options.output_dir, comparisons)
-    print_tables(runs, comparisons)
+        written = save_report(runs, options.output_dir, comparisons, profile)
+    print_tables(runs, comparisons, profile)
     if options.output_dir:
         print(f"written to {options.output_dir}: {written}")

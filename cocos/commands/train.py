@@ -10,7 +10,9 @@ inputs, prints the first prompts, the number of updates and the estimated memory
 
 def main() -> None:
     """Load problems and model, train with CoCoSTrainer, save the model in output_dir."""
-    from cocos.assembly import data_sha256, load_training_data, open_executor, own_reward
+    from cocos.assembly.data import data_sha256, load_training_data
+    from cocos.assembly.objective import own_reward
+    from cocos.assembly.programs import open_executor
     from cocos.config.cocos_options import CoCoSOptions
     from cocos.config.ranks import is_main_process
     from cocos.training.preflight import checked_options

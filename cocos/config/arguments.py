@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from cocos.bundled import locate
+from cocos.files.bundled import locate
 
 
 def add_options(parser: argparse.ArgumentParser, options_type: type) -> None:

@@ -16,12 +16,12 @@ from typing import Any, Generic, NoReturn, TypeVar, get_type_hints
 
 import yaml
 
-from cocos.bundled import locate
 from cocos.config.arguments import add_option
 from cocos.config.config_file import DERIVED, ConfigFile, read_config
 from cocos.config.model_names import with_full_names
 from cocos.config.option import library_option_names
 from cocos.config.training_options import TrainingOptions
+from cocos.files.bundled import locate
 
 SEE_HELP = "see --help"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from cocos.bundled import locate
+from cocos.files.bundled import locate
 
 MODELS = "configs/models.yaml"
 

@@ -22,3 +22,8 @@ def num_ranks_here() -> int:
     """Return the number of ranks on this machine."""
     # torchrun and accelerate set LOCAL_WORLD_SIZE, deepspeed sets LOCAL_SIZE.
     return int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or "1")
+
+
+def num_processors() -> int:
+    """Return one rank's share of the processors that the run may use on this machine, at least 1."""
+    return max(1, len(os.sched_getaffinity(0)) // num_ranks_here())

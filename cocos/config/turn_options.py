@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cocos.config.option import option, require_not_negative, require_positive
-from cocos.literals import Agent, Carry, Feedback, OnRepeat
+from cocos.literals import Agent, Carry, Feedback, OnRepeat, PlaceboKind
 
 
 @dataclass
@@ -43,6 +43,12 @@ class TurnOptions:
         help="If a program equals the previous one: `keep` it, `resample` the turn once (not in training), "
         "or `tell` so in the next prompt.",
     )
+    placebo: PlaceboKind = option(
+        role="rule",
+        default="none",
+        help="A control: --carry counterexamples says only that a test failed (`notice`), or has tests and "
+        "values of an `other` problem, or `wrong` values.",
+    )
     visible_tests: int | None = option(
         role="prompt",
         default=None,
@@ -61,6 +67,8 @@ class TurnOptions:
             raise ValueError("--feedback_failures needs --feedback error")
         if self.carry != "transcript":
             self._check_carry()
+        if self.placebo != "none" and self.carry != "counterexamples":
+            raise ValueError(f"--placebo {self.placebo} needs --carry counterexamples")
         require_not_negative(self, "visible_tests")
         if self.visible_tests == 0 and (self.feedback != "none" or self.early_stop):
             raise ValueError(

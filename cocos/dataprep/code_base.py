@@ -29,7 +29,7 @@ from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases, importe
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import NOT_STATED, Source
 from cocos.files.json_lines import DataError, Place
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 VISIBLE_TESTS = 3  # as many as MBPP shows
 MAX_TESTS = 30  # of one problem; a table of parameters may have thousands

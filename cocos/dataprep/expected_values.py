@@ -28,8 +28,8 @@ LIMITS_REACHED = (Status.TIMEOUT, Status.MEMORY, Status.NOT_RUN)
 ENDINGS = ("ProcessExit", "ProcessKilled", "OutputLimit")
 
 
-class Value(NamedTuple):
-    """Value of an expression, or the reason why there is none."""
+class ExpectedValue(NamedTuple):
+    """ExpectedValue of an expression, or the reason why there is none."""
 
     value: Any
     error: str | None = None
@@ -70,7 +70,7 @@ def with_expected_values(converted: Converted, place: Place, executor: Executor)
     return converted._replace(problem=complete, left_out=tuple(left_out), input_tests=None)
 
 
-def compute_values(problem: Problem, expressions: Sequence[str], executor: Executor) -> list[Value]:
+def compute_values(problem: Problem, expressions: Sequence[str], executor: Executor) -> list[ExpectedValue]:
     """Return the value of each expression after the reference has run, computed in the sandbox.
 
     Raises:
@@ -79,7 +79,7 @@ def compute_values(problem: Problem, expressions: Sequence[str], executor: Execu
     """
     limits = replace(executor.limits, wall_s=PROGRAM_WALL_S, cpu_s=CALL_CPU_S, output_kb=OUTPUT_KB)
     program = Program(problem.code, ("",), problem.setup, limits)
-    values: list[Value] = []
+    values: list[ExpectedValue] = []
     while len(values) < len(expressions):
         part = [
             SIZED.format(max_chars=MAX_TEST_CHARS, expression=expression)
@@ -92,16 +92,16 @@ def compute_values(problem: Problem, expressions: Sequence[str], executor: Execu
     return values
 
 
-def _read(sized: Any, verdict: Verdict) -> Value:
+def _read(sized: Any, verdict: Verdict) -> ExpectedValue:
     if verdict.status in LIMITS_REACHED or verdict.error_type in ENDINGS:
-        return Value(None, f"the reference does not return: {verdict.error_type}")
+        return ExpectedValue(None, f"the reference does not return: {verdict.error_type}")
     if not verdict.passed:
-        return Value(None, f"{verdict.error_type}: {verdict.message}")
+        return ExpectedValue(None, f"{verdict.error_type}: {verdict.message}")
     size, value = sized
     if size > MAX_TEST_CHARS:
-        return Value(None, f"the value has {size} characters")
+        return ExpectedValue(None, f"the value has {size} characters")
     try:
         literal(value)
     except ValueError as reason:
-        return Value(None, str(reason))
-    return Value(value)
+        return ExpectedValue(None, str(reason))
+    return ExpectedValue(value)

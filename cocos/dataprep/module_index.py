@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cocos.dataprep.formats.pytest_idioms import decorator_name
 from cocos.dataprep.formats.source_edits import defined_names, global_reads, remove_docstrings
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
 CACHED_MODULES = 256  # a syntax tree takes about 100 times the memory of its source
@@ -72,7 +72,7 @@ class Module:
         return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else None
 
 
-class Program(NamedTuple):
+class SourceProgram(NamedTuple):
     """Source of a program, and the (file, name) pairs that it defines."""
 
     source: str
@@ -162,7 +162,7 @@ class CodeBase:
                     return path, name
         return None
 
-    def program(self, path: str, names: Iterable[str]) -> Program:
+    def program(self, path: str, names: Iterable[str]) -> SourceProgram:
         """Return the program that defines global names of a module, with all that they need.
 
         Raises:
@@ -175,7 +175,7 @@ class CodeBase:
                 result.add(path, name)
         except RecursionError:
             raise ValueError("needs too many definitions") from None
-        return Program("\n\n".join([*sorted(result.futures), *result.parts]) + "\n", result.added)
+        return SourceProgram("\n\n".join([*sorted(result.futures), *result.parts]) + "\n", result.added)
 
 
 class _Slice:

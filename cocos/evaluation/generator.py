@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cocos.assembly import make_rules, turn_player
+from cocos.assembly.rules import make_rules, turn_player
 from cocos.config.eval_config import EvalConfig
 from cocos.executor import Executor
-from cocos.extras import install_command
+from cocos.files.extras import install_command
 from cocos.generation import Generator
 from cocos.generation.scripted import ScriptedGenerator
+from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rollout import rollout
 from cocos.trajectories import Trajectory
@@ -103,12 +104,14 @@ def open_player(
     executor: Executor,
     protocol: PromptProtocol,
     on_turn: OnTurn | None = None,
+    problems: Sequence[Problem] = (),
 ) -> Player:
     """Return the function that plays trajectories as the options say.
 
     Args:
         on_turn: Called with a trajectory whenever the program of another of its turns has run, for somebody
             who watches; None: nothing is called.
+        problems: All problems of the run, for `--placebo other`.
 
     Raises:
         ValueError: An agent's package is missing.
@@ -119,7 +122,7 @@ def open_player(
         "executor": executor,
         "protocol": protocol,
         "num_turns": args.num_turns,
-        "rules": make_rules(args, args.temperatures, args.seed),
+        "rules": make_rules(args, args.temperatures, args.seed, problems, args.prompt_tests),
     }
     if args.agent != "none":
         return partial(turn_player(args), **setup, on_turn=on_turn)

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cocos.assembly import conditions, data_sha256, open_executor
+from cocos.assembly.data import data_sha256
+from cocos.assembly.programs import open_executor
+from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
 from cocos.config.ranks import is_main_process

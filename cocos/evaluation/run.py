@@ -13,11 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from cocos.assembly import conditions, system_text
+from cocos.agents.words import agent_protocol
+from cocos.assembly.prompts import system_text
+from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
-from cocos.distributed import Ranks, join_ranks
 from cocos.evaluation.console import ProgressBar, context_warning
 from cocos.evaluation.generator import open_player
+from cocos.evaluation.ranks import Ranks, join_ranks
 from cocos.evaluation.resumption import configuration_changes, evaluation_record, files_sha256
 from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_files import append_rows, merge_files, rank_path, sample_paths
@@ -26,8 +28,9 @@ from cocos.evaluation.trajectory_text import debug_text, trajectory_text
 from cocos.executor import Executor
 from cocos.files.durable import FolderLock, save_json
 from cocos.generation import Generator
-from cocos.prompts import PromptProtocol, agent_protocol
-from cocos.trajectories import InfraFailures, Key, Trajectory, check_infra_failures
+from cocos.prompts import PromptProtocol
+from cocos.rollout import InfraFailures
+from cocos.trajectories import Key, Trajectory
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     """
     args, size = run.args, run.args.batch_size
     protocol = agent_protocol(protocol, args.agent, system_text(args))
-    play = open_player(args, generator, run.executor, protocol)
+    problems = list(dict.fromkeys(trajectory.problem for trajectory in run.trajectories))
+    play = open_player(args, generator, run.executor, protocol, problems=problems)
     warning = context_warning(
         run.trajectories, generator, protocol, args.num_turns, args.max_completion_length
     )
@@ -167,7 +171,7 @@ def merge_and_summarize(run: EvaluationRun) -> Outcome | None:
         return None
     rows = merge_files(Path(run.args.output_dir), run.keys)
     trajectories = [trajectory_from_row(rows[t.key], t.problem) for t in run.trajectories]
-    check_infra_failures(trajectories, run.args.max_infra_share)
+    InfraFailures(run.args.max_infra_share).add(trajectories)
     total = {name: sum(of_rank[name] for of_rank in stats) for name in stats[0]}
     wall_time = {"wall_s": round(time.monotonic() - run.started_s, 3), "played": len(run.missing)}
     metrics = run_metrics(trajectories, conditions(run.args))

@@ -77,7 +77,7 @@ class TurnRow(ExtraTurnKeys):
 
 
 class SampleRow(TypedDict):
-    """One trajectory. It also has the conditions of the run (`cocos.assembly.conditions`) as keys."""
+    """One trajectory. It also has the conditions of the run (`cocos.assembly.rules.conditions`) as keys."""
 
     schema_version: int  # version of this schema: 3
     task_id: str  # identifier of the problem
@@ -92,8 +92,8 @@ def trajectory_to_row(trajectory: Trajectory, **conditions: Any) -> SampleRow:
     """Return a trajectory as a row of JSON values.
 
     Args:
-        conditions: Options that change what is measured, from `cocos.assembly.conditions`. Only rows with
-            equal ones can be compared.
+        conditions: Options that change what is measured, from `cocos.assembly.rules.conditions`. Only
+            rows with equal ones can be compared.
 
     """
     row = {

@@ -5,10 +5,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cocos.agents.words import TOOLS
 from cocos.executor import ExecutionResult, Verdict, comparison_text
 from cocos.generation import Generator
 from cocos.generation.tool_calls import call_fault, call_reason, parse_tool_calls
-from cocos.prompts import TOOLS
 from cocos.trajectories import Trajectory, Turn
 
 WIDTH = 80
@@ -89,7 +89,7 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str], num_visibl
         Part("Refused", call_fault(calls, TOOLS, "code") if is_refused else ""),
         Part("Reason", call_reason(turn.completion.text) if turn.step else ""),
         Part("The same program" if is_repeated else "Program", turn.code or "(no program)", "python"),
-        Part("Tests", verdicts_text(tests, num_visible, turn.result)),
+        Part("Tests", marked_tests(tests, num_visible, turn.result)),
         Part(
             "Changes since the attempt before",
             _changes_text(before.code, turn.code) if before else "",
@@ -108,7 +108,7 @@ def _first_error(result: ExecutionResult) -> str:
     return ""
 
 
-def verdicts_text(tests: Sequence[str], num_visible: int, result: ExecutionResult) -> str:
+def marked_tests(tests: Sequence[str], num_visible: int, result: ExecutionResult) -> str:
     """Return every test with a mark, and below one that did not pass its outcome."""
     lines = []
     for number, (test, verdict) in enumerate(zip(tests, result.verdicts, strict=False), start=1):

@@ -1,1 +1,1 @@
-"""JSON lines, run records, durable writes and locks, Markdown tables."""
+"""JSON lines, durable writes, run records; the package's own files, extras and parser."""

@@ -21,7 +21,7 @@ MAX_PADDING = 32_768
 
 
 @dataclass
-class Batch:
+class PaddedBatch:
     """Left-padded transcripts during generation, one per row."""
 
     cache: Cache  # keys and values of the first `end` columns
@@ -51,7 +51,7 @@ class Batch:
         self.mask, self.positions = self.mask[order], self.positions[order]
         return order
 
-    def start_part(self, part: "Pass") -> "Batch":
+    def start_part(self, part: "Pass") -> "PaddedBatch":
         """Return a batch of a pass's rows, whose cache has the columns before the new ones.
 
         Its width is that of the rows' longest prompt.
@@ -64,9 +64,9 @@ class Batch:
             if own.is_initialized and width > part.num_new:
                 layer.update(own.keys[part.rows, :, stored], own.values[part.rows, :, stored])
         mask, positions = self.mask[part.rows, columns], self.positions[part.rows, columns]
-        return Batch(Cache(layers=layers), mask, positions, width)
+        return PaddedBatch(Cache(layers=layers), mask, positions, width)
 
-    def finish_part(self, part: "Pass", computed: "Batch") -> None:
+    def finish_part(self, part: "Pass", computed: "PaddedBatch") -> None:
         """Copy the new keys and values of a batch from `start_part`, which cannot be used afterwards."""
         for layer, other in zip(self.cache.layers, computed.cache.layers, strict=True):
             if other.is_initialized:

@@ -20,7 +20,7 @@ from huggingface_hub.errors import StrictDataclassError
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cocos.generation.batch import Batch, Pass, batches
+from cocos.generation.batch import PaddedBatch, Pass, batches
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.generation.interface import Completion, GenerationStopped
 from cocos.generation.kv_cache import TranscriptCache
@@ -168,7 +168,9 @@ class HuggingFaceGenerator(TokenTranscripts):
             for completion, of_ids in zip(completions, logps, strict=True)
         ]
 
-    def _prefill(self, prompts: list[Sequence[int]], max_transcripts: int) -> tuple[Batch, torch.Tensor]:
+    def _prefill(
+        self, prompts: list[Sequence[int]], max_transcripts: int
+    ) -> tuple[PaddedBatch, torch.Tensor]:
         """Compute the prompts; return a batch with a row for each, and the logits (B, V) of their next ids.
 
         Equal prompts (the samples of one problem) are computed once.
@@ -203,7 +205,7 @@ class HuggingFaceGenerator(TokenTranscripts):
             self._first_logits(batch, new_ids, parts)
             self.cache.store(batch, {0: shared}, is_last_use=True)
 
-    def _first_logits(self, batch: Batch, new_ids: torch.Tensor, parts: list[Pass]) -> torch.Tensor:
+    def _first_logits(self, batch: PaddedBatch, new_ids: torch.Tensor, parts: list[Pass]) -> torch.Tensor:
         """Compute a batch of `TranscriptCache.start_batch`; return the logits (B, V) of the next ids."""
         if len(parts) == 1:
             return self._next_logits(batch, new_ids)
@@ -216,11 +218,11 @@ class HuggingFaceGenerator(TokenTranscripts):
             batch.finish_part(part, started)
         return torch.stack([logits[row] for row in range(len(logits))])
 
-    def _next_logits(self, batch: Batch, ids: torch.Tensor) -> torch.Tensor:
+    def _next_logits(self, batch: PaddedBatch, ids: torch.Tensor) -> torch.Tensor:
         """Compute the last columns of a batch and return the logits of the next id, of shape (B, V).
 
         Args:
-            batch: Batch whose `end` already counts these columns.
+            batch: PaddedBatch whose `end` already counts these columns.
             ids: Ids of shape (B, columns).
 
         """

@@ -17,7 +17,7 @@ import torch
 from transformers import Cache, DynamicCache, PretrainedConfig
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from cocos.generation.batch import Batch, Pass, PreallocatedLayer, passes
+from cocos.generation.batch import PaddedBatch, Pass, PreallocatedLayer, passes
 
 
 class TranscriptCache:
@@ -40,7 +40,7 @@ class TranscriptCache:
 
     def start_batch(
         self, prompts: Sequence[Sequence[int]], max_new_ids: int, max_transcripts: int, device: torch.device
-    ) -> tuple[Batch, torch.Tensor, list[Pass]]:
+    ) -> tuple[PaddedBatch, torch.Tensor, list[Pass]]:
         """Build a batch of prompts from stored transcripts; return it with the ids left to compute.
 
         A forward pass computes the same number of ids, M, in every row. M is the largest number of ids that
@@ -83,14 +83,14 @@ class TranscriptCache:
         # Prompts with fewer than M ids are padded on the left with id 0, where the mask is 0.
         most = max(num_new)
         new_ids = [[0] * (most - len(prompt)) + list(prompt[-most:]) for prompt in prompts]
-        batch = Batch(cache, (columns >= 0).long(), columns.clamp(min=0), width)
+        batch = PaddedBatch(cache, (columns >= 0).long(), columns.clamp(min=0), width)
         return batch, torch.tensor(new_ids, device=device), found
 
     def has_prefix(self, ids: Sequence[int]) -> bool:
         """Return whether a stored transcript begins with these ids."""
         return any(transcript.ids[: len(ids)].tolist() == list(ids) for transcript in self.transcripts)
 
-    def store(self, batch: Batch, ids_by_row: Mapping[int, Sequence[int]], is_last_use: bool) -> None:
+    def store(self, batch: PaddedBatch, ids_by_row: Mapping[int, Sequence[int]], is_last_use: bool) -> None:
         """Store transcripts of a batch.
 
         Args:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from cocos.extras import install_command
+from cocos.files.extras import install_command
 from cocos.generation.interface import Completion
 from cocos.generation.tokenizer import TokenTranscripts
 from cocos.prompts import DONE

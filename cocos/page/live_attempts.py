@@ -12,7 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from cocos.assembly import conditions, prompt_protocol, system_text
+from cocos.agents.words import agent_protocol
+from cocos.assembly.given_answers import given_answers
+from cocos.assembly.prompts import prompt_protocol, system_text
+from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_endpoint, open_player
 from cocos.evaluation.resumption import evaluation_record
@@ -23,9 +26,7 @@ from cocos.executor import Executor, ExecutorError
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator, load_model
 from cocos.generation.tokenizer import load_tokenizer
-from cocos.given_answers import given_answers
 from cocos.problems import Problem
-from cocos.prompts import agent_protocol
 from cocos.trajectories import Trajectory
 
 logger = logging.getLogger(__name__)

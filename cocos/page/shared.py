@@ -10,7 +10,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from cocos.assembly import open_executor
+from cocos.assembly.programs import open_executor
 from cocos.page.page_options import PageOptions
 
 

@@ -11,8 +11,8 @@ from textwrap import indent
 
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.files.json_lines import Place
+from cocos.files.python_parser import parse
 from cocos.problems import DataError, Problem, problem_from_row
-from cocos.python_parser import parse
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from cocos.assembly import TrainingData, make_objective, make_rules, open_executor, own_reward, turn_player
+from cocos.assembly.data import TrainingData
+from cocos.assembly.objective import make_objective, own_reward
+from cocos.assembly.programs import open_executor
+from cocos.assembly.rules import make_rules, turn_player
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
@@ -74,6 +77,8 @@ def run_warnings(
         )
     if args.reward == "random":
         warnings.append("--reward random: every program earns 0 or 1 by chance; this run is a control")
+    if args.placebo != "none":
+        warnings.append(f"--placebo {args.placebo}: prompts do not tell the truth; this run is a control")
     return warnings
 
 
@@ -104,7 +109,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     """
     protocol, turns, answer = data.protocol, args.num_turns, args.max_completion_length
     shape, layout = run_shapes(args, has_reference=args.beta > 0)
-    rules = make_rules(args, [args.temperature])
+    rules = make_rules(args, [args.temperature], None, data.problems, args.prompt_tests)
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
     wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from transformers import AutoConfig, PreTrainedTokenizerBase
 
-from cocos.assembly import TrainingData, make_rules
+from cocos.assembly.data import TrainingData
+from cocos.assembly.rules import make_rules
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion

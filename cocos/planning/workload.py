@@ -7,11 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cocos.assembly import make_objective
+from cocos.assembly.objective import make_objective
 from cocos.config.trl_configs import CoCoSConfig
 
 
-class Pass(NamedTuple):
+class PassTokens(NamedTuple):
     """Tokens that one GPU processes in one pass: all of them, and those whose probabilities are computed."""
 
     tokens: int
@@ -25,8 +25,8 @@ class Workload:
     rollout_rows: int  # sequences sampled together; 0: a run without sampling
     prompt: int  # longest prompt of any turn, in tokens
     answer: int  # longest answer, in tokens
-    scoring: Pass  # a forward pass of the policy or the reference
-    update: Pass  # a forward and backward pass
+    scoring: PassTokens  # a forward pass of the policy or the reference
+    update: PassTokens  # a forward and backward pass
 
 
 def run_workload(args: CoCoSConfig, prompts_T: list[int]) -> Workload:
@@ -46,8 +46,8 @@ def run_workload(args: CoCoSConfig, prompts_T: list[int]) -> Workload:
         rollout_rows=min(args.rollout_batch_size, trajectories),
         prompt=prompts_T[-1],
         answer=answer,
-        scoring=Pass(scored_together, answers * scored_together // tokens),
-        update=Pass(loss_tokens(args, micro_batch, prompts_T), micro_batch * trained_turns * answer),
+        scoring=PassTokens(scored_together, answers * scored_together // tokens),
+        update=PassTokens(loss_tokens(args, micro_batch, prompts_T), micro_batch * trained_turns * answer),
     )
 
 

@@ -1,9 +1,9 @@
 """Reports on finished evaluations: tables, charts and one HTML page.
 
 Everything is read from the output folders of test.py. `finished_runs` loads them and compares them with a
-baseline; `sample_statistics` has the statistics of their rows, and `equal_tokens` compares turns with
-independent first attempts. `tables` turns the numbers into text, `caveats` says what speaks against them.
-`charts` draws with matplotlib in the style of `chart_style`, `pictures` chooses the charts of the page and of
-report.png, `html_report` renders the page's templates, and `report_files` prints the tables and writes all
-files.
+baseline; `sample_statistics` has the statistics of their rows, and `token_curves` sets their accuracy
+against tokens, beside resampling. `tables` turns the numbers into text, `caveats` says what speaks against
+them. `charts` draws with matplotlib in the style of `chart_style`, `pictures` chooses the charts of the page
+and of report.png, `html_report` renders the page's templates, and `report_files` prints the tables and writes
+all files.
 """

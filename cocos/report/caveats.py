@@ -9,6 +9,7 @@ from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.report.finished_runs import FinishedRun, RunComparison
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
+FEW_REPAIRED = 0.05  # of the wrong programs: asking again repairs twice as many (docs/real.md)
 # What changes a model's answers or verdicts. The size of a batch changes last digits only, a seed its draws.
 MEASURING = set(
     option_names(EvalConfig, "wording", "prompt", "rule", "given", "length", "sampling", "executor")
@@ -38,8 +39,37 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
             f"{run.name}: {statistics.num_empty} of {number} completions contain no program; read some, and "
             "check --protocol and --max_completion_length."
         )
+    temperatures = options.get("temperature") or [0.0]
+    for before, after in run.turn_pairs:
+        same = f"same_prompt_t{before}_t{after}"
+        if temperatures[min(after, len(temperatures)) - 1] == 0 and run.has_estimate(same):
+            share = 100 * run.estimate(same).value
+            yield (
+                f"{run.name}: {share:.0f} % of the turns {after} ask greedily what turn {before} asked, so "
+                "they add nothing; give --temperature a second value, for later turns."
+            )
+    if (share := _repaired_share(run)) is not None and share < FEW_REPAIRED:
+        yield (
+            f"{run.name}: {100 * share:.1f} % of the wrong programs are repaired. A model repeats the "
+            "program that it is shown; where programs are short, --carry counterexamples and --carry nothing "
+            "repair more (docs/evaluation.md)."
+        )
     if failures := run.metrics["num_infra_failures"]:
         yield f"{run.name}: {failures} turns met a failure of executor or endpoint and are not scored."
+
+
+def _repaired_share(run: FinishedRun) -> float | None:
+    """Return the share of wrong first programs that the last turn has repaired; None without a transcript."""
+    pair, options = run.first_and_last, run.record["options"]
+    if (
+        pair is None
+        or options.get("carry", "transcript") != "transcript"
+        or run.metrics["answers"]
+        or run.metrics["agent"] != "none"
+    ):
+        return None
+    wrong = 1 - run.estimate(f"acc_t{pair.before}").value
+    return run.estimate(f"i2c_{pair}").value / wrong if wrong else None
 
 
 def _of_comparison(comparison: RunComparison) -> Iterator[str]:

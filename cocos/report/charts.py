@@ -16,9 +16,9 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cocos.report import chart_style as style
 from cocos.report.chart_style import ERROR_COLOURS, INK, RIGHT, WRONG
-from cocos.report.equal_tokens import EqualTokens
 from cocos.report.finished_runs import FinishedRun
 from cocos.report.tables import printable_error_type
+from cocos.report.token_curves import Curve
 
 MAX_NAME = 24  # characters of a line of a name beside a bar
 Span = tuple[float, float]
@@ -182,21 +182,27 @@ def draw_costs(axes: Axes, runs: Sequence[FinishedRun]) -> str:
     return " ".join(parts)
 
 
-def draw_equal_tokens(axes: Axes, comparison: EqualTokens) -> str:
-    """Draw accuracy over tokens: the turns of a run, and independent first attempts of the same model."""
-    turns, attempts = comparison.turns, comparison.attempts
-    turn_colour, attempt_colour = style.run_colour(0), style.run_colour(1)
-    tokens, any_T, last_T = zip(*((p.tokens, p.right_any, p.right_last) for p in turns), strict=True)
-    axes.plot(tokens, any_T, "o-", color=turn_colour, label="t turns, any right")
-    axes.plot(tokens, last_T, "o--", color=turn_colour, label="t turns, last right (acc@t)")
-    label = "k first attempts, any right (pass@k)"
-    axes.plot(*zip(*attempts, strict=True), "o-", color=attempt_colour, label=label)
-    axes.axhline(attempts[0].pass_k, color=attempt_colour, linestyle="--", label="one first attempt (pass@1)")
+def draw_token_curves(axes: Axes, curves: Sequence[Curve]) -> str:
+    """Draw accuracy over sampled tokens, one line per curve; each further program is a point."""
+    parts = []
+    for number, curve in enumerate(curves):
+        tokens = [point.tokens.sampled for point in curve.points]
+        shares = [point.accuracy for point in curve.points]
+        axes.plot(
+            tokens,
+            shares,
+            marker="o",
+            color=style.run_colour(number),
+            linestyle=style.line_style(number),
+            label=curve.label,
+        )
+        ends = [f"{100 * shares[i]:.1f} % for {tokens[i]:.3g} tokens" for i in (0, -1)]
+        parts.append(f"{curve.label} {', '.join(ends)}")
     style.format_share_axis(
-        axes, title="turns and first attempts at equal tokens", xlabel="tokens per problem"
+        axes, title="accuracy against tokens, the visible tests choose", xlabel="sampled tokens per problem"
     )
     style.add_legend_below(axes)
-    return f"{comparison.run.name}: Accuracy of turns and first attempts at equal tokens, as in their table."
+    return f"Accuracy against sampled tokens: {'; '.join(parts)}."
 
 
 def _draw_band(axes: Axes, ends: Span, bottoms: Span, height: float, colour: str, alpha: float) -> None:

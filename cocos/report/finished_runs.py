@@ -28,9 +28,10 @@ METRICS_KEYS = (
     *("agent", "feedback", "early_stop", "answers"),
 )
 RECORD_KEYS = ("options", "versions")
+CARRIED = {"counterexamples": "failed tests without the program", "nothing": "nothing of earlier turns"}
 
 
-class TurnPair(NamedTuple):
+class TurnNumbers(NamedTuple):
     """Two turns, counted from 1; `str(pair)` is the pair's name in metrics.json, such as t1_t2."""
 
     before: int
@@ -60,14 +61,14 @@ class FinishedRun:
         return sum(name.startswith("acc_t") for name in self.metrics["metrics"])
 
     @property
-    def turn_pairs(self) -> list[TurnPair]:
+    def turn_pairs(self) -> list[TurnNumbers]:
         """Pairs of consecutive turns."""
-        return [TurnPair(turn, turn + 1) for turn in range(1, self.num_turns)]
+        return [TurnNumbers(turn, turn + 1) for turn in range(1, self.num_turns)]
 
     @property
-    def first_and_last(self) -> TurnPair | None:
+    def first_and_last(self) -> TurnNumbers | None:
         """The first and the last turn; None if there is one turn."""
-        return TurnPair(1, self.num_turns) if self.num_turns > 1 else None
+        return TurnNumbers(1, self.num_turns) if self.num_turns > 1 else None
 
     @property
     def pass_at_k_sizes(self) -> list[int]:
@@ -78,12 +79,16 @@ class FinishedRun:
 
     @property
     def conditions(self) -> str:
-        """Agent, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
+        """Agent, carry, feedback, early stop and given answers, as a phrase; "" for plain self-correction."""
         feedback, answers = self.metrics["feedback"], self.metrics["answers"]
+        carry = self.record["options"].get("carry", "transcript")
         agent = self.metrics["agent"]
         conditions = [f"the agent {agent}"] if agent != "none" else []
         if self.num_turns > 1:  # one turn gets no feedback, and has none after it to leave out
+            conditions += [CARRIED[carry]] if carry in CARRIED else []
             conditions += [f"{feedback} feedback"] if feedback != "none" else []
+            placebo = self.record["options"].get("placebo", "none")
+            conditions += [f"the placebo {placebo!r}"] if placebo != "none" else []
             conditions += ["early stop on the visible tests"] if self.metrics["early_stop"] else []
         conditions += [f"given answers ({', '.join(answers)})"] if answers else []
         return " and ".join(conditions)

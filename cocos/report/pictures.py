@@ -10,14 +10,15 @@ from matplotlib.figure import Figure
 
 from cocos.report import charts
 from cocos.report.chart_style import save_figure, svg_element
-from cocos.report.equal_tokens import equal_token_comparisons
 from cocos.report.finished_runs import FinishedRun, group_by_conditions
 from cocos.report.tables import has_pass_at_k
+from cocos.report.token_curves import token_curves
 
 
 class Charts(NamedTuple):
     """SVG elements of a page."""
 
+    first: Sequence[Markup]  # of all runs together
     groups: Mapping[str, Sequence[Markup]]  # conditions of runs -> charts of these runs together
     runs: Mapping[str, Sequence[Markup]]  # name of a run -> its charts
 
@@ -30,7 +31,7 @@ def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
     }
     # All runs share one list of error types, so that a colour means the same in every chart.
     error_types = charts.most_frequent_errors(runs)
-    comparisons = {comparison.run.name: comparison for comparison in equal_token_comparisons(runs)}
+    curves = token_curves(runs)
     of_runs: dict[str, list[Markup]] = {}
     for run in runs:
         draws = [partial(charts.draw_flow, run=run), partial(charts.draw_problems, run=run)]
@@ -39,24 +40,26 @@ def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
         draws.append(partial(charts.draw_costs, runs=[run]))
         if has_pass_at_k(run):
             draws.append(partial(charts.draw_pass_at_k, run=run))
-        if comparison := comparisons.get(run.name):
-            draws.append(partial(charts.draw_equal_tokens, comparison=comparison))
         of_runs[run.name] = [svg_element(draw, f"{run.name} {n}") for n, draw in enumerate(draws)]
-    return Charts(groups, of_runs)
+    draw_curves = partial(charts.draw_token_curves, curves=curves)
+    return Charts([svg_element(draw_curves, "tokens")] if curves else [], groups, of_runs)
 
 
 def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
-    """Save one image: accuracy, changes between turns, tokens and seconds of each problem, and errors."""
+    """Save one image: accuracy by turns and by tokens, changes, costs of each problem, and errors."""
 
     def draw(figure: Figure) -> None:
         error_types = charts.most_frequent_errors(runs)
-        if max(run.num_turns for run in runs) == 1:
-            places = figure.subplot_mosaic([["accuracy", "errors"], ["costs", "costs"]])
-        else:
-            places = figure.subplot_mosaic([["accuracy", "changes"], ["costs", "errors"]])
-            charts.draw_changes(places["changes"], runs)
-        charts.draw_accuracy(places["accuracy"], runs)
-        charts.draw_costs(places["costs"], runs)
-        charts.draw_errors(places["errors"], runs, error_types)
+        curves = token_curves(runs)
+        is_one_turn = max(run.num_turns for run in runs) == 1
+        rows = ["AE", "CC"] if is_one_turn else ["AD", "CE"]
+        places = figure.subplot_mosaic("\n".join(["TT", *rows] if curves else rows))
+        if not is_one_turn:
+            charts.draw_changes(places["D"], runs)
+        if curves:
+            charts.draw_token_curves(places["T"], curves)
+        charts.draw_accuracy(places["A"], runs)
+        charts.draw_costs(places["C"], runs)
+        charts.draw_errors(places["E"], runs, error_types)
 
-    save_figure(draw, path, size=(10, 8))
+    save_figure(draw, path, size=(10, 12 if token_curves(runs) else 8))

@@ -6,15 +6,24 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cocos.extras import install_command, missing_modules
+from cocos.files.extras import install_command, missing_modules
 from cocos.files.markdown import markdown_table
 from cocos.report.caveats import caveats
 from cocos.report.finished_runs import FinishedRun, RunComparison
 from cocos.report.html_report import page_parts
-from cocos.report.tables import Table, comparison_table, excluded_problems, printable_error_type, run_tables
+from cocos.report.tables import (
+    Table,
+    comparison_table,
+    excluded_problems,
+    printable_error_type,
+    resampling_sentences,
+    run_tables,
+)
 
 
-def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> Iterator[bytes]:
+def report_page(
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = (), profile: FinishedRun | None = None
+) -> Iterator[bytes]:
     """Yield the parts of report.html, with charts if matplotlib is installed."""
     charts = None
     if not missing_modules("charts"):
@@ -22,13 +31,21 @@ def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison
 
         charts = draw_charts(runs)
     # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
-    return (part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts))
+    return (
+        part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts, profile)
+    )
 
 
 def save_report(
-    runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
+    runs: Sequence[FinishedRun],
+    output_dir: Path,
+    comparisons: Sequence[RunComparison] = (),
+    profile: FinishedRun | None = None,
 ) -> str:
     """Write report.html, report.md and, if matplotlib is installed, report.png.
+
+    Args:
+        profile: Run whose solve rates split the table of tokens.
 
     Returns:
         The names of what was written, and how to install what is missing.
@@ -40,9 +57,9 @@ def save_report(
     written = f"report.html report.md (for charts: {install_command('charts')})"
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
-        (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
+        (output_dir / "report.md").write_text(markdown_report(runs, comparisons, profile), encoding="utf-8")
         with open(output_dir / "report.html", "wb") as file:
-            file.writelines(report_page(runs, comparisons))
+            file.writelines(report_page(runs, comparisons, profile))
         if not missing_modules("charts"):
             from cocos.report.pictures import save_overview
 
@@ -54,10 +71,13 @@ def save_report(
     return written
 
 
-def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
+def markdown_report(
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = (), profile: FinishedRun | None = None
+) -> str:
     """Return the contents of report.md."""
-    tables = run_tables(runs)
+    tables = run_tables(runs, profile)
     parts = [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
+    parts += resampling_sentences(runs)
     parts += [_section(table) for table in tables]
     if comparisons:
         tables.append(comparison_table(comparisons))
@@ -91,16 +111,18 @@ WIDTH_OF_FILES = 10_000  # one line per row, for whoever searches in the output
 BEFORE_INTERVAL = re.compile(r" (?=[\[(])")  # of `50.0 [23.7, 76.3]` or `50.0 (no interval)`
 
 
-def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
+def print_tables(
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = (), profile: FinishedRun | None = None
+) -> None:
     """Print the tables of the runs, and one table of all comparisons."""
     width = shutil.get_terminal_size(fallback=(WIDTH_OF_FILES, 24)).columns
-    tables = run_tables(runs)
+    tables = run_tables(runs, profile)
     if comparisons:
         tables.append(comparison_table(comparisons))
     for table in tables:
         print(table.heading, *table_lines(table, width), "", sep="\n")
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    for note in [*excluded_problems(comparisons), *notes]:
+    for note in [*excluded_problems(comparisons), *notes, *resampling_sentences(runs)]:
         print(textwrap.fill(note, width))
     for sentence in caveats(runs, comparisons):
         print(textwrap.fill(f"caution: {sentence}", width))

@@ -13,11 +13,8 @@ class SampleStatistics:
 
     # By task_id, whether the program of each turn of each scored sample is right.
     right_K_T: dict[str, list[list[bool]]] = field(default_factory=dict)
-    # By task_id, the tokens of each turn's completion in each scored sample; 0 for a turn that early stop
-    # carried over.
-    sampled_tokens_K_T: dict[str, list[list[int]]] = field(default_factory=dict)
     # A turn was sampled again because it repeated the previous one. The rows do not contain the first
-    # completion, so the generated tokens are more than `sampled_tokens_K_T`.
+    # completion, so the generated tokens are more than theirs.
     has_resampled: bool = False
     # By task_id, tokens generated, and seconds of generation and execution, over all its samples.
     costs_K: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -46,8 +43,6 @@ class SampleStatistics:
         if not has_infra_failure(row):
             self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))
             self.right_K_T.setdefault(task_id, []).append([turn["is_right"] for turn in turns])
-            tokens_T = [0 if turn["is_carried"] else turn["num_completion_tokens"] for turn in turns]
-            self.sampled_tokens_K_T.setdefault(task_id, []).append(tokens_T)
             self.has_resampled |= any(turn["is_resampled"] for turn in turns)
             for t, (turn, following) in enumerate(pairwise(turns), start=1):
                 if error_type := turn["error_type"]:

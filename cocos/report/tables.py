@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from cocos.intervals import MIN_PROBLEMS, Estimate
-from cocos.report.equal_tokens import equal_token_comparisons
-from cocos.report.finished_runs import FinishedRun, RunComparison, TurnPair, group_by_conditions
+from cocos.report.finished_runs import FinishedRun, RunComparison, TurnNumbers, group_by_conditions
 from cocos.report.pooled_sets import are_sets_of_one_model, pool
+from cocos.report.token_curves import Curve, Point, strata, token_curves, verdict
 
 NO_INTERVAL = "(no interval)"
 NO_INTERVAL_NOTE = (
@@ -56,10 +56,10 @@ IN_CHILD_NOTE = (
     "have forged it; samples.jsonl gives the reason for each."
 )
 
-ANY_TURN = "any turn"
-EQUAL_TOKENS_NOTE = (
-    f"{ANY_TURN} and pass@k: one of the programs is right, so all tests choose; acc@t and pass@1 choose "
-    "without tests. k first attempts have as many tokens as the turns; a dash: a problem has fewer samples."
+RESAMPLING = "- resampling"
+RESAMPLING_NOTE = (
+    f"{RESAMPLING}: the difference to the same model asked again with all visible tests shown, at as many "
+    "sampled tokens, paired by problem; a dash: there is no such run, or it has fewer tokens."
 )
 
 
@@ -82,29 +82,29 @@ class Table:
     def notes(self) -> list[str]:
         """Notes that explain the table."""
         lacks_interval = any(NO_INTERVAL in cell for row in self.rows for cell in row)
-        notes = {IN_CHILD: IN_CHILD_NOTE, ANY_TURN: EQUAL_TOKENS_NOTE}
+        notes = {IN_CHILD: IN_CHILD_NOTE, RESAMPLING: RESAMPLING_NOTE}
         found = [notes[name] for name in notes if name in self.header]
         return [*found, NO_INTERVAL_NOTE] if lacks_interval else found
 
 
-def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+def run_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = None) -> list[Table]:
     """Return the tables of accuracies, one per conditions, then the further tables."""
     groups = group_by_conditions(runs)
     accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
-    return accuracies + further_tables(runs)
+    return accuracies + further_tables(runs, profile)
 
 
-def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
+def further_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = None) -> list[Table]:
     """Return the tables after those of the accuracies.
 
     A table without rows is left out.
     """
     tables = [
         *pooled_tables(runs),
+        *token_tables(runs, profile),
         visible_tests_table(runs),
         edits_table(runs),
         pass_at_k_table(runs),
-        equal_tokens_table(runs),
         bugs_table(runs),
         relative_table(runs),
         means_table(runs),
@@ -153,7 +153,7 @@ def _accuracy_rows(run: FinishedRun) -> Iterator[list[str]]:
         yield [run.name, n, f"{pair.before} to {pair.after}", *estimates, counts]
 
 
-def _shown_pairs(run: FinishedRun) -> list[TurnPair]:
+def _shown_pairs(run: FinishedRun) -> list[TurnNumbers]:
     """Return the pairs of consecutive turns, and the first and the last turn if there are more than two."""
     overall = [run.first_and_last] if run.num_turns > 2 and run.first_and_last else []
     return [*run.turn_pairs, *overall]
@@ -221,25 +221,41 @@ def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
     return Table("pass@k, and best@k: the program of k that the visible tests choose", "%", header, rows)
 
 
-def equal_tokens_table(runs: Sequence[FinishedRun]) -> Table:
-    """Return a row per run and number of turns, from 2 on, that has first attempts with as many tokens."""
-    header = ["model", "attempts of", "turns", "tokens", "acc@t", ANY_TURN, "k", "pass@1", "pass@k"]
+def token_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = None) -> list[Table]:
+    """Return the accuracy of each number of programs against its tokens, under three costs.
+
+    Args:
+        profile: Run whose solve rates split the problems; a table for each part follows.
+
+    """
+    parts = {"": None} | (strata(profile) if profile else {})
+    return [
+        _token_table(token_curves(runs, task_ids), f", {name} ({len(task_ids)} problems)" if task_ids else "")
+        for name, task_ids in parts.items()
+        if task_ids is None or task_ids
+    ]
+
+
+def _token_table(curves: Sequence[Curve], part: str) -> Table:
     rows = []
-    for comparison in equal_token_comparisons(runs):
-        pass_1 = format_share(comparison.attempts[0].pass_k)
-        for point in comparison.turns[1:]:
-            names = [
-                comparison.run.label,
-                comparison.source.name,
-                str(point.turns),
-                format_mean(point.tokens),
-            ]
-            shares = [format_share(point.right_last), format_share(point.right_any)]
-            attempts = [f"{point.num_attempts:.2f}", pass_1, format_share(point.pass_k)]
-            difference = "-" if point.difference is None else format_estimate(point.difference)
-            rows.append([*names, *shares, *attempts, difference])
-    title = "Turns and first attempts at equal tokens"
-    return Table(title, "%", [*header, f"{ANY_TURN} - pass@k"], rows, num_names=2)
+    for curve in curves:
+        for point in curve.points:
+            if curve.is_sampled and point.programs & (point.programs - 1) and point != curve.points[-1]:
+                continue  # of many samples 1, 2, 4, ... and all
+            rows.append([curve.label, str(point.programs), *_token_cells(curve, point)])
+    header = ["model", "programs", "accuracy", "tokens sampled", "+ new prompts", "+ all prompts", RESAMPLING]
+    return Table(f"Accuracy against tokens, the visible tests choose{part}", "%", header, rows)
+
+
+def _token_cells(curve: Curve, point: Point) -> list[str]:
+    difference = curve.difference(point)
+    shown = "-" if difference is None else format_estimate(difference)
+    return [format_share(point.accuracy), *map(format_mean, point.tokens), shown]
+
+
+def resampling_sentences(runs: Sequence[FinishedRun]) -> list[str]:
+    """Return for each run over several turns whether it beats resampling, if there is such a run."""
+    return [sentence for curve in token_curves(runs) if (sentence := verdict(curve))]
 
 
 def bugs_table(runs: Sequence[FinishedRun]) -> Table:

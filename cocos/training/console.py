@@ -17,9 +17,9 @@ from torch import nn
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from cocos.bundled import is_clone
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
+from cocos.files.bundled import is_clone
 from cocos.rewards import Score
 from cocos.training.model_card import ModelCard, evaluation_at, saved_step
 from cocos.training.monitor import verdicts_text

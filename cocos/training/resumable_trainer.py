@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformers import Trainer, TrainerControl
 from transformers.utils.logging import disable_progress_bar
@@ -35,22 +35,35 @@ from cocos.training.signals import StopOnSignal
 from cocos.training.start import start_wandb_run
 
 
+class BatchRecord(NamedTuple):
+    """What log and console keep of a batch of all ranks."""
+
+    examples: Sequence[str] = ()  # some trajectories as text, for the log
+    solved: Mapping[str, Sequence[int]] = MappingProxyType(
+        {}
+    )  # task_id -> right programs of each turn, played
+    shown: Sequence[str] = ()  # trajectories as text, for the console
+
+    @property
+    def logged(self) -> dict[str, Any]:
+        """What an entry of log.jsonl has of the batch."""
+        return {"examples": self.examples, "solved": self.solved}
+
+
 class ResumableTrainer(Trainer):
     """Trainer with crash-safe checkpoints. A finished run that is resumed makes no further update.
 
     Attributes:
         card: Model card of every folder that is saved; None: no card.
-        last_examples: Some trajectories of the last batch as text, for the log.
+        last_batch: What the log keeps of the last batch.
         clock: Measures the time that the run still takes.
         collapsed: What has shown that the training has collapsed; "": nothing has.
         stop_on_signal: Ends the run on Ctrl-C, SIGTERM and SIGHUP; None before the run.
-        last_solved: task_id -> right programs of the last batch at each turn, and its trajectories.
 
     """
 
     card: ModelCard | None = None
-    last_examples: Sequence[str] = ()
-    last_solved: Mapping[str, Sequence[int]] = MappingProxyType({})
+    last_batch: BatchRecord = BatchRecord()
     clock: Clock | None = None
     collapsed: str = ""
     stop_on_signal: StopOnSignal | None = None
@@ -241,6 +254,6 @@ def _add_callbacks(trainer: ResumableTrainer, card: ModelCard, checkpoint: str |
     trainer.add_callback(trainer.clock)
     if trainer.args.save_minutes and trainer.args.save_strategy != "no":
         trainer.add_callback(SaveByTime(trainer.args.save_minutes))
-    trainer.add_callback(RunLog(lambda: {"examples": trainer.last_examples, "solved": trainer.last_solved}))
+    trainer.add_callback(RunLog(lambda: trainer.last_batch.logged))
     trainer.stop_on_signal = StopOnSignal(trainer)
     trainer.add_callback(trainer.stop_on_signal)

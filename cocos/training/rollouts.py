@@ -4,6 +4,7 @@
 connects them with the policy that is being trained, on all ranks. It does not know the loss.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -18,19 +19,20 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
-from cocos.assembly import make_objective, make_rules, own_reward, turn_player
+from cocos.assembly.objective import make_objective, own_reward
+from cocos.assembly.rules import make_rules, turn_player
 from cocos.config.cocos_options import CoCoSOptions
-from cocos.distributed import equal_share, share_of_groups
 from cocos.executor import Executor
 from cocos.generation import GenerationStopped, Generator
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
-from cocos.rollout import Play, play_turns, rollout
+from cocos.rollout import InfraFailures, Play, play_turns, rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
-from cocos.trajectories import Trajectory, begin, check_infra_failures
+from cocos.trajectories import Trajectory, begin
 
-Played = TypeVar("Played", Trajectory, Play)
+AnyPlay = TypeVar("AnyPlay", Trajectory, Play)
+Item = TypeVar("Item")
 
 
 class RolloutPlayer:
@@ -76,7 +78,12 @@ class RolloutPlayer:
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
         self.play = turn_player(options)
-        self.rules = make_rules(options, [options.temperature])
+        self.rules = make_rules(
+            options,
+            [options.temperature],
+            problems=list(dict.fromkeys(prompt.problem for prompt in prompts)),
+            prompt_tests=options.prompt_tests,
+        )
         self.own_reward = own_reward(options)
         self.draw = ProblemDraw(len(prompts), seed)
 
@@ -118,7 +125,7 @@ class RolloutPlayer:
             trajectories = [trajectory for one in by_rank for trajectory in one][: len(drawn) * size]
             played.extend(trajectories)
             # A further draw may be small, so the limits apply to all trajectories of the batch.
-            check_infra_failures(played, self.options.max_infra_share)
+            InfraFailures(self.options.max_infra_share).add(played)
             self._check_truncated(played)
             siblings = [trajectories[start : start + size] for start in range(0, len(trajectories), size)]
             return [self._group(index, group) for index, group in zip(drawn, siblings, strict=True)]
@@ -147,12 +154,12 @@ class RolloutPlayer:
         # The passes of `meanwhile` need all ranks.
         if not all(gather_object([plays is not None])) or plays is None:
             raise GenerationStopped
-        pending = [result for play in plays for result in play.results]
+        pending = [played.result for play in plays for played in play.played]
         unfinished = [play.unfinished(num_turns) for play in plays]
         self.hidden_s = overlap_s(pending, lambda: meanwhile(unfinished))
         return [play.finish(num_turns) for play in plays]
 
-    def _sample(self, prompts: Sequence[Trajectory], play: Callable[..., list[Played]]) -> list[Played]:
+    def _sample(self, prompts: Sequence[Trajectory], play: Callable[..., list[AnyPlay]]) -> list[AnyPlay]:
         num_turns, size = self.options.num_turns, self.options.num_generations
         trajectories = [replace(prompt, sample=i % size) for i, prompt in enumerate(prompts)]
         with self.open_generator() as generator, suppress(GenerationStopped):
@@ -171,7 +178,7 @@ class RolloutPlayer:
         with self.open_generator() as generator:
             played = self._rollout(share, generator, self.options.num_turns, is_greedy=True)
         trajectories = gather_object(played)[: len(problems)]
-        check_infra_failures(trajectories, self.options.max_infra_share)
+        InfraFailures(self.options.max_infra_share).add(trajectories)
         return trajectories
 
     def rewards(self, trajectory: Trajectory) -> list[float | None]:
@@ -211,6 +218,35 @@ class RolloutPlayer:
                 f"{self.options.max_truncated_share}; raise --max_completion_length, or train a Boost model "
                 f"first, so that completions end with [DONE]"
             )
+
+
+def equal_share(items: Sequence[Item], rank: int, num_ranks: int) -> list[Item]:
+    """Return one rank's consecutive items; every rank gets the same number.
+
+    Under ZeRO-3 and FSDP the ranks wait for each other at every forward pass, so no rank may have fewer items
+    than another. The last ranks therefore repeat items from the start of the list. The shares of all ranks,
+    concatenated, are the whole list followed by the repeated items.
+
+    Example: rank 1 of 2 gets items 3, 4, 0 of the items 0 to 4.
+    """
+    size = math.ceil(len(items) / num_ranks)
+    return [items[i % len(items)] for i in range(rank * size, (rank + 1) * size)]
+
+
+def share_of_groups(
+    problems: Sequence[Item], group_size: int, keep_whole: bool, rank: int, num_ranks: int
+) -> list[Item]:
+    """Return the problem of each trajectory that one rank plays; every rank gets the same number.
+
+    Example: groups of 2 of the problems a, b, c on rank 0 of 2 are a, a, b, with `keep_whole` a, a, b, b.
+
+    Args:
+        keep_whole: Never divide a group between ranks.
+
+    """
+    unit = group_size if keep_whole else 1
+    units = [problem for problem in problems for _ in range(group_size // unit)]
+    return [problem for problem in equal_share(units, rank, num_ranks) for _ in range(unit)]
 
 
 def overlap_s(pending: Sequence[Future[Any]], call: Callable[[], object]) -> float:

@@ -19,7 +19,6 @@ from cocos.config.command_line import parse_options
 from cocos.config.ranks import is_main_process
 from cocos.config.training_options import RunOptions
 from cocos.config.trl_configs import BoostConfig, CoCoSConfig
-from cocos.distributed import connect_deepspeed
 from cocos.generation.adapters import adapter_config, is_adapter, load_trainable
 from cocos.generation.checkpoint_files import check_checkpoint
 from cocos.training.checkpoints import find_checkpoint
@@ -71,6 +70,23 @@ def check_start(args: BoostConfig | CoCoSConfig) -> None:
     """Check the files of the model that a run starts from, and connect DeepSpeed's ranks."""
     check_checkpoint(str(args.model_name_or_path), args.model_revision)
     connect_deepspeed(args.deepspeed, args.use_cpu)
+
+
+def connect_deepspeed(deepspeed: object, use_cpu: bool) -> None:
+    """Initialise DeepSpeed's communication on CPUs, where transformers does not.
+
+    Call it before the model is loaded, because ZeRO-3 divides the weights among the ranks while they are
+    loaded.
+
+    Args:
+        deepspeed: The value of --deepspeed. If it is empty, the call has no effect.
+        use_cpu: True if the run uses no accelerator. On accelerators, accelerate connects DeepSpeed.
+
+    """
+    if deepspeed and use_cpu:
+        from deepspeed import init_distributed  # installed on Linux only
+
+        init_distributed("gloo")
 
 
 def check_loggers(names: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ from trl.models import unwrap_model_for_generation
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad, split_tensor_dict, use_adapter
 
-from cocos.assembly import make_objective
+from cocos.assembly.objective import make_objective
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
@@ -39,7 +39,7 @@ from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.generation.trl_engines import VLLMRollouts, check_server, sync_weights
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.rewards import Score, grouped_returns, row_advantages, trained_advantages, zero_spread
+from cocos.rewards import Objective, Score, grouped_returns, row_advantages, trained_advantages, zero_spread
 from cocos.training.callbacks import CollapseWarning, LastStep, RunCounters, UpdateTime
 from cocos.training.checkpoints import EpochSampler
 from cocos.training.console import example_text
@@ -54,7 +54,7 @@ from cocos.training.monitor import (
     trajectory_metrics,
     verdicts_text,
 )
-from cocos.training.resumable_trainer import ResumableTrainer
+from cocos.training.resumable_trainer import BatchRecord, ResumableTrainer
 from cocos.training.rollouts import RolloutPlayer, unchanged_base, whole_weights
 from cocos.training.row_logps import MAX_WEIGHT, EngineGap, RowStatistics, engine_gap, row_statistics
 from cocos.training.tree_attention import attend_along_trees
@@ -74,6 +74,15 @@ class ScoredRows(NamedTuple):
     rows: dict[str, torch.Tensor]
     statistics: RowStatistics
     kl_B_K: list[list[float | None]]  # None for turns that were not sampled
+
+
+class MicroBatch(NamedTuple):
+    """What the pass of the loss reads of its rows, and the inputs of TRL's loss, which it completes."""
+
+    inputs: dict[str, torch.Tensor]
+    mask: torch.Tensor  # of completion tokens. Shape (R, C).
+    engine_logps: torch.Tensor | None  # of the sampled ids, if they are to be compared. Shape (R, C).
+    token_weights: torch.Tensor | None  # of the gradient of every token. Shape (R, C).
 
 
 class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
@@ -170,21 +179,12 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         )
         for policy in filter(None, (self.model, self.ref_model)):
             attend_along_trees(self.accelerator.unwrap_model(policy))
-        self.shown_examples: list[str] = []  # of the last batch, as text
         self.num_completions_to_print = 0  # of TRL, which would print them a second time
         self.add_callback(LastStep())
         self.add_callback(UpdateTime(self.timer, self.record))
         self.add_callback(RunCounters(self, self.run_warnings, executor))
         self.add_callback(self.collapse)
-        if args.reward == "random":
-            logger.warning("reward 'random': every program earns 0 or 1 by chance; a control, not a training")
-        if args.credit == "last":
-            logger.warning("credit 'last': gamma has no effect, because siblings share the earlier turns")
-        if args.credit == "trajectory" and args.gamma < 1 and args.num_turns > 1:
-            logger.warning(
-                f"credit 'trajectory' maximises {self.objective.accumulated_text}: earlier turns earn less "
-                "for a better program; choose --credit turn to pay every turn for its own"
-            )
+        _warn_about(args, self.objective)
 
     # -- overridden methods of TRL --
 
@@ -242,8 +242,11 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 
         TRL reads `old_logps` after it has called `_get_per_token_logps_and_entropies`, which fills them in.
         """
-        self._micro_batch = dict(inputs)
-        return super()._compute_loss(model, self._micro_batch)
+        inputs = dict(inputs)
+        self._micro_batch = MicroBatch(
+            inputs, inputs["completion_mask"], inputs.get("engine_logps"), inputs.get("token_weights")
+        )
+        return super()._compute_loss(model, inputs)
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -271,16 +274,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         else:
             result = plain(*rows, batch_size, compute_entropy, compute_aux_loss, **multimodal)
         if torch.is_grad_enabled():
-            self._record_entropies(result[1], rows.completion_mask)
-            mask = self._micro_batch["completion_mask"]
-            if (stated := self._micro_batch.get("engine_logps")) is not None:
-                self._log_gap(engine_gap(result[0].detach(), stated, mask), mask)
-            own = (result[0].detach() * mask).sum(1)
-            self._micro_batch.setdefault("old_logps", own)
-            if (weights := self._micro_batch.get("token_weights")) is not None:
-                # The value stays, and with it the ratio of the loss; the gradient of each token is weighted.
-                logps = result[0]
-                result = (logps.detach() + weights * (logps - logps.detach()), *result[1:])
+            result = (self._finish_loss_pass(*result[:2]), *result[1:])
         return result
 
     def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler:
@@ -307,7 +301,7 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         """Log metrics, and print the examples below those of an update."""
         super().log(logs, start_time)
         if "loss" in logs and self.is_world_process_zero():
-            for example in self.shown_examples:
+            for example in self.last_batch.shown:
                 tqdm.write(example)  # not print(), which would break the progress bar
 
     def remarks(self) -> list[str]:
@@ -315,6 +309,10 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         remarks = super().remarks()
         if self.args.reward == "random":
             remarks.append("a control: every program earned 0 or 1 by chance (--reward random)")
+        if self.args.placebo != "none":
+            remarks.append(
+                f"a control: prompts had a placebo for failed tests (--placebo {self.args.placebo})"
+            )
         if self.run_warnings.num_alive:
             return remarks
         effect = (
@@ -326,6 +324,19 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         )
         remedy = "raise --temperature or --num_generations, or choose easier or harder problems"
         return [*remarks, f"{effect}; {remedy}"]
+
+    def _finish_loss_pass(self, logps_R_C: torch.Tensor, entropies_R_C: torch.Tensor | None) -> torch.Tensor:
+        """Log what the pass of the loss found, fill in `old_logps`, and weight each token's gradient."""
+        batch = self._micro_batch
+        self._record_entropies(entropies_R_C, batch.mask)
+        fixed_R_C = logps_R_C.detach()
+        if batch.engine_logps is not None:
+            self._log_gap(engine_gap(fixed_R_C, batch.engine_logps, batch.mask), batch.mask)
+        batch.inputs.setdefault("old_logps", (fixed_R_C * batch.mask).sum(1))
+        if batch.token_weights is None:
+            return logps_R_C
+        # The value stays, and with it the ratio of the loss.
+        return fixed_R_C + batch.token_weights * (logps_R_C - fixed_R_C)
 
     # -- the policy --
 
@@ -558,16 +569,18 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
         if not self.args.reward_in_child:
             self.run_warnings.check_in_child(played)
         self.count_tokens(played)
-        self.last_solved = solved_programs(played)
         rows = list(zip(trajectories, scores, advantages_B_K, strict=True))
         of_different_problems = rows[:: self.args.num_generations]
-        self.last_examples = [example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]]
-        if not self.args.log_completions:
-            return
-        self._fill_table(rows)
-        num_shown = self.args.num_completions_to_print
-        shown = rows if num_shown is None else of_different_problems[:num_shown]
-        self.shown_examples = [example_text(*row) for row in shown]
+        shown = []
+        if self.args.log_completions:
+            self._fill_table(rows)
+            num_shown = self.args.num_completions_to_print
+            shown = rows if num_shown is None else of_different_problems[:num_shown]
+        self.last_batch = BatchRecord(
+            examples=[example_text(*row) for row in of_different_problems[:NUM_LOGGED_EXAMPLES]],
+            solved=solved_programs(played),
+            shown=[example_text(*row) for row in shown],
+        )
 
     def _fill_table(self, rows: Sequence[tuple[Trajectory, Score, Sequence[float]]]) -> None:
         """Fill the table that TRL writes to wandb with a row per trajectory of the batch."""
@@ -588,3 +601,16 @@ class CoCoSTrainer(ResumableTrainer, RLOOTrainer):
 def _index(entries: Sequence[object]) -> Dataset:
     """Return a data set of indices. TRL makes batches of its rows."""
     return Dataset.from_dict({"index": range(len(entries))})
+
+
+def _warn_about(args: CoCoSConfig, objective: Objective) -> None:
+    """Warn about options whose effect may surprise."""
+    if args.reward == "random":
+        logger.warning("reward 'random': every program earns 0 or 1 by chance; a control, not a training")
+    if args.credit == "last":
+        logger.warning("credit 'last': gamma has no effect, because siblings share the earlier turns")
+    if args.credit == "trajectory" and args.gamma < 1 and args.num_turns > 1:
+        logger.warning(
+            f"credit 'trajectory' maximises {objective.accumulated_text}: earlier turns earn less "
+            "for a better program; choose --credit turn to pay every turn for its own"
+        )

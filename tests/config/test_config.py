@@ -13,7 +13,7 @@ import torch
 import yaml
 from trl import TrlParser
 
-from cocos.assembly import prompt_protocol
+from cocos.assembly.prompts import prompt_protocol
 from cocos.config import trl_configs
 from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions

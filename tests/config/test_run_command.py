@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cocos.entry_point import run_command
+from cocos.commands.runner import run_command
 from cocos.executor import ExecutorError
 from tests.support.paths import ROOT
 
@@ -48,7 +48,7 @@ def test_a_program_error_keeps_its_traceback():
 
 
 def test_what_an_ascii_terminal_cannot_show_does_not_end_a_command():
-    script = "from cocos.entry_point import run_command; run_command(lambda: print('28.2 \u2192 97.2'))"
+    script = "from cocos.commands.runner import run_command; run_command(lambda: print('28.2 \u2192 97.2'))"
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=ascii_only, capture_output=True, text=True
@@ -62,11 +62,9 @@ def test_ctrl_c_prints_one_word_and_exits_with_status_130(capsys):
 
 
 def test_the_runner_imports_the_standard_library_only():
-    code = (
-        "import sys; before = set(sys.modules); import cocos.entry_point; print(*set(sys.modules) - before)"
-    )
+    code = "import sys; before = set(sys.modules); import cocos.commands.runner; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     names = set(done.stdout.split())
-    assert {"cocos", "cocos.entry_point"} <= names, done.stderr
+    assert {"cocos", "cocos.commands.runner"} <= names, done.stderr
     assert {name.partition(".")[0] for name in names} <= {"cocos", *sys.stdlib_module_names}
     assert not any(name.startswith("cocos.executor") for name in names)

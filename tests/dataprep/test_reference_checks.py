@@ -113,7 +113,7 @@ def test_check_reports_its_findings_and_exits_with_status_1(prepare, tmp_path, c
 
 @pytest.mark.processes
 def test_preparing_imports_no_torch():
-    script = "import sys, cocos.dataprep.data_set, cocos.dataprep.readers, cocos.entry_point; print({'torch', 'transformers', 'trl'} & set(sys.modules))"
+    script = "import sys, cocos.dataprep.data_set, cocos.dataprep.readers, cocos.commands.runner; print({'torch', 'transformers', 'trl'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert run.stdout.strip() == "set()", run.stderr
 

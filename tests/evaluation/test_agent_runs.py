@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from cocos.assembly import conditions, make_rules, system_text
+from cocos.assembly.prompts import system_text
+from cocos.assembly.rules import conditions, make_rules
 from cocos.config.eval_config import EvalConfig
 from cocos.problems import load_problems, save_problems
 from cocos.report.finished_runs import load_runs

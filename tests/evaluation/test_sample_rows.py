@@ -9,7 +9,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from cocos.assembly import conditions
+from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.sample_rows import (
     ExtraTurnKeys,

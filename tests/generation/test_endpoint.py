@@ -11,11 +11,12 @@ from email.utils import format_datetime
 import pytest
 
 from cocos.agents.graphs import play_with_agent
+from cocos.agents.words import TOOLS, agent_protocol
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.generation.endpoint import EndpointGenerator
 from cocos.generation.retry import KeyRing, RetryPolicy, read_keys, requested_delay_s, seconds_until_reset
-from cocos.prompts import TOOLS, agent_protocol, named_protocol
+from cocos.prompts import named_protocol
 from cocos.rollout import rollout
 from cocos.trajectories import Rules, begin
 from tests.support.commands import command, free_port

@@ -1,6 +1,7 @@
 """vLLM's offline engine as an imitation with its interface; scripts/check_vllm.sh runs the real one."""
 
 import json
+import multiprocessing
 import os
 import sys
 
@@ -61,6 +62,8 @@ def engine(tmp_path, monkeypatch):
     monkeypatch.setenv("BATCHES", "1")
     yield tmp_path
     sys.modules.pop("vllm", None)
+    for process in multiprocessing.active_children():  # of an engine in this process
+        process.kill()
 
 
 def config(folder, **options):

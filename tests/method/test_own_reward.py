@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from cocos.assembly.objective import load_reward
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
-from cocos.own_reward import load_reward
 from cocos.problems import Problem
 from cocos.trajectories import Trajectory, Turn
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cocos.agents.words import agent_protocol
 from cocos.extraction import extract_code
 from cocos.files.json_lines import DataError
 from cocos.problems import Problem, load_problems
-from cocos.prompts import agent_protocol, answer, named_protocol, own_protocol
+from cocos.prompts import answer, named_protocol, own_protocol
 from tests.support.paths import dataset
 
 CODE = "def double(x):\n    return 2 * x"

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cocos.python_parser import form_fault, parse, syntax_tree
+from cocos.files.python_parser import form_fault, parse, syntax_tree
 
 PROGRAM = "x = [" + ", ".join(f"f({i})" for i in range(300)) + "]\n"
 

@@ -5,14 +5,15 @@ from itertools import pairwise
 
 import pytest
 
+from cocos.evaluation.sample_rows import trajectory_from_row, trajectory_to_row
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
-from cocos.metrics import correction_metrics
+from cocos.metrics import correction_metrics, edit_metrics
 from cocos.problems import DataError, Problem
 from cocos.prompts import answer, named_protocol, own_protocol
-from cocos.rollout import rollout
-from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin, check_infra_failures
+from cocos.rollout import InfraFailures, rollout
+from cocos.trajectories import Rules, Trajectory, Turn, as_program, begin
 
 COCOS = named_protocol("cocos")
 RIGHT = "def double(x):\n    return 2 * x"
@@ -280,7 +281,7 @@ def played(problem: Problem, num_failed: int, num_programs: int) -> list[Traject
 
 def test_more_executor_failures_than_allowed_stop_the_run(problem):
     with pytest.raises(ExecutorError) as caught:
-        check_infra_failures(played(problem, 2, 10), max_infra_share=0.1)
+        InfraFailures(0.1).add(played(problem, 2, 10))
     assert str(caught.value) == (
         "2 of 10 completions met a failure of the executor or the endpoint, more than --max_infra_share 0.1; "
         "the first: the worker died"
@@ -288,11 +289,11 @@ def test_more_executor_failures_than_allowed_stop_the_run(problem):
 
 
 def test_as_many_executor_failures_as_allowed_do_not(problem):
-    check_infra_failures(played(problem, 1, 10), max_infra_share=0.1)
-    check_infra_failures(played(problem, 0, 10), max_infra_share=0.0)
-    check_infra_failures([], max_infra_share=0.0)
+    InfraFailures(0.1).add(played(problem, 1, 10))
+    InfraFailures(0.0).add(played(problem, 0, 10))
+    InfraFailures(0.0).add([])
     with pytest.raises(ExecutorError):
-        check_infra_failures(played(problem, 1, 10), max_infra_share=0.0)
+        InfraFailures(0.0).add(played(problem, 1, 10))
 
 
 # -- what happens between turns --
@@ -470,7 +471,7 @@ def test_an_answer_that_could_not_be_had_ends_its_trajectory_without_a_score(pro
     assert failed.turns[0].result.num_passed is None and len(whole.turns) == 3
     assert values([failed, whole])["acc_t1"] == 1.0  # of the one that has a score
     with pytest.raises(ExecutorError, match="503 five times"):
-        check_infra_failures([failed, whole], max_infra_share=0.2)
+        InfraFailures(0.2).add([failed, whole])
 
 
 def test_a_batch_plays_all_its_turns_before_the_next_begins_and_its_programs_run_on(problem, executor):
@@ -553,6 +554,13 @@ def test_nothing_carried_every_prompt_is_the_first_and_every_sample_has_its_own_
     assert [temperature for temperature, _ in seeds] == [0.0, 0.8, 0.8]
     assert len({seed for _, [seed] in seeds}) == 3
     assert [turn.feedback for turn in played.turns] == ["", "", ""]
+    rows = [trajectory_from_row(trajectory_to_row(played), problem)]
+    for trajectories in ([played], rows):
+        metrics = edit_metrics(trajectories)
+        assert [metrics[f"same_prompt_{pair}"].value for pair in ("t1_t2", "t2_t3")] == [1.0, 1.0]
+    again = replace(rules, carry="transcript")
+    [played] = rollout(begin([problem]), generator, executor, COCOS, num_turns=3, rules=again)
+    assert not any(name.startswith("same_prompt") for name in edit_metrics([played]))
 
 
 def test_own_wording_names_the_attempt_and_the_signature(problem, executor):

@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cocos.evaluation.trajectory_text import turn_parts, verdicts_text
+from cocos.evaluation.trajectory_text import marked_tests, turn_parts
 from cocos.executor import ExecutionResult, ExecutorError, Status, Verdict
 from cocos.generation import Completion
 from cocos.page import live_attempts
@@ -322,7 +322,7 @@ def test_hidden_tests_are_named_and_only_failures_have_an_outcome():
         (Verdict(Status.PASSED), Verdict(Status.FAILED, expected="4", actual="3"), Verdict(Status.PASSED))
     )
     tests = ["assert f(1) == 1", "assert f(2) == 4 ", "assert f(3) == 9"]
-    assert verdicts_text(tests, 1, result).split("\n") == [
+    assert marked_tests(tests, 1, result).split("\n") == [
         "✓ assert f(1) == 1",
         "✗ assert f(2) == 4 (hidden from the model)",
         "    expected 4, got 3",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from cocos.assembly import load_training_data
+from cocos.assembly.data import load_training_data
 from cocos.boost.dry_run import boost_dry_run
 from cocos.boost.trainer import load_boost_inputs
 from cocos.config.command_line import parse_options

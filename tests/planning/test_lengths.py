@@ -3,7 +3,8 @@
 import json
 import shutil
 
-from cocos.assembly import load_training_data, make_rules
+from cocos.assembly.data import load_training_data
+from cocos.assembly.rules import make_rules
 from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer

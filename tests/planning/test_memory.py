@@ -41,13 +41,13 @@ from cocos.planning.memory import (
     weight_bytes,
 )
 from cocos.planning.shapes import AUTOCAST, FLOAT32, NF4, ZERO_BF16, Layout, ModelShape, model_shape
-from cocos.planning.workload import Pass, Workload, run_workload
+from cocos.planning.workload import PassTokens, Workload, run_workload
 from cocos.training.run_log import read_log
 from tests.support.commands import command
 from tests.support.paths import ROOT, TOY
 
 BASE = ROOT / "data/toy/base"
-NO_WORK = Workload(0, 0, 0, Pass(0, 0), Pass(0, 0))
+NO_WORK = Workload(0, 0, 0, PassTokens(0, 0), PassTokens(0, 0))
 
 
 def bare(parameters: int) -> ModelShape:
@@ -235,7 +235,9 @@ QWEN = ModelShape(1_543_714_304, 46_797_824, 28, 1536, 8960, 12 * 128, 2 * 128, 
 
 def test_one_phase_by_hand():
     layout = Layout(ZERO_BF16, zero_stage=2, num_gpus=8)
-    memory = phases(QWEN, layout, Workload(16, 900, 512, Pass(32 * 1412, 32 * 512), Pass(8 * 1412, 8 * 512)))
+    memory = phases(
+        QWEN, layout, Workload(16, 900, 512, PassTokens(32 * 1412, 32 * 512), PassTokens(8 * 1412, 8 * 512))
+    )
     p = 1_543_714_304
     update = memory["update"]
     assert update.weights == update.reference == 2 * p
@@ -254,7 +256,7 @@ def test_one_phase_by_hand():
 
 def test_a_processor_has_narrow_tiles_of_logits_and_no_cuda():
     layout = Layout(FLOAT32, has_reference=False, compute=4, is_cpu=True)
-    update = phases(QWEN, layout, Workload(4, 100, 50, Pass(600, 200), Pass(600, 200)))["update"]
+    update = phases(QWEN, layout, Workload(4, 100, 50, PassTokens(600, 200), PassTokens(600, 200)))["update"]
     # Two tiles of 200 answer tokens by 256 ids in float32, hidden and head gradients.
     assert update.logits == 2 * 200 * 256 * 4 + 200 * 1536 * 4 + 151_936 * 1536 * 4
     assert update.overhead == CPU_OVERHEAD
@@ -273,14 +275,14 @@ def test_fsdp2_gathers_in_float32_and_the_reference_in_one_piece():
     # Embedding and output layer, which are one here, stay; of the layers, this one and the next are gathered.
     live = 4 * 151_936 * 1536 + 2 * 4 * 46_797_824
     assert weight_bytes(QWEN, layout) == 4 * QWEN.parameters / 8 + live
-    memory = phases(QWEN, layout, Workload(16, 900, 512, Pass(1412, 512), Pass(1412, 512)))
+    memory = phases(QWEN, layout, Workload(16, 900, 512, PassTokens(1412, 512), PassTokens(1412, 512)))
     assert memory["scoring"].reference == 4 * QWEN.parameters
     assert memory["update"].reference == 4 * QWEN.parameters / 8
 
 
 def test_a_colocated_engine_takes_its_share_of_the_card_and_the_rollout_needs_no_cache_of_ours():
     layout = Layout(ZERO_BF16, zero_stage=2, engine_share=0.3)
-    memory = phases(QWEN, layout, Workload(16, 900, 512, Pass(1412, 512), Pass(1412, 512)))
+    memory = phases(QWEN, layout, Workload(16, 900, 512, PassTokens(1412, 512), PassTokens(1412, 512)))
     assert memory["rollout"].cache == memory["rollout"].logits == 0
     assert fits(51.9, 80, 0.3) and not fits(52.1, 80, 0.3)
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import cocos
-from cocos import extras
 from cocos.commands import COMMANDS
+from cocos.files import extras
 from tests.support import endpoint_server
 from tests.support.commands import command, complaint, succeed
 from tests.support.paths import ROOT, TOY

@@ -8,7 +8,10 @@ import pytest
 import toy_corpora
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from cocos.assembly.rules import make_rules
+from cocos.config.turn_options import AgentOptions
 from cocos.generation.huggingface import HuggingFaceGenerator
+from cocos.metrics import correction_metrics
 from cocos.problems import Problem, load_problems
 from cocos.prompts import answer, feedback_message, named_protocol
 from cocos.rollout import rollout
@@ -140,6 +143,26 @@ def test_the_base_model_knows_the_readings_and_takes_no_notice_of_feedback(probl
     # One half by habit, and 1/3 to 1/2 of the other half because it draws the same reading again.
     assert all(0.5 <= value <= 0.85 for shares in repeated.values() for value in shares)
     assert repeated["error"] == pytest.approx(repeated["none"], abs=0.1)
+
+
+def test_a_failed_test_says_which_reading_is_meant_unless_the_program_stands_before_it(
+    problems, tokenizer, executor
+):
+    """The base model reads tests, but not beneath its own program; placebos are worth no more than asking again."""
+    model = AutoModelForCausalLM.from_pretrained(LAB / "base")
+    generator, dev = HuggingFaceGenerator(model, tokenizer, 24), problems["dev"]
+
+    def accuracy(carry, placebo="none", **rules):
+        options = AgentOptions(carry=carry, placebo=placebo, early_stop=True, **rules)
+        made = make_rules(options, (0.0, 0.8), 0, dev, 0)
+        played = rollout(begin(dev), generator, executor, BARE, 2, made)
+        return correction_metrics(played)["acc_t2"].value
+
+    asked_again = accuracy("nothing")
+    assert 0.5 < asked_again < 0.75 and accuracy("transcript", feedback="error") < asked_again - 0.03
+    assert accuracy("counterexamples") > 0.8
+    for placebo in ("notice", "other"):
+        assert accuracy("counterexamples", placebo) < asked_again + 0.05
 
 
 @pytest.mark.processes

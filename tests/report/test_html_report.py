@@ -133,11 +133,12 @@ def test_the_page_contains_the_rows_of_samples_jsonl(page):
 def test_every_chart_has_a_text_with_numbers_and_the_page_has_a_main_part(page):
     text = page.read_text(encoding="utf-8")
     labels = [a["aria-label"] for tag, a in Reader(text).elements if tag == "svg"]
-    assert len(labels) == 5
+    assert len(labels) == 6
+    assert labels[0].startswith("Accuracy against sampled tokens: run ")
     # 44 are scored: 21 are right at turn 1, 15 of the others are repaired, and 1 is spoilt.
-    assert labels[0].startswith("Accuracy after each turn: run ") and labels[0].endswith(" 47.7, 79.5 %.")
-    assert labels[1].endswith("from turn to turn: turn 1 to 2: 34.1 % repaired, 2.3 % spoilt.")
-    assert "Tokens and seconds of each problem, median: 4 tokens, 0 s;" in labels[4]
+    assert labels[1].startswith("Accuracy after each turn: run ") and labels[1].endswith(" 47.7, 79.5 %.")
+    assert labels[2].endswith("from turn to turn: turn 1 to 2: 34.1 % repaired, 2.3 % spoilt.")
+    assert "Tokens and seconds of each problem, median: 4 tokens, 0 s;" in labels[5]
     assert text.count("<main>") == text.count("</main>") == 1
 
 
@@ -405,7 +406,7 @@ def test_an_evaluation_of_the_toy_over_five_turns_writes_a_working_page(browser,
     opened = open_page(browser, tmp_path / "base/report.html", 390)
     shares = [f"{100 * metrics[f'acc_t{turn}']['value']:.1f}" for turn in range(1, 6)]
     assert texts(opened, "#accuracy table.numbers td:nth-child(2) b") == shares
-    assert [figure.size["width"] > 300 for figure in elements(opened, "figure svg")] == [True] * 5
+    assert [figure.size["width"] > 300 for figure in elements(opened, "figure svg")] == [True] * 6
     assert len(elements(opened, ".trajectory")[0].find_elements("css selector", ".mark")) == 5
     elements(opened, ".trajectory summary")[0].click()
     wait_for(opened, ".turn")

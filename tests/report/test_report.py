@@ -268,9 +268,10 @@ def test_runs_with_oracle_feedback_have_their_own_table_and_are_never_compared_w
     text = markdown_report(loaded, comparisons)
     plain, oracle = (text.index("## Self-correction, "), text.index("## Correction with error feedback, "))
     assert plain < text.index("| plain ") < oracle < text.index("| oracle ")
-    assert "| plain " not in text[oracle:].split("## Edits")[0]
+    # The visible tests choose in all runs of the table of tokens.
+    assert "| plain " not in text[oracle:].split("## Accuracy against tokens")[0]
     page = page_of(loaded, comparisons)
-    tables = re.findall(r'<table class="numbers">.*?</table>', page, re.DOTALL)
+    tables = re.findall(r'<table class="numbers">.*?</table>', page.split("Further numbers")[0], re.DOTALL)
     assert sum(">plain " in table for table in tables) == 1
     assert not any(">plain " in table and ">oracle " in table for table in tables)
 
@@ -291,6 +292,7 @@ def test_early_stop_and_given_answers_are_conditions_too(tmp_path):
         "Self-correction",
         "Correction with given answers (references)",
         "Correction with verdict feedback and early stop on the visible tests",
+        "Accuracy against tokens",
         "Edits",
         "Relative change of the accuracy",
         "Mean per trajectory",
@@ -316,14 +318,26 @@ def answered(task_id, *codes, is_truncated=False):
 def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_the_terminal(tmp_path, capsys):
     rows = [answered("1", "x = 1", "", is_truncated=True), answered("2", "x = 1", "x = 2")]
     [run] = load_runs([evaluated(tmp_path / "a", rows, options={"max_completion_length": 64})])
-    cut, empty = caveats([run])
+    cut, empty, few = caveats([run])
+    assert few.startswith("a: 0.0 % of the wrong programs are repaired.") and "--carry counterexamples" in few
     assert cut.startswith("a: 2 of 4 completions were cut off at 64 tokens")
     assert empty.startswith("a: 1 of 4 completions contain no program")
     page = page_of([run])
     assert page.index(cut) < page.index(empty) < page.index("<main>")
     assert markdown_report([run]).startswith(f"**Caution.** {cut}")
     print_tables([run])
-    assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\n")
+    assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\ncaution: {few}\n")
+
+
+@pytest.mark.parametrize(
+    "options", [{"carry": "nothing"}, {"agent": "reflect"}, {"answers": ["buggy"]}, {"num_turns": 1}]
+)
+def test_few_repairs_are_a_caution_of_the_transcript_alone(tmp_path, options):
+    turns = options.get("num_turns", 2)
+    rows = [trajectory(str(number), *[FAILED] * turns) for number in range(3)]
+    conditions = {name: value for name, value in options.items() if name in ("agent", "answers")}
+    [run] = load_runs([evaluated(tmp_path / "a", rows, options=options, **conditions)])
+    assert not any("are repaired" in sentence for sentence in caveats([run]))
 
 
 def test_one_in_200_is_no_caveat_and_given_answers_are_not_the_models(tmp_path):
@@ -386,14 +400,14 @@ def test_the_report_consists_of_a_page_a_markdown_file_and_a_picture(tmp_path):
     assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "report.png"}
     assert (out / "report.md").read_text(encoding="utf-8") == markdown_report(loaded)
     with Image.open(out / "report.png") as picture:
-        # 10 x 8 inches at 150 dpi, and a line of the legends of runs and of errors
-        assert picture.format == "PNG" and picture.size == (1500, int(150 * (8 + 2 * LEGEND_LINE)))
+        # 10 x 12 inches at 150 dpi, and a line of the legends of curves, of runs and of errors
+        assert picture.format == "PNG" and picture.size == (1500, int(150 * (12 + 3 * LEGEND_LINE)))
         assert len(picture.convert("RGB").getcolors(maxcolors=2**20)) > 10  # lines and bars, not a blank page
     page = (out / "report.html").read_text(encoding="utf-8")
     labels = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
-    assert len(labels) == page.count("<svg") == 1 + 4 + 2 + 4 + 3
+    assert len(labels) == page.count("<svg") == 1 + 1 + 4 + 2 + 4 + 3
     assert (
-        labels[0]
+        labels[1]
         == "Accuracy after each turn: base 50.0, 70.0 %; single 50.0 %; cocos 50.0, 100.0, 50.0 %; sampled 25.0 %."
     )
     kinds = [label.partition(": ")[2][:6] for label in labels if label.startswith("sampled: ")]

@@ -10,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from cocos.assembly import plan_trajectories, prompt_protocol
+from cocos.assembly.data import plan_trajectories
+from cocos.assembly.prompts import prompt_protocol
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_generator
 from cocos.evaluation.resumption import open_run_executor

@@ -26,7 +26,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from cocos.boost import trainer as boost_trainer
 from cocos.commands import boost, train
-from cocos.distributed import num_processors
+from cocos.config.ranks import num_processors
 from cocos.training import trainer
 from tests.support import deepspeed_without_spinning  # noqa: F401
 

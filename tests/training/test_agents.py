@@ -5,10 +5,11 @@ import torch
 from transformers import set_seed
 
 from cocos.agents.graphs import play_with_agent
+from cocos.agents.words import agent_protocol
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.problems import load_problems
-from cocos.prompts import agent_protocol, answer, named_protocol
+from cocos.prompts import answer, named_protocol
 from cocos.trajectories import Rules, begin
 from tests.support.paths import TOY
 from tests.support.training import play

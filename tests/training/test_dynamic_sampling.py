@@ -10,12 +10,12 @@ from safetensors.torch import load_file
 from transformers import set_seed
 
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.distributed import share_of_groups
 from cocos.executor import ExecutionResult, Status, Verdict
 from cocos.generation import Completion
 from cocos.problems import Problem
 from cocos.rewards import Objective
 from cocos.training.dynamic_sampling import Group, ProblemDraw, fill_batch
+from cocos.training.rollouts import share_of_groups
 from cocos.trajectories import Trajectory, Turn
 from tests.support.training import fractions
 

@@ -17,6 +17,7 @@ from cocos.training.model_card import ModelCard
 
 CHANGED = {
     "prompt_signature": True,
+    "placebo": "other",
     "carry": "counterexamples",
     "num_turns": 3,
     "max_completion_length": 64,
@@ -54,7 +55,11 @@ def evaluation(**options: object) -> EvalConfig:
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_an_option_of_prompts_rules_lengths_and_programs_reaches_the_evaluation(name):
-    needed = {"feedback_failures": {"feedback": "error"}, "few_shot_data": {"protocol": "cocos-fewshot"}}
+    needed = {
+        "feedback_failures": {"feedback": "error"},
+        "few_shot_data": {"protocol": "cocos-fewshot"},
+        "placebo": {"carry": "counterexamples"},
+    }
     assert getattr(evaluation(**needed.get(name, {}), **{name: CHANGED[name]}), name) == CHANGED[name]
 
 

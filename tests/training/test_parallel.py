@@ -12,9 +12,10 @@ import pytest
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
+from cocos.config.ranks import num_processors
 from cocos.config.trl_configs import CoCoSConfig
-from cocos.distributed import equal_share, num_processors
 from cocos.problems import load_problems, save_problems
+from cocos.training.rollouts import equal_share
 from tests.support.commands import ENVIRONMENT, free_port
 from tests.support.paths import ROOT, TOY
 
@@ -46,6 +47,7 @@ COCOS = COMMON | {
 }
 LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
 LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequally many second turns
+LORA |= {"carry": "counterexamples", "prompt_tests": 1}  # siblings in the same state share a baseline
 # Whole groups stay on a rank, where the samples of a prompt are seeded in their order.
 AGENT = {"agent": "reflect", "num_turns": 3}  # ranks sample unequally many turns
 DYNAMIC = {"dynamic_sampling": 1, "credit": "last", "num_generations": 2}
@@ -158,6 +160,7 @@ def ddp(launch):
         [*launcher, "--main_process_port", free_port()],
         full=ACCUMULATED,
         agent=ACCUMULATED | AGENT,
+        lora=ACCUMULATED | LORA,
         dynamic=ACCUMULATED | DYNAMIC,
         shared=DESCENT,
         plain=PLAIN,
@@ -225,7 +228,7 @@ def of(layout, *names):
 
 
 LAYOUTS = [
-    *of("ddp", "full", "agent"),
+    *of("ddp", "full", "agent", "lora"),
     *of("zero", "full1", "full2", "full3", "lora2", "lora3", "agent3"),
     *of("fsdp2", "full", "lora"),
 ]

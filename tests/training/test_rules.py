@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import set_seed
 
-from cocos.assembly import load_training_data
+from cocos.assembly.data import load_training_data
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.generation.huggingface import HuggingFaceGenerator
 from cocos.problems import load_problems, save_problems

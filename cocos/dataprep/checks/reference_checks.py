@@ -17,8 +17,8 @@ from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.checks.tokens import shared_tree
 from cocos.dataprep.formats.source_edits import defined_names
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program, Verdict
+from cocos.files.python_parser import parse
 from cocos.problems import Problem
-from cocos.python_parser import parse
 from cocos.trajectories import as_program
 
 RUNNERS = {"main", "TextTestRunner", "runModule"}  # names that run the test classes of unittest or pytest

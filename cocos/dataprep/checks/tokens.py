@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 # Nodes whose first statement may be a docstring.
 _DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

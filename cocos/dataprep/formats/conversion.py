@@ -23,8 +23,8 @@ from cocos.dataprep.row_hints import (
     read_problem,
 )
 from cocos.files.json_lines import Place
+from cocos.files.python_parser import parse
 from cocos.problems import DataError, Problem
-from cocos.python_parser import parse
 
 MBPP_FIELDS = tuple(field.name for field in fields(Problem))
 TEST_FORMS = ("list", "lines", "check", "pytest")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cocos.dataprep.formats.humaneval import ExtractedTests
 from cocos.dataprep.formats.input_tests import equality
 from cocos.dataprep.formats.source_edits import bound_names, read_names
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 # Lines that only announce the examples, with the underline of a section.
 _HEADINGS = re.compile(

@@ -15,7 +15,7 @@ from cocos.dataprep.formats.source_edits import (
     read_names,
     substitute_names,
 )
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 
 class ExtractedTests(NamedTuple):

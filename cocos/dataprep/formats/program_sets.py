@@ -20,7 +20,7 @@ from cocos.dataprep.formats.input_tests import Call, GeneratedTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
 from cocos.dataprep.formats.source_edits import global_reads
 from cocos.files.json_lines import DataError, Place
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 VISIBLE_TESTS = 3
 MAX_TESTS = 30

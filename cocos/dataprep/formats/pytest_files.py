@@ -21,7 +21,7 @@ from cocos.dataprep.formats.source_edits import (
     read_names,
     substitute_names,
 )
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MODULES_UNDER_TEST = ("solution",)  # KodCode's name

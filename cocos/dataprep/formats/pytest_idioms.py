@@ -9,7 +9,7 @@ import ast
 import copy
 
 from cocos.dataprep.formats.source_edits import Edit, apply_edits, node_source
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 
 def replace_pytest_calls(source: str, modules: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
-from cocos.python_parser import parse
+from cocos.files.python_parser import parse
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
 

@@ -5,7 +5,7 @@ In a clone they are beside the package, in an installed wheel inside of it.
 
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 FOLDERS = ("configs", "data/toy")
 
 

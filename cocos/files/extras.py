@@ -7,7 +7,7 @@ Imports the standard library only.
 import sys
 from importlib.util import find_spec
 
-from cocos.bundled import PACKAGE, is_clone
+from cocos.files.bundled import PACKAGE, is_clone
 
 # What an extra is for, and the modules by which it is recognised.
 EXTRAS = {

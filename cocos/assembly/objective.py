@@ -1,10 +1,12 @@
-"""A reward of your own: `--reward module:function` names a function from a trajectory to its rewards.
+"""The training objective, and a reward of your own.
+
+`--reward module:function` names a function from a trajectory to its rewards:
 
     def reward(trajectory: Trajectory) -> list[float | None]:  # r_1..r_T; None: no reward for this turn
         return [float(turn.result.all_passed) for turn in trajectory.turns]
 
 The module is found as by `import`, also in the current folder. Every rank calls the function for every
-trajectory, so it must return the same for the same trajectory. Imports the standard library only.
+trajectory, so it must return the same for the same trajectory.
 """
 
 import inspect
@@ -20,7 +22,22 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.rewards import Objective
 from cocos.trajectories import Trajectory
+
+
+def make_objective(options: CoCoSOptions) -> Objective:
+    """Return the training objective: trained turns and returns."""
+    return Objective(
+        num_turns=options.num_turns,
+        num_generations=options.num_generations,
+        credit=options.credit,
+        gamma=options.gamma,
+        improvement_bonus=options.improvement_bonus,
+        turn_weights=options.turn_weights,
+        betas_T=options.turn_betas or [options.beta] * options.num_turns,
+    )
 
 
 @dataclass(frozen=True)
@@ -127,3 +144,8 @@ def _reason(error: Exception, path: Path | None = None) -> str:
     if isinstance(error, SyntaxError):  # its text has the line
         where = ""
     return f"{type(error).__name__}: {error}{where}"
+
+
+def own_reward(options: CoCoSOptions) -> OwnReward | None:
+    """Return the function of `--reward module:function`; None if verdicts alone are the reward."""
+    return load_reward(options.reward) if ":" in options.reward else None

@@ -44,7 +44,7 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
 
 def _text(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
-        from cocos.extras import missing_package
+        from cocos.files.extras import missing_package
 
         return missing_package(error)
     return str(error)

@@ -1,0 +1,119 @@
+"""Problems and prompts of a run, and the checksums of the files that they come from."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from cocos.agents.words import agent_protocol
+from cocos.assembly.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
+from cocos.assembly.objective import reward_file
+from cocos.assembly.prompts import prompt_protocol, system_text
+from cocos.assembly.rules import make_rules, turn_player
+from cocos.config.cocos_options import CoCoSOptions
+from cocos.config.eval_config import EvalConfig
+from cocos.config.turn_options import TurnOptions
+from cocos.dataprep.public_sets import load_problem_set, problems_file
+from cocos.files.run_record import checksums, sha256
+from cocos.problems import Problem
+from cocos.prompts import PromptProtocol
+from cocos.trajectories import Trajectory, begin
+
+
+class TrainingData(NamedTuple):
+    """Data of a run of train.py."""
+
+    prompts: list[Trajectory]  # without turns, to train on; their `given` completions come from --answers
+    dev_problems: list[Problem]  # of the evaluation during training
+    protocol: PromptProtocol  # of both
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of the prompts, each once."""
+        return list(dict.fromkeys(prompt.problem for prompt in self.prompts))
+
+
+def load_training_data(options: CoCoSOptions) -> TrainingData:
+    """Load the data that the options name; without --dev_data, `dev_problems` is empty.
+
+    Raises:
+        ValueError: A data file or the prompt protocol cannot be loaded, or the rules of the run leave a
+            problem without a test that pays, or a prompt without a turn to train; or the agent's package is
+            missing.
+
+    """
+    problems = apply_visible_tests(options, load_problem_set(options.train_data)[: options.limit])
+    dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
+    turn_player(options)  # says what is missing before a model is loaded
+    protocol = agent_protocol(prompt_protocol(options), options.agent, system_text(options))
+    ends_early = make_rules(options, [options.temperature]).early_stop
+    prompts = given_prompts(options.answers, problems, protocol, ends_early)
+    for prompt in prompts:
+        if options.reward_tests == "hidden" and not prompt.problem.hidden_test_list:
+            raise ValueError(
+                f"--reward_tests hidden: problem {prompt.problem.task_id!r} of {options.train_data} hides "
+                f"none of its {len(prompt.problem.test_list)} tests; see --visible_tests, or leave it out"
+            )
+        if len(prompt.given) >= options.num_turns:
+            raise ValueError(
+                f"--answers supplies {len(prompt.given)} turns of problem {prompt.problem.task_id!r}, so "
+                f"none of --num_turns {options.num_turns} is left to train; raise it, or supply fewer turns"
+            )
+    return TrainingData(prompts, apply_visible_tests(options, dev_problems), protocol)
+
+
+def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
+    """Return the trajectories of an evaluation without turns, `--num_samples` consecutive ones per problem.
+
+    Their field `given` has the completions that `--answers` supplies.
+
+    Raises:
+        ValueError: No problem is selected, an answer is missing, or a turn has neither an answer nor a model.
+
+    """
+    trajectories = begin(_select_problems(options), options.num_samples)
+    given = given_answers(options.answers, trajectories, protocol)
+    if not options.model_name_or_path and min(map(len, given)) < options.num_turns:
+        raise ValueError(
+            f"--answers supplies {min(map(len, given))} of --num_turns {options.num_turns} turns; give "
+            "--model_name_or_path for the others"
+        )
+    return [
+        replace(trajectory, given=answers[: options.num_turns])
+        for trajectory, answers in zip(trajectories, given, strict=True)
+    ]
+
+
+def _select_problems(options: EvalConfig) -> list[Problem]:
+    """Load the problems that `--task_ids`, `--start` and `--limit` select; apply `--visible_tests`."""
+    problems = load_problem_set(options.test_data)
+    if options.task_ids is not None:
+        selected, existing = set(options.task_ids), {problem.task_id for problem in problems}
+        if absent := [task_id for task_id in options.task_ids if task_id not in existing]:
+            raise ValueError(f"--task_ids: {options.test_data} has no problem {absent[0]!r}")
+        problems = [problem for problem in problems if problem.task_id in selected]
+    problems = problems[options.start :][: options.limit]
+    if not problems:
+        raise ValueError(
+            f"--start {options.start} --limit {options.limit} leaves no problem of {options.test_data}"
+        )
+    return apply_visible_tests(options, problems)
+
+
+def apply_visible_tests(options: TurnOptions, problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems with at most `--visible_tests` visible tests; the others become hidden."""
+    n = options.visible_tests
+    if n is None:
+        return list(problems)
+    return [
+        replace(p, test_list=p.test_list[:n], hidden_test_list=p.test_list[n:] + p.hidden_test_list)
+        for p in problems
+    ]
+
+
+def data_sha256(options: CoCoSOptions | EvalConfig, *names: str | None) -> dict[str, str]:
+    """Return the checksums of the named files, and of those of prompts, answers and reward in the options."""
+    answer_files = [source for source in options.answers if source not in PROBLEM_SOURCES]
+    prompt_files = (options.few_shot_data, options.prompt_file, getattr(options, "system_prompt", None))
+    found = checksums((*names, *prompt_files, *answer_files), problems_file)
+    reward = getattr(options, "reward", "")
+    return found | ({reward: sha256(reward_file(reward))} if ":" in reward else {})
