@@ -30,6 +30,8 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DECISIONS = (ast.Compare, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 # Builtins that go through their arguments, which may be iterators of the program.
 _ITERATING = frozenset(["all", "any", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"])
+# Methods of data that go through an argument.
+_OF_ITERABLES = frozenset(("join", "extend", "union", "issubset", "issuperset", "isdisjoint"))
 _LAZY = frozenset(("enumerate", "filter", "map", "zip"))
 # What these give is no decision.
 _FREE = frozenset(("str", "repr", "format", "next", "iter", "reversed", "dict", "getattr", "vars"))
@@ -406,6 +408,8 @@ class Expressions:
         except Objects:
             if own is not None:
                 return self.call(own, positional, keywords)
+            if name in _OF_ITERABLES and getattr(function, "__self__", None) is not None:
+                return function(*self.data(*map(self._drained, positional)))
         if getattr(function, "__module__", "") == "itertools" or name == "reduce":
             positional = [
                 self._function(argument, value) if _is_function(argument, value) else self._lazy(value)
