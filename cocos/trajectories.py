@@ -25,6 +25,14 @@ class Step:
     temperature: float  # sampling temperature of its completion
 
 
+def is_same_prompt(request: str, size: int, earlier_request: str, earlier_size: int) -> bool:
+    """Return whether two prompts are equal, by their messages and lengths; an earlier one may be turn 1's.
+
+    The request of turn 1 has the system message, too.
+    """
+    return size == earlier_size and earlier_request.endswith(request)
+
+
 @dataclass(frozen=True)
 class Turn:
     """One attempt at a problem."""
@@ -45,12 +53,11 @@ class Turn:
     step: Step | None = None  # how an agent made the turn; None in the turn loop
 
     def asks_again(self, earlier: "Turn") -> bool:
-        """Return whether the prompt is that of an earlier turn, also of rows, which have no token ids.
-
-        The request of turn 1 has the system message, too.
-        """
-        lengths = [turn.completion.num_prompt_tokens or len(turn.prompt_ids) for turn in (self, earlier)]
-        return bool(self.request) and lengths[0] == lengths[1] and earlier.request.endswith(self.request)
+        """Return whether the prompt is that of an earlier turn, also of rows, which have no token ids."""
+        size, earlier_size = (
+            turn.completion.num_prompt_tokens or len(turn.prompt_ids) for turn in (self, earlier)
+        )
+        return bool(self.request) and is_same_prompt(self.request, size, earlier.request, earlier_size)
 
     @property
     def is_sampled(self) -> bool:
@@ -113,6 +120,11 @@ class Rules:
     def temperature(self, turn: int) -> float:
         """Return the sampling temperature of a turn, counted from 1."""
         return self.temperatures[min(turn, len(self.temperatures)) - 1]
+
+
+def problems_of(trajectories: Iterable[Trajectory]) -> list[Problem]:
+    """Return the problems of trajectories in their order, each once."""
+    return list(dict.fromkeys(trajectory.problem for trajectory in trajectories))
 
 
 def begin(problems: Iterable[Problem], num_samples: int = 1) -> list[Trajectory]:

@@ -16,7 +16,7 @@ from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.files.run_record import checksums, sha256
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
-from cocos.trajectories import Trajectory, begin
+from cocos.trajectories import Trajectory, begin, problems_of
 
 
 class TrainingData(NamedTuple):
@@ -29,7 +29,7 @@ class TrainingData(NamedTuple):
     @property
     def problems(self) -> list[Problem]:
         """The problems of the prompts, each once."""
-        return list(dict.fromkeys(prompt.problem for prompt in self.prompts))
+        return problems_of(self.prompts)
 
 
 def load_training_data(options: CoCoSOptions) -> TrainingData:

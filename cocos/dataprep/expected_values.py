@@ -29,7 +29,7 @@ ENDINGS = ("ProcessExit", "ProcessKilled", "OutputLimit")
 
 
 class ExpectedValue(NamedTuple):
-    """ExpectedValue of an expression, or the reason why there is none."""
+    """Value of an expression, or the reason why there is none."""
 
     value: Any
     error: str | None = None

@@ -30,7 +30,7 @@ from cocos.files.durable import FolderLock, save_json
 from cocos.generation import Generator
 from cocos.prompts import PromptProtocol
 from cocos.rollout import InfraFailures
-from cocos.trajectories import Key, Trajectory
+from cocos.trajectories import Key, Trajectory, problems_of
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
     """
     args, size = run.args, run.args.batch_size
     protocol = agent_protocol(protocol, args.agent, system_text(args))
-    problems = list(dict.fromkeys(trajectory.problem for trajectory in run.trajectories))
-    play = open_player(args, generator, run.executor, protocol, problems=problems)
+    play = open_player(args, generator, run.executor, protocol, problems=problems_of(run.trajectories))
     warning = context_warning(
         run.trajectories, generator, protocol, args.num_turns, args.max_completion_length
     )

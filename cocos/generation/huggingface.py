@@ -222,7 +222,7 @@ class HuggingFaceGenerator(TokenTranscripts):
         """Compute the last columns of a batch and return the logits of the next id, of shape (B, V).
 
         Args:
-            batch: PaddedBatch whose `end` already counts these columns.
+            batch: Batch whose `end` already counts these columns.
             ids: Ids of shape (B, columns).
 
         """

@@ -47,7 +47,7 @@ class TokenTranscripts(Generator):
 
     @cached_property
     def _takes_system(self) -> bool:
-        """Whether the chat template has a system role; Gemma's has none, for example."""
+        """Return whether the chat template has a system role; Gemma's has none, for example."""
         messages = [{"role": role, "content": "x"} for role in ("system", "user")]
         try:
             self.tokenizer.apply_chat_template(messages, tokenize=False)

@@ -8,6 +8,7 @@ from cocos.config.option import option_names
 from cocos.config.turn_options import AGENT_TEMPERATURES
 from cocos.extraction import NO_PROGRAM
 from cocos.report.finished_runs import FinishedRun, RunComparison
+from cocos.trajectories import Rules
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
 FEW_REPAIRED = 0.05  # of the wrong programs: asking again repairs twice as many (docs/results)
@@ -43,10 +44,10 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
             f"{f' ({reasons})' if reasons else ''}; read some, and "
             "check --protocol and --max_completion_length."
         )
-    temperatures = options.get("temperature") or [0.0]
+    rules = Rules(temperatures=tuple(options.get("temperature") or [0.0]))
     for before, after in run.turn_pairs:
         same = f"same_prompt_t{before}_t{after}"
-        if temperatures[min(after, len(temperatures)) - 1] == 0 and run.has_estimate(same):
+        if rules.temperature(after) == 0 and run.has_estimate(same):
             share = 100 * run.estimate(same).value
             yield (
                 f"{run.name}: {share:.0f} % of the turns {after} ask greedily what turn {before} asked, so "

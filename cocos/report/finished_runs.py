@@ -12,13 +12,14 @@ from cocos.evaluation.run_metrics import run_metrics
 from cocos.evaluation.sample_rows import (
     SampleRow,
     conditions_of_row,
+    has_infra_failure,
     problem_of_row,
     trajectory_from_row,
     validate_row,
 )
 from cocos.files.json_lines import DataError, read_rows
 from cocos.intervals import Comparison, Estimate, compare
-from cocos.report.sample_statistics import SampleStatistics
+from cocos.report.sample_statistics import PlayedProgram, SampleStatistics, played_programs
 
 MAX_ROW_BYTES = 1 << 30  # a row repeats its problem's text in the requests of its turns
 REPAIR = "run test.py with the same options and --resume, which writes it again"
@@ -106,6 +107,16 @@ class FinishedRun:
     def num_in_child_T(self) -> list[int]:
         """Number of right programs with an in_child verdict after each turn."""
         return self.metrics["num_in_child"]
+
+    @cached_property
+    def programs_K(self) -> dict[str, list[list[PlayedProgram]]]:
+        """By task_id, the programs of each scored sample."""
+        carry = self.record["options"].get("carry", "transcript")
+        programs_K: dict[str, list[list[PlayedProgram]]] = {}
+        for row in self.rows:
+            if not has_infra_failure(row):
+                programs_K.setdefault(row["task_id"], []).append(played_programs(row, carry))
+        return programs_K
 
     @cached_property
     def statistics(self) -> SampleStatistics:

@@ -47,10 +47,10 @@ def draw_charts(runs: Sequence[FinishedRun]) -> Charts:
 
 def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
     """Save one image: accuracy by turns and by tokens, changes, costs of each problem, and errors."""
+    curves = token_curves(runs)
 
     def draw(figure: Figure) -> None:
         error_types = charts.most_frequent_errors(runs)
-        curves = token_curves(runs)
         is_one_turn = max(run.num_turns for run in runs) == 1
         rows = ["AE", "CC"] if is_one_turn else ["AD", "CE"]
         places = figure.subplot_mosaic("\n".join(["TT", *rows] if curves else rows))
@@ -62,4 +62,4 @@ def save_overview(runs: Sequence[FinishedRun], path: Path) -> None:
         charts.draw_costs(places["C"], runs)
         charts.draw_errors(places["E"], runs, error_types)
 
-    save_figure(draw, path, size=(10, 12 if token_curves(runs) else 8))
+    save_figure(draw, path, size=(10, 12 if curves else 8))

@@ -3,10 +3,53 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from cocos.evaluation.sample_rows import SampleRow, has_infra_failure
 from cocos.extraction import Source
 from cocos.intervals import Estimate, share
+from cocos.trajectories import is_same_prompt
+
+
+class Tokens(NamedTuple):
+    """Tokens under three costs, of a program or as a mean over problems."""
+
+    sampled: float  # completions
+    cached: float  # completions, and what no prompt of the problem before had: a cache of prefixes
+    requested: float  # completions, and the whole prompt of every request
+
+
+class PlayedProgram(NamedTuple):
+    """Program of a turn."""
+
+    is_right: bool
+    is_chosen: bool  # it passes the visible tests
+    tokens: Tokens  # that it adds
+
+
+def played_programs(row: SampleRow, carry: str) -> list[PlayedProgram]:
+    """Return the programs of a trajectory with the tokens that each adds."""
+    programs: list[PlayedProgram] = []
+    asked: list[tuple[str, int]] = []
+    transcript = 0
+    for turn in row["turns"]:
+        visible = turn["verdicts"][: row["num_visible_tests"]]
+        prompt, completion = turn["num_prompt_tokens"], turn["num_completion_tokens"]
+        if turn["is_carried"]:
+            prompt = completion = 0
+        new = prompt
+        if carry == "transcript":  # a prompt begins with the one before and its completion
+            new = max(0, prompt - transcript)
+            transcript = prompt + completion
+        else:
+            request = turn.get("request", "")
+            if any(is_same_prompt(request, prompt, *before) for before in asked):
+                new = 0
+            asked.append((request, prompt))
+        tokens = Tokens(completion, completion + new, completion + prompt)
+        is_chosen = all(verdict["status"] == "passed" for verdict in visible)
+        programs.append(PlayedProgram(turn["is_right"], is_chosen, tokens))
+    return programs
 
 
 @dataclass

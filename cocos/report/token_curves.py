@@ -7,7 +7,7 @@ Accuracy is on all tests. A run over several turns is compared with *resampling*
 visible tests. That is a run with `--carry nothing`, or a run with several samples of a first turn.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean as mean
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
-from cocos.evaluation.sample_rows import SampleRow, has_infra_failure
 from cocos.intervals import Estimate, bounded_mean
 from cocos.metrics import best_at_k, pass_at_k
 from cocos.report.finished_runs import FinishedRun
+from cocos.report.sample_statistics import PlayedProgram, Tokens
 
 # Two runs ask one model in the same words if these options are equal.
 SAME_ASKING = {*option_names(EvalConfig, "model", "wording"), "visible_tests"}
@@ -27,14 +27,6 @@ STRATA: dict[str, Callable[[float], bool]] = {  # solve rates of a profile
     "solve rate up to 0.3": lambda rate: 0 < rate <= 0.3,
     "solve rate above 0.3": lambda rate: rate > 0.3,
 }
-
-
-class Tokens(NamedTuple):
-    """Mean tokens per problem under three costs."""
-
-    sampled: float  # completions
-    cached: float  # completions, and what no prompt of the problem before had: a cache of prefixes
-    requested: float  # completions, and the whole prompt of every request
 
 
 class Point(NamedTuple):
@@ -123,19 +115,13 @@ def verdict(curve: Curve) -> str | None:
     )
 
 
-class _Program(NamedTuple):
-    is_right: bool
-    is_chosen: bool  # it passes the visible tests
-    tokens: Tokens
-
-
 def _curves(run: FinishedRun, task_ids: Collection[str] | None) -> list[Curve]:
     options = run.record["options"]
     if run.metrics["answers"] or run.statistics.has_resampled:
         return []
     programs_P_K = [
-        [_programs(row, options.get("carry", "transcript")) for row in rows]
-        for task_id, rows in _rows_by_problem(run.rows).items()
+        rows
+        for task_id, rows in sorted(run.programs_K.items())  # so that runs are paired by problem
         if task_ids is None or task_id in task_ids
     ]
     if not any(program.tokens.sampled for rows in programs_P_K for row in rows for program in row):
@@ -150,40 +136,7 @@ def _curves(run: FinishedRun, task_ids: Collection[str] | None) -> list[Curve]:
     return curves
 
 
-def _rows_by_problem(rows: Iterable[SampleRow]) -> dict[str, list[SampleRow]]:
-    found: dict[str, list[SampleRow]] = {}
-    for row in rows:
-        if not has_infra_failure(row):
-            found.setdefault(row["task_id"], []).append(row)
-    return found
-
-
-def _programs(row: SampleRow, carry: str) -> list[_Program]:
-    """Return the programs of a trajectory with the tokens that each adds."""
-    programs: list[_Program] = []
-    asked: list[tuple[str, int]] = []
-    transcript = 0
-    for turn in row["turns"]:
-        visible = turn["verdicts"][: row["num_visible_tests"]]
-        prompt, completion = turn["num_prompt_tokens"], turn["num_completion_tokens"]
-        if turn["is_carried"]:
-            prompt = completion = 0
-        new = prompt
-        if carry == "transcript":  # a prompt begins with the one before and its completion
-            new = max(0, prompt - transcript)
-            transcript = prompt + completion
-        else:
-            request = turn.get("request", "")  # that of turn 1 has the system message, too
-            if any(size == prompt and before.endswith(request) for before, size in asked):
-                new = 0
-            asked.append((request, prompt))
-        tokens = Tokens(completion, completion + new, completion + prompt)
-        is_chosen = all(verdict["status"] == "passed" for verdict in visible)
-        programs.append(_Program(turn["is_right"], is_chosen, tokens))
-    return programs
-
-
-def _turns(programs_P_K: Sequence[Sequence[Sequence[_Program]]], turns: int) -> Point:
+def _turns(programs_P_K: Sequence[Sequence[Sequence[PlayedProgram]]], turns: int) -> Point:
     """Return the point of the first turns: per trajectory, up to the first that passes the visible tests."""
     cut_P_K = [
         [row[: next((t for t, p in enumerate(row[:turns], 1) if p.is_chosen), turns)] for row in rows]
@@ -194,12 +147,12 @@ def _turns(programs_P_K: Sequence[Sequence[Sequence[_Program]]], turns: int) -> 
     return Point(turns, right_P, Tokens(*map(mean, zip(*sums, strict=True))))
 
 
-def _mean_tokens(rows: Sequence[Sequence[_Program]], count: float) -> Tokens:
+def _mean_tokens(rows: Sequence[Sequence[PlayedProgram]], count: float) -> Tokens:
     columns = zip(*(program.tokens for row in rows for program in row), strict=True)
     return Tokens(*(sum(column) / count for column in columns))
 
 
-def _samples(firsts_P_K: Sequence[Sequence[_Program]], k: int) -> Point:
+def _samples(firsts_P_K: Sequence[Sequence[PlayedProgram]], k: int) -> Point:
     """Return the expected point of k samples, drawn one by one until one passes the visible tests."""
     right_P, tokens_P = [], []
     for firsts in firsts_P_K:

@@ -29,7 +29,7 @@ from cocos.prompts import PromptProtocol
 from cocos.rewards import random_reward, turn_reward
 from cocos.rollout import InfraFailures, Play, play_turns, rollout
 from cocos.training.dynamic_sampling import Batch, Group, ProblemDraw, fill_batch
-from cocos.trajectories import Trajectory, begin
+from cocos.trajectories import Trajectory, begin, problems_of
 
 AnyPlay = TypeVar("AnyPlay", Trajectory, Play)
 Item = TypeVar("Item")
@@ -79,10 +79,7 @@ class RolloutPlayer:
         self.is_stopped = is_stopped
         self.play = turn_player(options)
         self.rules = make_rules(
-            options,
-            [options.temperature],
-            problems=list(dict.fromkeys(prompt.problem for prompt in prompts)),
-            prompt_tests=options.prompt_tests,
+            options, [options.temperature], problems=problems_of(prompts), prompt_tests=options.prompt_tests
         )
         self.own_reward = own_reward(options)
         self.draw = ProblemDraw(len(prompts), seed)

@@ -124,6 +124,16 @@ def test_turns_are_compared_with_resampling_at_as_many_sampled_tokens(tmp_path):
     )
 
 
+def test_runs_are_paired_by_problem_whatever_the_order_of_their_rows(tmp_path):
+    """Resampling solves problem 1 alone, and the turns solve 0 alone: +1 and -1/2 at 15 of 10 and 20 tokens."""
+    first = [played("0", (WRONG, 20, 10), (RIGHT, 40, 5)), played("1", (WRONG, 20, 10), (WRONG, 40, 5))]
+    second = [played("1", (WRONG, 20, 10), (RIGHT, 20, 10)), played("0", (WRONG, 20, 10), (WRONG, 20, 10))]
+    folders = [evaluated(tmp_path / "turns", first), evaluated(tmp_path / "again", second, options=AGAIN)]
+    turns, again = token_curves(load_runs(folders))
+    assert turns.points[1].right_P == (1, 0) and again.points[1].right_P == (0, 1)
+    assert turns.difference(turns.points[1]).value == pytest.approx((1 - 0.5) / 2)
+
+
 def test_the_interval_of_the_difference_is_paired_by_problem(tmp_path):
     turns, _ = token_curves(load_runs(turns_and_resampling(tmp_path, 20)))
     # half of the problems gain 1, half 1 - 1/2: mean 3/4, each 1/4 from it
