@@ -22,7 +22,6 @@ from cocos.prompts import (
     REPEATED,
     Failures,
     PromptProtocol,
-    counterexamples,
     feedback_message,
     passes_visible_tests,
     shown_tests,
@@ -173,23 +172,17 @@ class Play:
         return self.context.protocol.first_turn(problem, failed, len(self.turns) + 1)
 
     def shown_problem(self) -> tuple[Problem, Failures]:
-        """Return the problem and the failed tests as the next prompt shows them."""
-        placebo, failed = self.context.rules.placebo, self.failed_tests()
-        return placebo(self.problem, failed) if placebo else (self.problem, failed)
+        """Return the problem and the failed tests as the next prompt shows them, if it has no transcript.
+
+        Blocks until the programs whose failures it shows have run.
+        """
+        results = (result.result() for _, result in self.played)
+        return self.context.rules.shown(self.problem, results, self.context.protocol.prompt_tests)
 
     @property
     def is_fresh(self) -> bool:
         """Whether the next prompt begins with the task, and has no program of an earlier turn."""
         return not self.turns or self.context.rules.carry != "transcript"
-
-    def failed_tests(self) -> dict[int, list[str]]:
-        """Return the tests that the rules add to the next prompt. Blocks until the programs have run."""
-        rules = self.context.rules
-        if rules.carry != "counterexamples":
-            return {}
-        results = [result.result() for _, result in self.played]
-        shown = self.context.protocol.prompt_tests
-        return counterexamples(rules.feedback, self.problem, results, shown, rules.feedback_failures)
 
     def request(self, feedback: str = "") -> str:
         """Return the message that asks for the next turn."""

@@ -12,7 +12,7 @@ from cocos.extraction import Source
 from cocos.generation import Completion
 from cocos.literals import Agent, Carry, Feedback, OnRepeat
 from cocos.problems import Problem
-from cocos.prompts import Placebo
+from cocos.prompts import NO_FAILURES, Failures, Placebo, counterexamples
 
 Key = tuple[str, int]  # task_id, sample
 
@@ -116,6 +116,21 @@ class Rules:
         if agent == "none":
             return self
         return replace(self, feedback="error", early_stop=agent != "tools")
+
+    def shown(
+        self, problem: Problem, results: Iterable[ExecutionResult], num_shown: int | None
+    ) -> tuple[Problem, Failures]:
+        """Return a problem and its failed tests as a prompt without a transcript shows them.
+
+        Args:
+            results: Results of the programs so far, read only if their failed tests are shown.
+            num_shown: Number of tests that every prompt shows, the first ones; None: all.
+
+        """
+        if self.carry != "counterexamples":
+            return problem, NO_FAILURES
+        failed = counterexamples(self.feedback, problem, results, num_shown, self.feedback_failures)
+        return self.placebo(problem, failed) if self.placebo else (problem, failed)
 
     def temperature(self, turn: int) -> float:
         """Return the sampling temperature of a turn, counted from 1."""

@@ -6,6 +6,7 @@ Reads metrics.json, run.json and samples.jsonl in the output folders of test.py.
 the report.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from cocos.config.command_line import PlainParser
@@ -54,10 +55,12 @@ def main() -> None:
     from cocos.report.report_files import print_tables, save_report
 
     runs = load_runs(options.evaluations)
-    [profile] = load_runs([options.profile]) if options.profile else [None]
+    if options.profile:
+        [profile] = load_runs([options.profile])
+        runs = [replace(run, profile=profile) for run in runs]
     comparisons = compare_runs(runs, options.baseline)
     if options.output_dir:  # before the tables, whose reader may close the pipe
-        written = save_report(runs, options.output_dir, comparisons, profile)
-    print_tables(runs, comparisons, profile)
+        written = save_report(runs, options.output_dir, comparisons)
+    print_tables(runs, comparisons)
     if options.output_dir:
         print(f"written to {options.output_dir}: {written}")

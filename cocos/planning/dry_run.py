@@ -4,7 +4,7 @@
 
 The model is created on the meta device, so a 7B model takes seconds on a laptop. The first problem is played
 through the turn loop of training, and the executor runs its programs. The reference answers every turn;
-with feedback or early stop it is a wrong program, so that the report shows the feedback.
+with feedback, counterexamples or early stop it is a wrong program, so that the report shows what it is told.
 """
 
 import math
@@ -20,16 +20,10 @@ from cocos.assembly.rules import make_rules, turn_player
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
-from cocos.planning.lengths import TokenLengths, measure_lengths
+from cocos.planning.lengths import TokenLengths, longest_prompts, measure_lengths
 from cocos.planning.memory import memory_text, model_text, warnings_text
 from cocos.planning.shapes import ModelShape, run_shapes
-from cocos.planning.workload import (
-    left_out_text,
-    problems_left_out,
-    prompt_lengths,
-    run_workload,
-    updates_per_pass,
-)
+from cocos.planning.workload import left_out_text, problems_left_out, run_workload, updates_per_pass
 from cocos.problems import Problem
 from cocos.prompts import answer
 from cocos.rollout import rollout
@@ -121,20 +115,22 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     first = data.prompts[0]
     reference = FixedAnswerGenerator(tokenizer, first.problem.code or _placeholder(first.problem))
     wrong = FixedAnswerGenerator(tokenizer, _placeholder(first.problem))
-    generator = wrong if rules.feedback != "none" or rules.early_stop else reference
+    is_told = rules.feedback != "none" or rules.carry == "counterexamples"
+    generator = wrong if is_told or rules.early_stop else reference
     with open_executor(args) as executor:  # one problem needs no limit of its own
         [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
         [trajectory] = turn_player(args)([first], generator, executor, protocol, turns, rules)
         num_workers, isolation = executor.num_workers, executor.isolation
-    lengths = measure_lengths(data.problems + data.dev_problems, generator, protocol, rules)
-    prompts_T = prompt_lengths(lengths.longest_prompt, answer, lengths.instruction, turns)
+    problems = data.problems + data.dev_problems
+    lengths = measure_lengths(problems, generator, protocol)
+    prompts_T = longest_prompts(problems, generator, protocol, rules, turns, answer)
     longest, num_prompts = prompts_T[-1] + answer, len(data.prompts)
     warnings = run_warnings(args, shape, lengths, num_prompts, longest, len(tokenizer))
     rows = "prefix trees of rows" if args.share_prefixes else "plain rows"
     return "\n\n".join(
         [
             model_text(args.model_name_or_path, shape, layout),
-            _data_text(data, lengths),
+            _data_text(data, lengths, prompts_T[-1]),
             _prompts_text(trajectory, generator),
             f"executor: self-test passed at isolation level {isolation}, {num_workers} workers; "
             f"{_verdict_text(checked)}{_own_reward_text(args, trajectory)}",
@@ -151,7 +147,7 @@ def _placeholder(problem: Problem) -> str:
     return PLACEHOLDER.format(name=problem.entry_point or (called[1] if called else "solution"))
 
 
-def _data_text(data: TrainingData, lengths: TokenLengths) -> str:
+def _data_text(data: TrainingData, lengths: TokenLengths, last_prompt: int) -> str:
     problems, most = data.problems, data.protocol.prompt_tests
     visible = sum(len(problem.test_list) for problem in problems)
     shown = sum(len(problem.test_list[:most]) for problem in problems)
@@ -163,7 +159,7 @@ def _data_text(data: TrainingData, lengths: TokenLengths) -> str:
         + f", {scored - visible} hidden"
         + (f"; {len(data.prompts)} prompts with given answers" if has_answers else "")
         + f"\ntokens: first prompt {lengths.median_prompt} (median), {lengths.longest_prompt} (longest, task "
-        f"{lengths.longest_task}), instruction {lengths.instruction}, longest reference {lengths.reference}"
+        f"{lengths.longest_task}), last prompt up to {last_prompt}, longest reference {lengths.reference}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Lengths of the data in tokens, and of the longest transcript that a run can make.
+"""Lengths of the data in tokens, and of the longest prompts that a run can make.
 
 The tokenizer is loaded, the model is not.
 """
@@ -17,10 +17,10 @@ from cocos.generation.adapters import base_model
 from cocos.generation.tokenizer import TokenTranscripts, encode
 from cocos.problems import Problem
 from cocos.prompts import FEEDBACK_CHARS, REPEATED, PromptProtocol, answer, feedback_message
-from cocos.rollout import PAPER_RULES
 from cocos.trajectories import Rules
 
-MAX_TOKENS_PER_CHAR = 4  # the bytes of a character in UTF-8, if the vocabulary has nothing longer
+# No quoted value is longer: a private character is in no vocabulary, so that each takes its 4 bytes.
+LONGEST_VALUE = "\U0010abcd" * FEEDBACK_CHARS
 
 
 @dataclass(frozen=True)
@@ -30,46 +30,71 @@ class TokenLengths:
     longest_prompt: int  # longest first prompt
     longest_task: str  # id of the problem with the longest first prompt
     median_prompt: int  # median of the first prompts
-    instruction: int  # the message between two turns, with the longest feedback (`longest_feedback`)
     reference: int  # longest reference solution with [DONE]; 0 if no problem has one
 
 
 def measure_lengths(
-    problems: Sequence[Problem],
-    transcripts: TokenTranscripts,
-    protocol: PromptProtocol,
-    rules: Rules = PAPER_RULES,
+    problems: Sequence[Problem], transcripts: TokenTranscripts, protocol: PromptProtocol
 ) -> TokenLengths:
     """Tokenize the first prompt and the reference of every problem and return their lengths."""
     prompts = [transcripts.start(protocol.first_turn(p), protocol.is_chat, protocol.system) for p in problems]
     ranked = sorted(zip(map(len, prompts), (p.task_id for p in problems), strict=True))
-    message = protocol.later_turn(feedback=longest_feedback(problems, rules))
-    instruction = transcripts.extend([], Completion((), ""), message, protocol.is_chat)
     references = [encode(transcripts.tokenizer, answer(p.code), is_start=False) for p in problems if p.code]
     return TokenLengths(
         longest_prompt=ranked[-1][0],
         longest_task=ranked[-1][1],
         median_prompt=ranked[len(ranked) // 2][0],
-        instruction=len(instruction),
         reference=max(map(len, references), default=0),
     )
 
 
-def longest_feedback(problems: Sequence[Problem], rules: Rules) -> str:
-    """Return the longest feedback on a program that fails every visible test; "" without feedback.
+def longest_prompts(
+    problems: Sequence[Problem],
+    transcripts: TokenTranscripts,
+    protocol: PromptProtocol,
+    rules: Rules,
+    num_turns: int,
+    max_answer: int,
+    value: str = "",
+) -> list[int]:
+    """Return the number of tokens of the longest prompt of each turn, if every program fails every test.
 
-    Expected and actual values are assumed to be as long as their test, since the programs are not known.
+    Args:
+        max_answer: Number of tokens of every answer.
+        value: What programs return; "": a value as long as the test, because the programs are not known.
+
+    Example: a first prompt of 100 tokens, answers of 50 and messages of 10 between them make transcripts of
+    100, 160 and 220 tokens.
+
     """
-    failing = (
-        [Verdict(Status.FAILED, expected=test, actual=test) for test in problem.test_list]
-        for problem in problems
-    )
-    messages = [
-        feedback_message(rules.feedback, problem, ExecutionResult(tuple(verdicts)), rules.feedback_failures)
-        for problem, verdicts in zip(problems, failing, strict=True)
-    ]
-    parts = [max(messages, key=len), REPEATED if rules.on_repeat == "tell" else ""]
-    return "\n\n".join(filter(None, parts))
+
+    def longest_fresh(turn: int) -> int:
+        shown = (
+            rules.shown(p, [_failure(p, value, n) for n in range(1, turn)], protocol.prompt_tests)
+            for p in problems
+        )
+        messages = (protocol.first_turn(problem, failed, turn) for problem, failed in shown)
+        return max(len(transcripts.start(m, protocol.is_chat, protocol.system)) for m in messages)
+
+    if rules.carry != "transcript":
+        return [longest_fresh(turn) for turn in range(1, num_turns + 1)]
+    told = max((_feedback(problem, value, rules) for problem in problems), key=len)
+    message = transcripts.extend([], Completion((), ""), protocol.later_turn(feedback=told), protocol.is_chat)
+    first = longest_fresh(1)
+    return [first + turn * (max_answer + len(message)) for turn in range(num_turns)]
+
+
+def _failure(problem: Problem, value: str, number: int) -> ExecutionResult:
+    """Return the result of a program that fails every visible test, unlike the one with another number."""
+    values = [value or test for test in problem.test_list]
+    return ExecutionResult(tuple(Verdict(Status.FAILED, expected=v, actual=f"{number} {v}") for v in values))
+
+
+def _feedback(problem: Problem, value: str, rules: Rules) -> str:
+    """Return the feedback on a program that fails every visible test and is the one before; "" for none."""
+    result = _failure(problem, value, 1)
+    told = feedback_message(rules.feedback, problem, result, rules.feedback_failures)
+    return "\n\n".join(filter(None, [told, REPEATED if rules.on_repeat == "tell" else ""]))
 
 
 def check_prompts(
@@ -95,22 +120,15 @@ def check_prompts(
 
 
 def longest_transcript(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return a number of tokens that no transcript of a run exceeds, or the model's context if that is less.
-
-    A quoted test and the reason why it fails have `FEEDBACK_CHARS` characters each at most.
-
-    Example: a first prompt of 100 tokens, three completions of 50, two instructions of 10 and no feedback are
-    at most 100 + 3 * 50 + 2 * 10 = 270.
-    """
+    """Return the most tokens of a prompt and its answer, or the model's context if that is less."""
     transcripts = TokenTranscripts(tokenizer, {tokenizer.eos_token_id})
-    lengths = measure_lengths(data.problems + data.dev_problems, transcripts, data.protocol)
+    problems = data.problems + data.dev_problems
     given = max((len(transcripts.quote(text).token_ids) for p in data.prompts for text in p.given), default=0)
-    rules = make_rules(args, [args.temperature])
-    told = 2 * FEEDBACK_CHARS * rules.feedback_failures if rules.feedback == "error" else 0
-    told += len(longest_feedback(data.problems, rules))
-    between = lengths.instruction + MAX_TOKENS_PER_CHAR * told
-    longest = lengths.longest_prompt + (args.num_turns - 1) * between
-    longest += args.num_turns * max(args.max_completion_length, given)
+    answer = max(args.max_completion_length, given)
+    rules = make_rules(args, [args.temperature], None, problems, args.prompt_tests)
+    turns = args.num_turns
+    prompts_T = longest_prompts(problems, transcripts, data.protocol, rules, turns, answer, LONGEST_VALUE)
+    longest = prompts_T[-1] + answer
     config = AutoConfig.from_pretrained(
         base_model(args.model_name_or_path),
         revision=args.model_revision,

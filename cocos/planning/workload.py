@@ -55,17 +55,22 @@ def loss_tokens(args: CoCoSConfig, trajectories: int, prompts_T: list[int]) -> i
     """Return the tokens that one pass of the loss over some trajectories computes, padding included.
 
     A row of the loss is padded to the longest row. With shared prefixes, a group computes the prompt of its
-    first trained turn once, and each of its trajectories the tokens after it.
+    first trained turn once, and each of its trajectories the tokens after it. Without a transcript, what is
+    shared is turn 1's prompt, and each trained turn adds what its prompt has more, and its answer.
 
     Example: a group of two with prompts of 100 and 160 and answers of 50 has four rows of 210 tokens, or a
-    tree of 100 + 2 * 110 = 320.
+    tree of 100 + 2 * 110 = 320; without a transcript, 100 + 2 * (50 + 110) = 420.
     """
-    trained_turns = len(make_objective(args).trained_turns)
-    transcript = prompts_T[-1] + args.max_completion_length
+    trained_turns, answer = len(make_objective(args).trained_turns), args.max_completion_length
+    rows_T = [prompt + answer for prompt in prompts_T[-trained_turns:]]
     if not args.share_prefixes:
-        return trajectories * trained_turns * transcript
-    first = prompts_T[-trained_turns]
-    return math.ceil(trajectories / args.num_generations) * first + trajectories * (transcript - first)
+        return trajectories * trained_turns * rows_T[-1]
+    groups = math.ceil(trajectories / args.num_generations)
+    if args.carry == "transcript":
+        shared, own = rows_T[0] - answer, rows_T[-1] - rows_T[0] + answer
+    else:
+        shared, own = prompts_T[0], sum(row - prompts_T[0] for row in rows_T)
+    return groups * shared + trajectories * own
 
 
 def updates_per_pass(args: CoCoSConfig, num_problems: int) -> int:
@@ -93,11 +98,3 @@ def left_out_text(args: CoCoSConfig, num_problems: int) -> str:
         f"{num_left_out} of {num_problems} problems are left out of each pass, because "
         f"{args.generation_batch_size // args.num_generations} are sampled together (--rollout_batch_size)"
     )
-
-
-def prompt_lengths(first: int, answer: int, instruction: int, turns: int) -> list[int]:
-    """Return the number of tokens before each turn's answer if every answer has `answer` tokens.
-
-    Example: a first prompt of 100, answers of 50 and an instruction of 10 give 100, 160, 220.
-    """
-    return [first + turn * (answer + instruction) for turn in range(turns)]

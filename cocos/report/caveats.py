@@ -12,6 +12,7 @@ from cocos.trajectories import Rules
 
 MIN_SHARE = 0.01  # of the completions: fewer that are cut off or empty move no accuracy by more
 FEW_REPAIRED = 0.05  # of the wrong programs: asking again repairs twice as many (docs/results)
+MIN_WRONG = 30  # of fewer wrong programs, none may be repaired by chance where one in ten is: 0.9^30 = 4 %
 # What changes a model's answers or verdicts. The size of a batch changes last digits only, a seed its draws.
 MEASURING = set(
     option_names(EvalConfig, "wording", "prompt", "rule", "given", "length", "sampling", "executor")
@@ -64,7 +65,10 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
 
 
 def _repaired_share(run: FinishedRun) -> float | None:
-    """Return the share of wrong first programs that the last turn has repaired; None without a transcript."""
+    """Return the share of wrong first programs that the last turn has repaired.
+
+    None: there is no transcript, or there are too few wrong programs.
+    """
     pair, options = run.first_and_last, run.record["options"]
     if (
         pair is None
@@ -73,8 +77,9 @@ def _repaired_share(run: FinishedRun) -> float | None:
         or run.metrics["agent"] != "none"
     ):
         return None
-    wrong = 1 - run.estimate(f"acc_t{pair.before}").value
-    return run.estimate(f"i2c_{pair}").value / wrong if wrong else None
+    if sum(not right for rights in run.statistics.outcomes(0).values() for right in rights) < MIN_WRONG:
+        return None
+    return run.estimate(f"i2c_{pair}").value / (1 - run.estimate(f"acc_t{pair.before}").value)
 
 
 def _of_comparison(comparison: RunComparison) -> Iterator[str]:

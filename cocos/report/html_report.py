@@ -27,15 +27,12 @@ if TYPE_CHECKING:  # needs matplotlib
 
 
 def page_parts(
-    runs: Sequence[FinishedRun],
-    comparisons: Sequence[RunComparison],
-    charts: "Charts | None",
-    profile: FinishedRun | None = None,
+    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison], charts: "Charts | None"
 ) -> Iterator[str]:
     """Yield the parts of the page, a row at a time; `charts` are None without matplotlib."""
     script = _read("programs.js") + _read("trajectories.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    shown = [*tables.run_tables(runs, profile), tables.comparison_table(comparisons)]
+    shown = [*tables.run_tables(runs), tables.comparison_table(comparisons)]
     templates: dict[str, int] = {}  # filled while the rows are written
     page = _environment().get_template("report.html.jinja")
     return page.generate(
@@ -43,7 +40,7 @@ def page_parts(
         caveats=caveats(runs, comparisons),
         lacks_interval=any(tables.NO_INTERVAL_NOTE in table.notes for table in shown),
         groups=group_by_conditions(runs),
-        further_tables=tables.further_tables(runs, profile),
+        further_tables=tables.further_tables(runs),
         resampling=tables.resampling_sentences(runs),
         comparisons=comparisons,
         excluded=list(tables.excluded_problems(comparisons)),

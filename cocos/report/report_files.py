@@ -21,9 +21,7 @@ from cocos.report.tables import (
 )
 
 
-def report_page(
-    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = (), profile: FinishedRun | None = None
-) -> Iterator[bytes]:
+def report_page(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> Iterator[bytes]:
     """Yield the parts of report.html, with charts if matplotlib is installed."""
     charts = None
     if not missing_modules("charts"):
@@ -31,21 +29,13 @@ def report_page(
 
         charts = draw_charts(runs)
     # UTF-8 cannot encode a lone surrogate; backslashreplace writes it as JSON's escape \udXXX.
-    return (
-        part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts, profile)
-    )
+    return (part.encode("utf-8", "backslashreplace") for part in page_parts(runs, comparisons, charts))
 
 
 def save_report(
-    runs: Sequence[FinishedRun],
-    output_dir: Path,
-    comparisons: Sequence[RunComparison] = (),
-    profile: FinishedRun | None = None,
+    runs: Sequence[FinishedRun], output_dir: Path, comparisons: Sequence[RunComparison] = ()
 ) -> str:
     """Write report.html, report.md and, if matplotlib is installed, report.png.
-
-    Args:
-        profile: Run whose solve rates split the table of tokens.
 
     Returns:
         The names of what was written, and how to install what is missing.
@@ -57,9 +47,9 @@ def save_report(
     written = f"report.html report.md (for charts: {install_command('charts')})"
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
-        (output_dir / "report.md").write_text(markdown_report(runs, comparisons, profile), encoding="utf-8")
+        (output_dir / "report.md").write_text(markdown_report(runs, comparisons), encoding="utf-8")
         with open(output_dir / "report.html", "wb") as file:
-            file.writelines(report_page(runs, comparisons, profile))
+            file.writelines(report_page(runs, comparisons))
         if not missing_modules("charts"):
             from cocos.report.pictures import save_overview
 
@@ -71,11 +61,9 @@ def save_report(
     return written
 
 
-def markdown_report(
-    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = (), profile: FinishedRun | None = None
-) -> str:
+def markdown_report(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> str:
     """Return the contents of report.md."""
-    tables = run_tables(runs, profile)
+    tables = run_tables(runs)
     parts = [f"**Caution.** {sentence}" for sentence in caveats(runs, comparisons)]
     parts += resampling_sentences(runs)
     parts += [_section(table) for table in tables]
@@ -111,12 +99,10 @@ WIDTH_OF_FILES = 10_000  # one line per row, for whoever searches in the output
 BEFORE_INTERVAL = re.compile(r" (?=[\[(])")  # of `50.0 [23.7, 76.3]` or `50.0 (no interval)`
 
 
-def print_tables(
-    runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = (), profile: FinishedRun | None = None
-) -> None:
+def print_tables(runs: Sequence[FinishedRun], comparisons: Sequence[RunComparison] = ()) -> None:
     """Print the tables of the runs, and one table of all comparisons."""
     width = shutil.get_terminal_size(fallback=(WIDTH_OF_FILES, 24)).columns
-    tables = run_tables(runs, profile)
+    tables = run_tables(runs)
     if comparisons:
         tables.append(comparison_table(comparisons))
     for table in tables:

@@ -89,21 +89,21 @@ class Table:
         return [*found, NO_INTERVAL_NOTE] if lacks_interval else found
 
 
-def run_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = None) -> list[Table]:
+def run_tables(runs: Sequence[FinishedRun]) -> list[Table]:
     """Return the tables of accuracies, one per conditions, then the further tables."""
     groups = group_by_conditions(runs)
     accuracies = [accuracy_table(group, accuracy_heading(conditions)) for conditions, group in groups.items()]
-    return accuracies + further_tables(runs, profile)
+    return accuracies + further_tables(runs)
 
 
-def further_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = None) -> list[Table]:
+def further_tables(runs: Sequence[FinishedRun]) -> list[Table]:
     """Return the tables after those of the accuracies.
 
     A table without rows is left out.
     """
     tables = [
         *pooled_tables(runs),
-        *token_tables(runs, profile),
+        *token_tables(runs),
         visible_tests_table(runs),
         edits_table(runs),
         pass_at_k_table(runs),
@@ -224,13 +224,12 @@ def pass_at_k_table(runs: Sequence[FinishedRun]) -> Table:
     return Table("pass@k, and best@k: the program of k that the visible tests choose", "%", header, rows)
 
 
-def token_tables(runs: Sequence[FinishedRun], profile: FinishedRun | None = None) -> list[Table]:
+def token_tables(runs: Sequence[FinishedRun]) -> list[Table]:
     """Return the accuracy of each number of programs against its tokens, under three costs.
 
-    Args:
-        profile: Run whose solve rates split the problems; a table for each part follows.
-
+    If the runs have a profile, a table for each of its parts of the problems follows.
     """
+    profile = next((run.profile for run in runs if run.profile), None)
     parts = {"": None} | (strata(profile) if profile else {})
     return [
         _token_table(token_curves(runs, task_ids), f", {name} ({len(task_ids)} problems)" if task_ids else "")

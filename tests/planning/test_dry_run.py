@@ -99,12 +99,22 @@ def test_a_dry_run_shows_what_a_wrong_program_would_be_told_and_that_it_makes_tr
     assert f"the reference of task {first.task_id} passes 3 of 3 tests" in text
     assert "20 problems, 0 for dev; 60 visible tests (20 in prompts), 0 hidden" in text
     silent = report(bare_base, problems_file, "--num_turns", "3", "--global_batch_size", "8")
-    longest, shortest = (int(re.search(r"instruction (\d+),", t)[1]) for t in (text, silent))
-    assert longest > shortest + 50
+    longest, shortest = (int(re.search(r"last prompt up to (\d+),", t)[1]) for t in (text, silent))
+    assert longest > shortest + 2 * 50 - 60  # two messages; the first prompt shows fewer tests
     rows = [int(re.search(r"rows of (\d+) tokens", t)[1]) for t in (text, silent)]
-    assert (
-        rows[0] - rows[1] > 2 * (longest - shortest) - 60
-    )  # two messages; the first prompt shows fewer tests
+    assert rows[0] - rows[1] == longest - shortest
+
+
+def test_a_dry_run_without_a_transcript_shows_the_failed_tests_and_plans_for_them(bare_base, problems_file):
+    rules = ("--num_turns", "3", "--carry", "counterexamples", "--prompt_tests", "0")
+    text = report(bare_base, problems_file, *rules, "--global_batch_size", "8")
+    first = PROBLEMS[0]
+    for turn in (1, 2, 3):
+        tests = dict.fromkeys(range(turn - 1), ())
+        message = named_protocol("cocos", prompt_tests=0).first_turn(first, tests)
+        assert re.search(rf"--- prompt of turn {turn}, \d+ tokens ---\n{re.escape(message)}\n-", text)
+    last = int(re.search(r"last prompt up to (\d+),", text)[1])
+    assert f"rows of {last + 24} tokens" in text
 
 
 def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):

@@ -1,4 +1,4 @@
-"""The longest transcript that a run can make, which a vLLM engine is given room for."""
+"""The longest prompts that a run can make, which a vLLM engine is given room for."""
 
 import json
 import shutil
@@ -12,8 +12,8 @@ from cocos.config.command_line import parse_options
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation.tokenizer import load_tokenizer
 from cocos.planning.dry_run import FixedAnswerGenerator
-from cocos.planning.lengths import check_prompts, longest_transcript, measure_lengths
-from cocos.rollout import rollout
+from cocos.planning.lengths import check_prompts, longest_prompts, longest_transcript, measure_lengths
+from cocos.rollout import PAPER_RULES, rollout
 from cocos.trajectories import begin
 from tests.support.paths import TOY
 
@@ -30,27 +30,55 @@ def run(*words, model=BASE):
 def test_without_feedback_it_is_the_longest_prompt_the_completions_and_the_instructions():
     args, data, tokenizer = run("--num_turns", 3, "--max_completion_length", 20)
     generator = FixedAnswerGenerator(tokenizer, "")
-    lengths = measure_lengths(data.problems, generator, data.protocol)
-    by_hand = lengths.longest_prompt + 3 * 20 + 2 * lengths.instruction
-    assert longest_transcript(args, data, tokenizer) == by_hand
+    first = measure_lengths(data.problems, generator, data.protocol).longest_prompt
+    instruction = len(tokenizer(data.protocol.later_turn(), add_special_tokens=False)["input_ids"])
+    prompts_T = longest_prompts(data.problems, generator, data.protocol, PAPER_RULES, 3, 20)
+    assert prompts_T == [first, first + 20 + instruction, first + 2 * (20 + instruction)]
+    assert longest_transcript(args, data, tokenizer) == first + 3 * 20 + 2 * instruction
 
 
-def test_no_program_makes_a_longer_transcript_with_its_errors_or_values(executor, tmp_path):
-    words = ("--num_turns", 2, "--max_completion_length", 60, "--feedback", "error", "--on_repeat", "tell")
+TOLD = ("--feedback", "error", "--on_repeat", "tell")
+FRESH = ("--carry", "counterexamples", "--feedback", "error", "--feedback_failures", 2, "--prompt_tests", 0)
+
+
+@pytest.mark.parametrize("words", [TOLD, FRESH, (*FRESH, "--placebo", "other")])
+def test_no_program_makes_a_longer_prompt_with_its_errors_or_values(executor, tmp_path, words):
+    words = ("--num_turns", 3, "--max_completion_length", 60, *words)
     shutil.copytree(BASE, tmp_path / "model")
     config = json.loads((BASE / "config.json").read_text()) | {"max_position_embeddings": 10**6}
     (tmp_path / "model/config.json").write_text(json.dumps(config))
     args, data, tokenizer = run(*words, model=tmp_path / "model")
     most = longest_transcript(args, data, tokenizer)
-    assert most < 10_000
+    assert most < 20_000
     name = data.problems[0].test_list[0].split("(")[0].removeprefix("assert ")
     for body in ("raise ValueError('\u20ac' * 900)", "return '\u00e9' * 900", "return [1] * 900"):
         generator = FixedAnswerGenerator(tokenizer, f"def {name}(xs): {body}")
-        rules = make_rules(args, [1.0])
-        [trajectory] = rollout(begin(data.problems[:1]), generator, executor, data.protocol, 2, rules)
+        rules = make_rules(args, [1.0], None, data.problems, args.prompt_tests)
+        [trajectory] = rollout(begin(data.problems[:1]), generator, executor, data.protocol, 3, rules)
         last = trajectory.turns[-1]
-        assert "Error" in last.feedback or "Expected" in last.feedback
+        assert "Error" in last.feedback or "Expected" in last.feedback or "# not" in last.feedback
         assert len(last.prompt_ids) + args.max_completion_length <= most
+
+
+def test_without_a_transcript_prompts_grow_by_tests_alone():
+    _, data, tokenizer = run("--num_turns", 5, "--max_completion_length", 20, "--prompt_tests", 1)
+    generator = FixedAnswerGenerator(tokenizer, "")
+
+    def prompts(*words):
+        rules = make_rules(run("--num_turns", 5, *words)[0], [1.0])
+        return longest_prompts(data.problems, generator, data.protocol, rules, 5, max_answer=20)
+
+    by_tests = [
+        max(
+            len(generator.start(replace(data.protocol, prompt_tests=n).first_turn(problem), False))
+            for problem in data.problems
+        )
+        for n in (1, 2, 3)
+    ]
+    assert prompts("--carry", "nothing") == [by_tests[0]] * 5
+    # One more test per turn, until all three stand in the prompt.
+    assert prompts("--carry", "counterexamples") == [*by_tests, by_tests[2], by_tests[2]]
+    assert prompts("--carry", "counterexamples", "--feedback", "error")[4] > by_tests[2]
 
 
 def test_it_never_exceeds_the_context_of_the_model():

@@ -11,7 +11,6 @@ from cocos.planning.workload import (
     left_out_text,
     loss_tokens,
     problems_left_out,
-    prompt_lengths,
     run_workload,
     updates_per_pass,
 )
@@ -23,10 +22,6 @@ def options(*words) -> CoCoSConfig:
     needed = ("--model_name_or_path", "m", "--train_data", "t", "--output_dir", "o", "--report_to", "none")
     sizes = ("--rloo_k", 2, "--num_turns", 2, "--max_completion_length", 50, "--global_batch_size", 128)
     return parse_options(CoCoSConfig, "", [*map(str, (*needed, *sizes, *words))])
-
-
-def test_each_turn_adds_an_answer_and_an_instruction():
-    assert prompt_lengths(first=100, answer=50, instruction=10, turns=3) == [100, 160, 220]
 
 
 def test_problems_that_fill_no_rollout_are_left_out_of_a_pass_and_named():
@@ -42,6 +37,9 @@ def test_tokens_of_a_pass_by_hand():
     assert loss_tokens(options(), 4, [100, 160]) == 2 * 100 + 4 * 110
     assert loss_tokens(options(), 1, [100, 160]) == 210  # half a group
     assert loss_tokens(options("--credit", "last"), 4, [100, 160]) == 2 * 160 + 4 * 50
+    # Without a transcript: prompts of 100 once per group, an answer of 50, then 60 tokens more and an answer.
+    fresh = options("--carry", "counterexamples")
+    assert loss_tokens(fresh, 4, [100, 160]) == 2 * 100 + 4 * (50 + 60 + 50)
 
 
 def test_the_estimated_tokens_are_those_of_the_layout():
@@ -57,6 +55,18 @@ def test_the_estimated_tokens_are_those_of_the_layout():
     trees, _ = packed(*rows)
     # The first prompt's last token is repeated for each answer, and the last token of a row is left out.
     assert estimated == len(trees) + 2 == 2 * (6 + 3 * 7)
+
+
+def test_without_a_transcript_the_estimate_is_the_layout_too():
+    """A group of two; each trajectory has a second prompt of its own, which begins with the first one."""
+    rows = []
+    for sibling in (3, 4):
+        first = [1] * 6
+        rows += [(first, [sibling, 6]), ([*first, sibling + 5, 7], [sibling, 8])]
+    words = ("--max_completion_length", 2, "--global_batch_size", 4, "--carry", "counterexamples")
+    trees, _ = packed(*rows)
+    # Four rows leave out their last token, and three of the four branches repeat the prompt's.
+    assert loss_tokens(options(*words), 2, [6, 8]) == 6 + 2 * (2 + 2 + 2) == len(trees) + 4 - 3
 
 
 def test_a_workload_by_hand():

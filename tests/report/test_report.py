@@ -320,15 +320,25 @@ def answered(task_id, *codes, is_truncated=False):
 def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_the_terminal(tmp_path, capsys):
     rows = [answered("1", "x = 1", "", is_truncated=True), answered("2", "x = 1", "x = 2")]
     [run] = load_runs([evaluated(tmp_path / "a", rows, options={"max_completion_length": 64})])
-    cut, empty, few = caveats([run])
-    assert few.startswith("a: 0.0 % of the wrong programs are repaired.") and "--carry counterexamples" in few
+    cut, empty = caveats([run])
     assert cut.startswith("a: 2 of 4 completions were cut off at 64 tokens")
     assert empty.startswith("a: 1 of 4 completions contain no program")
     page = page_of([run])
     assert page.index(cut) < page.index(empty) < page.index("<main>")
     assert markdown_report([run]).startswith(f"**Caution.** {cut}")
     print_tables([run])
-    assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\ncaution: {few}\n")
+    assert capsys.readouterr().out.endswith(f"caution: {cut}\ncaution: {empty}\n")
+
+
+def test_few_repairs_are_a_caution_if_there_are_wrong_programs_enough(tmp_path):
+    def cautions(name, wrong, repaired):
+        rows = [trajectory(str(n), FAILED, PASSED if n < repaired else FAILED) for n in range(wrong)]
+        rows += [trajectory(f"right {n}", PASSED, PASSED) for n in range(20)]
+        return caveats(load_runs([evaluated(tmp_path / name, rows)]))
+
+    [few] = cautions("a", wrong=30, repaired=1)
+    assert few.startswith("a: 3.3 % of the wrong programs are repaired.") and "--carry counterexamples" in few
+    assert cautions("b", wrong=29, repaired=0) == cautions("c", wrong=30, repaired=2) == []
 
 
 @pytest.mark.parametrize(
@@ -336,7 +346,7 @@ def test_completions_that_are_cut_off_or_empty_are_told_at_the_top_and_last_in_t
 )
 def test_few_repairs_are_a_caution_of_the_transcript_alone(tmp_path, options):
     turns = options.get("num_turns", 2)
-    rows = [trajectory(str(number), *[FAILED] * turns) for number in range(3)]
+    rows = [trajectory(str(number), *[FAILED] * turns) for number in range(30)]
     conditions = {name: value for name, value in options.items() if name in ("agent", "answers")}
     [run] = load_runs([evaluated(tmp_path / "a", rows, options=options, **conditions)])
     assert not any("are repaired" in sentence for sentence in caveats([run]))

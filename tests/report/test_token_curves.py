@@ -200,7 +200,7 @@ def test_a_profile_splits_the_problems_by_their_solve_rate(tmp_path):
     ]
     folders = [*turns_and_resampling(tmp_path, 3), evaluated(tmp_path / "profile", profile, options=SAMPLED)]
     *runs, profiled = load_runs(folders)
-    tables = token_tables(runs, profiled)
+    tables = token_tables([replace(run, profile=profiled) for run in runs])
     assert [table.title.partition("choose")[2] for table in tables] == [
         "",
         ", solve rate 0 (1 problems)",
