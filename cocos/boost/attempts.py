@@ -28,8 +28,9 @@ class Attempt:
 
     task_id: str  # id of the problem
     code: str  # program extracted from the completion, or ""
-    # The program passes every test, visible and hidden. None: unknown, because the executor failed, or
-    # because the program could have forged a verdict (in_child).
+    # The program passes every test, visible and hidden. None: unknown, because the executor failed, because
+    # the program could have forged a verdict (in_child), or because its prompt showed every test, of which
+    # the learnt prompts show fewer.
     is_right: bool | None
     corrections: tuple[str, ...] = ()  # right programs that the model wrote in turn 2 after this attempt
     feedback: str = ""  # feedback on the attempt in the prompt of turn 2; "" for none
@@ -116,8 +117,11 @@ def played_attempts(
     for place, value in read_rows(folder / "samples.jsonl"):
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
-        turn = turn_from_row(row["turns"][0])
-        attempts.append((problem, _played(problem, turn, protocol, rules)))
+        attempt = _played(problem, turn_from_row(row["turns"][0]), protocol, rules)
+        shown, taught = (len(problem.test_list[:n]) for n in (row["prompt_tests"], protocol.prompt_tests))
+        if attempt.is_right and taught < shown == len(problem.scored_tests):
+            attempt = replace(attempt, is_right=None)  # it may know the answers to these tests alone
+        attempts.append((problem, attempt))
     return attempts
 
 

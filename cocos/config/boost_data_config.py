@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import option, require_options, require_positive
 from cocos.config.prompt_options import PromptOptions
+from cocos.config.turn_options import check_carry
 from cocos.literals import Carry, Feedback
 
 
@@ -108,6 +109,7 @@ class BoostDataConfig(PromptOptions, ScoringOptions):
     def __post_init__(self) -> None:
         PromptOptions.__post_init__(self)
         ScoringOptions.__post_init__(self)
+        check_carry(self.carry, self.feedback)
         require_options(self, "model_name_or_path", "train_data", "output")
         require_positive(self, "num_samples", "batch_size", "max_completion_length")
         if self.num_corrections < 0 or (self.pairs_per_problem is not None and self.pairs_per_problem < 1):

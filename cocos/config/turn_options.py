@@ -11,6 +11,17 @@ from cocos.config.option import option, require_not_negative, require_positive
 from cocos.literals import Agent, Carry, Feedback, OnRepeat, PlaceboKind
 
 
+def check_carry(carry: Carry, feedback: Feedback) -> None:
+    """Raise ValueError if feedback speaks of what later prompts do not have."""
+    if carry == "nothing" and feedback != "none":
+        raise ValueError(f"--carry nothing has no place for --feedback {feedback}; choose counterexamples")
+    if carry == "counterexamples" and feedback == "verdict":
+        raise ValueError(
+            "--feedback verdict speaks of a program that --carry counterexamples does not show; choose "
+            "error, or none for the failed tests alone"
+        )
+
+
 @dataclass
 class TurnOptions:
     """Options of what happens between the turns."""
@@ -65,8 +76,11 @@ class TurnOptions:
             raise ValueError(f"--feedback_failures is {self.feedback_failures}; give 1, 2 or 3")
         if self.feedback_failures > 1 and not self.tells_errors:
             raise ValueError("--feedback_failures needs --feedback error")
-        if self.carry != "transcript":
-            self._check_carry()
+        check_carry(self.carry, self.feedback)
+        if self.carry != "transcript" and self.on_repeat == "tell":
+            raise ValueError(f"--on_repeat tell speaks of programs that --carry {self.carry} does not show")
+        if self.carry == "counterexamples" and self.visible_tests == 0:
+            raise ValueError("--carry counterexamples needs visible tests, but --visible_tests is 0")
         if self.placebo != "none" and self.carry != "counterexamples":
             raise ValueError(f"--placebo {self.placebo} needs --carry counterexamples")
         require_not_negative(self, "visible_tests")
@@ -75,21 +89,6 @@ class TurnOptions:
                 "--feedback and --early_stop need visible tests, but --visible_tests is 0; give 1 or more, "
                 "and --prompt_tests 0 to keep them out of the prompt"
             )
-
-    def _check_carry(self) -> None:
-        if self.on_repeat == "tell":
-            raise ValueError(f"--on_repeat tell speaks of programs that --carry {self.carry} does not show")
-        if self.carry == "nothing" and self.feedback != "none":
-            raise ValueError(
-                f"--carry nothing has no place for --feedback {self.feedback}; choose counterexamples"
-            )
-        if self.feedback == "verdict":
-            raise ValueError(
-                "--feedback verdict speaks of a program that --carry counterexamples does not show; choose "
-                "error, or none for the failed tests alone"
-            )
-        if self.visible_tests == 0:
-            raise ValueError("--carry counterexamples needs visible tests, but --visible_tests is 0")
 
     @property
     def tells_errors(self) -> bool:

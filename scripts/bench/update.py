@@ -25,6 +25,7 @@ from trl.trainer.utils import pad
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation.tokenizer import load_tokenizer
+from cocos.literals import Carry
 from cocos.problems import load_problems
 from cocos.prompts import named_protocol
 from cocos.training.prefix_tree import pack
@@ -41,8 +42,9 @@ class Shape:
     num_turns: int
     prompt: int
     answer: int
-    instruction: int
+    instruction: int  # between two turns; with counterexamples, a test that the next prompt adds to the first
     model: str  # a checkpoint, or RANDOM
+    carry: Carry = "transcript"
 
 
 LAB = Shape(32, 4, 2, 63, 10, 1, "data/toy/base")  # the mean lengths of what its base model samples
@@ -66,14 +68,18 @@ def make_rows(shape: Shape) -> dict[str, Any]:
 
     prompts, completions = [], []
     for _ in range(shape.num_problems):
-        prompt = tokens(shape.prompt)
+        prompt, tests = tokens(shape.prompt), [tokens(shape.instruction) for _ in range(3)]  # as MBPP has
         for _ in range(shape.num_generations):
+            failed = torch.randperm(3, generator=chance).tolist()
             context = list(prompt)
             for _ in range(shape.num_turns):
                 answer = tokens(shape.answer)
                 prompts.append(torch.tensor(context))
                 completions.append(torch.tensor(answer))
-                context = context + answer + tokens(shape.instruction)
+                if shape.carry == "transcript":
+                    context = context + answer + tokens(shape.instruction)
+                elif failed:
+                    context = context + tests[failed.pop()]
     return {
         "prompt_ids": pad(prompts, 0, "left"),
         "prompt_mask": pad([torch.ones_like(ids) for ids in prompts], 0, "left"),
@@ -261,6 +267,7 @@ def row(shape: Shape, other: str, seconds: dict[str, float], peaks: dict[str, fl
         "model": "laboratory" if shape.model == LAB.model else shape.model,
         "problems x k": f"{shape.num_problems} x {shape.num_generations}",
         "T": str(shape.num_turns),
+        "carry": shape.carry,
         "prompt": str(shape.prompt),
         f"{other} s": f"{seconds[other]:.3g}",
         "trees s": f"{seconds['trees']:.3g}",
@@ -273,7 +280,14 @@ def row(shape: Shape, other: str, seconds: dict[str, float], peaks: dict[str, fl
 PARTS = [
     partial(passes, LAB),
     *(partial(passes, replace(MBPP, num_generations=k)) for k in (8, 16, 4)),
-    partial(passes, replace(MBPP, num_turns=3)),
+    *(
+        partial(passes, replace(MBPP, num_turns=turns, carry=carry, instruction=added))
+        for turns, carry, added in (
+            (3, "transcript", 50),
+            (2, "counterexamples", 30),
+            (3, "counterexamples", 30),
+        )
+    ),
     *(partial(passes, replace(shape, num_turns=1), "trl") for shape in (LAB, MBPP)),
     partial(updates, LAB),
 ]

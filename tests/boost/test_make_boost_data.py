@@ -106,6 +106,14 @@ def test_the_samples_of_an_evaluation_are_attempts_and_nothing_is_sampled(proble
     line, test = "Your code should contain the line `def double(x):`.", "assert double(2) == 4"
     assert first["prompt"].endswith(f"{line}\n\n[BEGIN]\n") and second["completion"] == answer
     assert second["prompt"].endswith(f"{line} Your code should pass these tests:\n\n{test}\n\n[BEGIN]\n")
+    # Where the samples' prompt had all tests, whoever sees fewer would learn to guess their answers.
+    samples = (tmp_path / "samples/samples.jsonl").read_text().splitlines()
+    all_shown = [json.loads(line) | {"num_visible_tests": 3, "visible_tests": None} for line in samples]
+    (tmp_path / "samples/samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in all_shown))
+    own = ("--samples", tmp_path / "samples", "--corrections", "own", "--prompt_tests")
+    assert "none of 3 attempts is right" in complaint(*make(data, tmp_path / "none.jsonl", *own, 2))
+    succeed(*make(data, tmp_path / "all.jsonl", *own, 3))
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 6
     # Other problems under these ids are refused.
     save_problems([replace(problem, text="Write a function to halve a number.")], data)
     words = ("--samples", tmp_path / "samples", "--corrections", "own")

@@ -48,6 +48,7 @@ COCOS = COMMON | {
 LORA = {"use_peft": True, "lora_r": 4, "lora_target_modules": "q_proj v_proj", "learning_rate": 3e-3}
 LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequally many second turns
 LORA |= {"carry": "counterexamples", "prompt_tests": 1}  # siblings in the same state share a baseline
+AGAIN = {"carry": "nothing", "early_stop": True, "learning_rate": 1e-4}
 # Whole groups stay on a rank, where the samples of a prompt are seeded in their order.
 AGENT = {"agent": "reflect", "num_turns": 3}  # ranks sample unequally many turns
 DYNAMIC = {"dynamic_sampling": 1, "credit": "last", "num_generations": 2}
@@ -72,8 +73,8 @@ DESCENT = {
 PLAIN = DESCENT | {"share_prefixes": False}
 
 # Runs of every change: each launcher, LoRA, a resumed run, and a pair of shared prefixes and plain rows.
-DAILY = {"alone": {"full", "lora"}, "fsdp2": set()}
-DAILY["ddp"] = {"full", "shared", "plain"}
+DAILY = {"alone": {"full", "lora", "again"}, "fsdp2": set()}
+DAILY["ddp"] = {"full", "lora", "again", "shared", "plain"}
 DAILY["zero"] = {"full3", "resumed3", "lora2"}
 
 needs_compiler = pytest.mark.skipif(
@@ -145,6 +146,7 @@ def alone(launch):
         [sys.executable],
         full=WHOLE,
         lora=WHOLE | LORA,
+        again=WHOLE | AGAIN,
         agent=WHOLE | AGENT,
         dynamic=WHOLE | DYNAMIC,
         boost={"per_device_train_batch_size": 8},
@@ -161,6 +163,7 @@ def ddp(launch):
         full=ACCUMULATED,
         agent=ACCUMULATED | AGENT,
         lora=ACCUMULATED | LORA,
+        again=ACCUMULATED | AGAIN,
         dynamic=ACCUMULATED | DYNAMIC,
         shared=DESCENT,
         plain=PLAIN,
@@ -181,6 +184,7 @@ def fsdp2(launch):
         resumed=ACCUMULATED | {"resume_from_checkpoint": f"THESE_RUNS/full/checkpoint-{UPDATES // 2}"},
         bf16=ACCUMULATED | {"bf16": True},
         lora=ACCUMULATED | LORA,
+        again=ACCUMULATED | AGAIN,
         shared=DESCENT,
         plain=PLAIN,
         boost={"per_device_train_batch_size": 2},
@@ -205,6 +209,7 @@ def zero(launch):
         bf163=ACCUMULATED | stages[3] | {"bf16": True},
         lora2=ACCUMULATED | LORA | stages[2],
         lora3=ACCUMULATED | LORA | stages[3],
+        again3=ACCUMULATED | AGAIN | stages[3],
         # Weights that stay divided: every sampled token is a forward pass that the ranks make together. Ranks that
         # called the generator unequally often would wait for each other for ever.
         dynamic3=ACCUMULATED | DYNAMIC | stages[3] | {"ds3_gather_for_generation": False},
@@ -228,9 +233,9 @@ def of(layout, *names):
 
 
 LAYOUTS = [
-    *of("ddp", "full", "agent", "lora"),
-    *of("zero", "full1", "full2", "full3", "lora2", "lora3", "agent3"),
-    *of("fsdp2", "full", "lora"),
+    *of("ddp", "full", "agent", "lora", "again"),
+    *of("zero", "full1", "full2", "full3", "lora2", "lora3", "again3", "agent3"),
+    *of("fsdp2", "full", "lora", "again"),
 ]
 DRAWN = [*of("ddp", "dynamic"), *of("zero", "dynamic3")]
 BF16 = [*of("zero", "bf163"), *of("fsdp2", "bf16")]
