@@ -55,7 +55,8 @@ def _replaced(
         test = source.test_list[index % len(source.test_list)]
         expected = _expected(test)
         if source is not problem:
-            test = re.sub(rf"\b{re.escape(_function(source))}\b", _function(problem), test)
+            (own, _), (other, _) = _first_call(problem), _first_call(source)
+            test = re.sub(rf"\b{other}\b", own, test) if own and other else test
         elif expected and not said:
             before, _, after = test.rpartition(expected[0])  # the right side
             test = f"{before}{expected[1]}{after}"
@@ -116,35 +117,26 @@ def wrong_value(value: Any) -> Any:
     raise TypeError(f"no other value is known for {value!r}")
 
 
-def _function(problem: Problem) -> str:
-    """Return the name of the function under test: the entry point, or the first that a test calls."""
-    if problem.entry_point:
-        return problem.entry_point
-    if found := re.search(r"(?:def|class) (\w+)", problem.signature):
-        return found[1]
-    found = re.search(r"(\w+)\(", problem.test_list[0])
-    return found[1] if found else ""
-
-
-def _num_arguments(problem: Problem) -> int | None:
-    name = _function(problem)
+def _first_call(problem: Problem) -> tuple[str, int | None]:
+    """Return name and number of arguments of what the first test calls of a program; "" and None: nothing."""
     for node in ast.walk(parse(problem.test_list[0])):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-            return len(node.args)
-    return None
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=args) if name in problem.called_names:
+                return name, len(args)
+    return "", None
 
 
 def _by_arity(problems: Sequence[Problem]) -> dict[int | None, list[Problem]]:
     found: dict[int | None, list[Problem]] = {}
     for problem in sorted(problems, key=lambda problem: problem.task_id):
         if problem.test_list:
-            found.setdefault(_num_arguments(problem), []).append(problem)
+            found.setdefault(_first_call(problem)[1], []).append(problem)
     return found
 
 
 def _chosen(problem: Problem, sources: dict[int | None, list[Problem]]) -> Problem:
     """Return another problem with as many arguments, or else any other one."""
-    others = [other for other in sources.get(_num_arguments(problem), ()) if other.task_id != problem.task_id]
+    others = [other for other in sources.get(_first_call(problem)[1], ()) if other.task_id != problem.task_id]
     others = others or [o for group in sources.values() for o in group if o.task_id != problem.task_id]
     number = int.from_bytes(hashlib.sha256(problem.task_id.encode()).digest()[:8])
     return others[number % len(others)] if others else problem

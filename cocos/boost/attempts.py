@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cocos.boost.planted_bugs import plant_bugs
-from cocos.evaluation.sample_rows import played_problem, turn_from_row, validate_row
+from cocos.evaluation.sample_rows import conditions_of_row, played_problem, turn_from_row, validate_row
 from cocos.executor import ExecutionResult, Executor
 from cocos.files.durable import append_durably, drop_torn_line, write_atomically
 from cocos.files.json_lines import DataError, read_rows
@@ -118,7 +118,8 @@ def played_attempts(
         row = validate_row(value, place)
         problem = played_problem(row, by_id, folder)
         attempt = _played(problem, turn_from_row(row["turns"][0]), protocol, rules)
-        shown, taught = (len(problem.test_list[:n]) for n in (row["prompt_tests"], protocol.prompt_tests))
+        numbers = conditions_of_row(row)["prompt_tests"], protocol.prompt_tests
+        shown, taught = (len(problem.test_list[:number]) for number in numbers)
         if attempt.is_right and taught < shown == len(problem.scored_tests):
             attempt = replace(attempt, is_right=None)  # it may know the answers to these tests alone
         attempts.append((problem, attempt))

@@ -11,7 +11,7 @@ import streamlit as st
 
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import load_problem_set
-from cocos.literals import Feedback
+from cocos.literals import Carry, Feedback
 from cocos.page.page_options import PageOptions
 from cocos.page.shared import find_folders, show_error
 from cocos.page.typed_problem import as_typed
@@ -108,10 +108,10 @@ def _has_base(adapter_config: Path, roots: list[str]) -> bool:
 
 
 def suited_options(model: str) -> dict[str, Any]:
-    """Return the protocol, the feedback and the attempts that suit a model.
+    """Return the protocol, what later prompts have, and the attempts that suit a model.
 
-    A model that was trained here gets those of its training. A chat model gets a chat with feedback, and any
-    other model the plain transcript that it can continue.
+    A model that was trained here gets those of its training. A chat model gets the failed tests without its
+    program, which it would repeat, and any other model the plain transcript that it can continue.
     """
     record: dict[str, Any] = {}
     if (path := Path(model) / "run.json").is_file():
@@ -120,6 +120,7 @@ def suited_options(model: str) -> dict[str, Any]:
     protocol = record.get("protocol", "chat" if is_chat else "cocos")
     return {
         "protocol": protocol if protocol in _protocols_of(model) else "cocos",
+        "carry": record.get("carry", "counterexamples" if is_chat and not record else "transcript"),
         "feedback": record.get("feedback", "error" if is_chat else "none"),
         "num_turns": max(2, min(record.get("num_turns", 3 if is_chat else 2), MAX_ATTEMPTS)),
     }
@@ -173,13 +174,17 @@ def choose_options(model: str) -> dict[str, Any]:
             "Tokens per attempt", 1, MAX_NEW_TOKENS, **named("max_completion_length")
         ),
     }
-    kinds = get_args(Feedback)
-    feedback = left.selectbox("Feedback", kinds, **named("feedback"), disabled=is_agent)
+    carry = left.selectbox("Next prompt", get_args(Carry), **named("carry"), disabled=is_agent)
+    feedback = left.selectbox("Feedback", get_args(Feedback), **named("feedback"), disabled=is_agent)
     degrees = ("Temperature", 0.0, 2.0, None, 0.1)
     temperature = middle.number_input(*degrees, **named("temperature"), placeholder="default")
     options["temperature"] = None if temperature is None else [temperature]
     early_stop = st.checkbox("Stop when the tests pass", **named("early_stop"), disabled=is_agent)
-    return options if is_agent else options | {"feedback": feedback, "early_stop": early_stop}
+    if is_agent:
+        return options
+    if temperature is None and carry != "transcript":  # an unchanged prompt is to give another program
+        options["temperature"] = [0.0, 0.8][: options["num_turns"]]
+    return options | {"carry": carry, "feedback": feedback, "early_stop": early_stop}
 
 
 def named(key: str) -> dict[str, Any]:

@@ -134,10 +134,13 @@ class LiveAttempts:
 def live_options(problem: Problem, **options: Any) -> EvalConfig:
     """Return the options of test.py for attempts at one problem, whose program to repair is the first one.
 
+    Such a program is edited, so it stays in the prompt whatever later prompts have.
+
     For an agent it is not if the task shows it: an agent counts a repetition of that program as a failure.
     """
     is_shown = options.get("agent", "none") != "none" and problem.buggy_code in problem.text
     answers = ["buggy"] if problem.buggy_code.strip() and not is_shown else []
+    options |= {"carry": "transcript"} if answers else {}
     return EvalConfig(test_data="page", output_dir="page", batch_size=1, answers=answers, **options)
 
 

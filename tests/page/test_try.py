@@ -174,9 +174,16 @@ def test_protocol_feedback_and_attempts_follow_the_model(monkeypatch, tmp_path):
     trained = model(
         "trained", **{"run.json": {"options": {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}}}
     )
-    assert suited_options(plain) == {"protocol": "cocos", "feedback": "none", "num_turns": 2}
-    assert suited_options(chat) == {"protocol": "chat", "feedback": "error", "num_turns": 3}
-    assert suited_options(trained) == {"protocol": "cocos", "feedback": "verdict", "num_turns": 4}
+    again = model("again", **{"run.json": {"options": {"protocol": "cocos", "carry": "nothing"}}})
+    transcript, fresh = {"carry": "transcript"}, {"carry": "counterexamples"}
+    assert suited_options(plain) == transcript | {"protocol": "cocos", "feedback": "none", "num_turns": 2}
+    assert suited_options(chat) == fresh | {"protocol": "chat", "feedback": "error", "num_turns": 3}
+    assert suited_options(trained) == transcript | {
+        "protocol": "cocos",
+        "feedback": "verdict",
+        "num_turns": 4,
+    }
+    assert suited_options(again)["carry"] == "nothing"
     page = opened(monkeypatch, tmp_path)
     page.selectbox(key="model").select(chat).run()
     assert page.selectbox(key="protocol").options == ["cocos", "chat", "repair", "fix"]
