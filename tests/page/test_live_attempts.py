@@ -192,6 +192,15 @@ def test_a_program_that_the_task_shows_is_no_attempt_of_an_agent(text, agent, an
     assert live_options(problem, model_name_or_path="m", agent=agent).answers == answers
 
 
+def test_a_program_to_repair_stays_in_the_prompt_whatever_others_have():
+    repaired, solved = (
+        typed_problem("Double.", "assert f(2) == 4", buggy_code=code) for code in ("x = 1", "")
+    )
+    options = {"model_name_or_path": "m", "carry": "counterexamples"}
+    assert live_options(repaired, **options).carry == "transcript"
+    assert live_options(solved, **options).carry == "counterexamples"
+
+
 def test_what_goes_wrong_is_told(executor):
     args = options()
     args.model_name_or_path = "no/such/folder"
