@@ -96,6 +96,7 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str], num_visibl
             "diff",
         ),
         Part("Request", turn.request, is_detail=True),
+        Part("Thought", turn.completion.thought, is_detail=True),
         Part("Whole answer", turn.completion.text, is_detail=True),
     ]
     return [part for part in parts if part.text]
