@@ -79,6 +79,22 @@ def test_a_container_has_the_limits_of_the_options_or_else_of_the_variables(tmp_
         ExecutorOptions(program_processes=-1)
 
 
+def test_auto_says_its_level_and_why_no_stronger_one(tmp_path, monkeypatch, capsys):
+    """The engine does not answer, as when its daemon has stopped."""
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon.' >&2\nexit 1\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("DOCKER_BIN", str(client))
+    with open_executor(ExecutorOptions(executor_workers=1)) as executor:
+        told = capsys.readouterr().err
+    assert told.startswith(
+        f"--sandbox auto: isolation level {executor.isolation}; not docker: no docker engine"
+    )
+    assert "start the daemon" in told and "Cannot connect" in told and told.count("\n") == 1
+    with open_executor(ExecutorOptions(executor_workers=1, sandbox=executor.isolation)):
+        assert capsys.readouterr().err == ""
+
+
 @pytest.mark.nightly
 @pytest.mark.skipif(docker.missing_reason() is not None, reason=f"level docker: {docker.missing_reason()}")
 def test_docker_inspect_shows_the_limits():
