@@ -85,6 +85,7 @@ class EndpointGenerator(TextTranscripts):
             openai.OpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=0) for key in keys
         ]
         self.url = str(self.clients[0].base_url).rstrip("/")
+        self.remedy = "check --base_url" if base_url else "check the network, or give --base_url"
 
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
@@ -138,7 +139,7 @@ class EndpointGenerator(TextTranscripts):
         if not self.has_answered:
             self.say(
                 f"{self.url} has given no answer for {SILENCE_S:.0f} s; each request waits up to "
-                f"{self.timeout_s:.0f} s. If it never answers, check --base_url"
+                f"{self.timeout_s:.0f} s. If it never answers, {self.remedy}"
             )
 
     def _complete_and_count(self, request: dict[str, Any]) -> Completion:
@@ -169,12 +170,12 @@ class EndpointGenerator(TextTranscripts):
             first_retries = min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries)
             if not self.has_connected and attempt >= first_retries:
                 raise ValueError(
-                    f"nothing answers at the endpoint {self.url} ({message}); start its server or check "
-                    "--base_url"
+                    f"nothing answers at the endpoint {self.url} ({message}); start its server, or "
+                    f"{self.remedy}"
                 )
             if is_page and not self.has_answered and attempt >= first_retries:
                 reason = message.partition(": ")[2]
-                raise ValueError(f"{self.url} is no endpoint: {reason}; check --base_url")
+                raise ValueError(f"{self.url} is no endpoint: {reason}; {self.remedy}")
             if status in FATAL_STATUS:
                 raise ValueError(self._rejection(status, key, "messages" in request, message))
             if is_invalid and attempt >= MAX_RETRIES_OF_INVALID:
