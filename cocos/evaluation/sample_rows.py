@@ -49,9 +49,8 @@ class ExtraTurnKeys(TypedDict, total=False):
     # lacks it if the program is the whole answer, which it nearly always is for trained models.
     source: Source
     thought: str  # what a reasoning model wrote before its answer, with its tags
-    num_thought_tokens: (
-        int  # tokens of the thought, of `num_completion_tokens`; an endpoint may not count them
-    )
+    # Tokens of the thought, of `num_completion_tokens`; an endpoint may not count them.
+    num_thought_tokens: int
     has_replaced: bool  # U+FFFD replaces lone surrogates in the completion; only if it is true
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
     node: str  # node of the agent's graph that made the turn (`--agent`)
