@@ -121,6 +121,19 @@ def _after_thought(text: str) -> str:
     return (answer or _THOUGHT.split(thought, maxsplit=1))[0].strip("\n").rstrip()
 
 
+def split_thought(completion: str, code: str) -> tuple[str, str]:
+    """Split a completion into its thought, "" if there is none, and the answer.
+
+    Args:
+        code: Program found in the completion. A tag that it contains is its own.
+
+    """
+    ends = [tag.end() for tag in _THOUGHT_END.finditer(completion) if tag[0] not in code]
+    is_unfinished = not ends and not code and _THOUGHT.match(completion.lstrip())
+    end = len(completion) if is_unfinished else max(ends, default=0)
+    return completion[:end], completion[end:]
+
+
 # -- definitions and uses --
 
 _DEFINITION = re.compile(r"^[ \t]*(?:async def|def|class)\s", re.MULTILINE)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Executor, ExecutorError, Program
-from cocos.extraction import Extraction, extract
+from cocos.extraction import Extraction, extract, split_thought
 from cocos.generation import Completion, Generator, Role
 from cocos.problems import Problem
 from cocos.prompts import (
@@ -97,7 +97,8 @@ class RolloutContext:
         is_cut_off = completion.is_truncated and self.protocol.is_chat
         if is_cut_off and not self.rules.keeps_cut_off:
             return Extraction("", "cut off")
-        return extract(completion.text, problem.called_names, is_cut_off)
+        found = extract(completion.text, problem.called_names, is_cut_off)
+        return found._replace(source="thought") if completion.thought and not completion.text else found
 
     def execute(self, problem: Problem, code: str, completion: Completion) -> Future[ExecutionResult]:
         """Have a completion's program executed; the result of a failed completion is that failure."""
@@ -252,7 +253,7 @@ class Play:
             request = f"{self.context.protocol.system}\n\n{request}"
         turn = Turn(
             prompt_ids=tuple(prompt),
-            completion=completion,
+            completion=self._with_thought(completion, extraction.code),
             code=extraction.code,
             source=extraction.source,
             result=NOT_EXECUTED,
@@ -263,6 +264,16 @@ class Play:
             step=step,
         )
         self.played.append(Played(turn, self.context.execute(self.problem, extraction.code, completion)))
+
+    def _with_thought(self, completion: Completion, code: str) -> Completion:
+        """Return a completion with its thought apart from its text. Its token ids remain those of both."""
+        thought, text = split_thought(completion.text, code)
+        if not thought:
+            return completion
+        number = None  # of an endpoint, which counts tokens
+        if completion.num_completion_tokens is None:
+            number = len(self.context.generator.quote(thought).token_ids)
+        return replace(completion, text=text, thought=thought, num_thought_tokens=number)
 
     def finish(self, num_turns: int) -> Trajectory:
         """Return the trajectory. If it ended early, the remaining turns repeat the last completion.

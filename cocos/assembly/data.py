@@ -56,7 +56,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
         if len(prompt.given) >= options.num_turns:
             raise ValueError(
                 f"--answers supplies {len(prompt.given)} turns of problem {prompt.problem.task_id!r}, so "
-                f"none of --num_turns {options.num_turns} is left to train; raise it, or supply fewer turns"
+                f"none of the {options.num_turns} is left to train; raise --num_turns, or supply fewer turns"
             )
     return TrainingData(prompts, apply_visible_tests(options, dev_problems), protocol)
 
@@ -74,8 +74,8 @@ def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Tra
     given = given_answers(options.answers, trajectories, protocol, options.num_turns)
     if not options.model_name_or_path and min(map(len, given)) < options.num_turns:
         raise ValueError(
-            f"--answers supplies {min(map(len, given))} of --num_turns {options.num_turns} turns; give "
-            "--model_name_or_path for the others"
+            f"--answers supplies {min(map(len, given))} of the {options.num_turns} turns; give "
+            "--model_name_or_path for the others, or another --num_turns"
         )
     return [
         replace(trajectory, given=answers[: options.num_turns])
@@ -91,11 +91,11 @@ def _select_problems(options: EvalConfig) -> list[Problem]:
         if absent := [task_id for task_id in options.task_ids if task_id not in existing]:
             raise ValueError(f"--task_ids: {options.test_data} has no problem {absent[0]!r}")
         problems = [problem for problem in problems if problem.task_id in selected]
-    problems = problems[options.start :][: options.limit]
-    if not problems:
+    if not problems[options.start :]:
         raise ValueError(
-            f"--start {options.start} --limit {options.limit} leaves no problem of {options.test_data}"
+            f"--start {options.start} leaves none of the {len(problems)} problems of {options.test_data}"
         )
+    problems = problems[options.start :][: options.limit]
     return apply_visible_tests(options, problems)
 
 

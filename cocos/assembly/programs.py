@@ -1,11 +1,14 @@
 """The executor that the options describe."""
 
+import sys
 from collections.abc import Iterable
+from itertools import takewhile
 
 from cocos.config.executor_options import ExecutorOptions, ScoringOptions
-from cocos.config.ranks import num_processors
+from cocos.config.ranks import is_main_process, num_processors
 from cocos.executor import Executor
 from cocos.executor.calibration import calibrate
+from cocos.executor.sandboxes.levels import LEVELS
 from cocos.problems import Problem
 from cocos.trajectories import as_program
 
@@ -17,6 +20,8 @@ def open_executor(
     sandbox: str | None = None,
 ) -> Executor:
     """Start the executor that the options describe; the caller closes it.
+
+    With `--sandbox auto`, print which level it has and why no stronger one.
 
     Args:
         problems: Problems whose references set the time limits with `--program_timeout_factor`.
@@ -32,6 +37,10 @@ def open_executor(
         max_wait_s,
         tuple(options.program_packages),
     )
+    if is_main_process() and (sandbox or options.sandbox) == "auto":
+        stronger = takewhile(lambda level: level.name != executor.isolation, LEVELS)
+        reasons = "".join(f"; not {level.name}: {level.missing_reason()}" for level in stronger)
+        print(f"--sandbox auto: isolation level {executor.isolation}{reasons}", file=sys.stderr)
     if isinstance(options, ScoringOptions) and options.program_timeout_factor is not None:
         references = [as_program(problem, problem.code) for problem in problems if problem.code.strip()]
         try:

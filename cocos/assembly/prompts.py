@@ -17,9 +17,15 @@ def prompt_protocol(options: PromptOptions) -> PromptProtocol:
     if options.prompt_file:
         return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot = load_problem_set(options.few_shot_data) if options.few_shot_data else ()
-    return named_protocol(
+    protocol = named_protocol(
         options.protocol, few_shot, options.prompt_tests, options.prompt_signature, options.few_shot_examples
     )
+    if options.chat_template_kwargs and not protocol.is_chat:
+        raise ValueError(
+            f"--chat_template_kwargs: --protocol {options.protocol} uses no chat template; leave it out, or "
+            "choose chat or repair"
+        )
+    return protocol
 
 
 def protocol_name(options: PromptOptions) -> str:

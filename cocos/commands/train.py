@@ -38,7 +38,9 @@ def main() -> None:
     from cocos.training.trainer import CoCoSTrainer
 
     args, checkpoint = full_options(CoCoSConfig, __doc__)
-    tokenizer = load_tokenizer(args.model_name_or_path, args.model_revision, args.trust_remote_code)
+    tokenizer = load_tokenizer(
+        args.model_name_or_path, args.model_revision, args.trust_remote_code, args.template_variables
+    )
     if args.dry_run:
         if is_main_process():
             print(dry_run(args, data, tokenizer))

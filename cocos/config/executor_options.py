@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Literal
 
-from cocos.config.option import option, require_positive, require_share
+from cocos.config.option import option, require_not_negative, require_positive, require_share
 from cocos.executor.limits import LEAST_MEMORY_MB, Limits
 from cocos.literals import IsolationLevel
 
@@ -29,6 +29,11 @@ class ExecutorOptions:
     program_memory_mb: int = option(
         role="executor", default=Limits.memory_mb, help="Memory limit of each process of a program, in MiB."
     )
+    program_processes: int = option(
+        role="executor",
+        default=Limits.processes,
+        help="Further processes and threads of a program; level rlimits does not limit them for root.",
+    )
     program_packages: list[str] = option(
         role="executor",
         default_factory=list,
@@ -41,6 +46,7 @@ class ExecutorOptions:
     def __post_init__(self) -> None:
         if self.executor_workers is not None:
             require_positive(self, "executor_workers")
+        require_not_negative(self, "program_processes")
         if not 0 < self.program_timeout_s < inf:
             raise ValueError(f"--program_timeout_s is {self.program_timeout_s}; give seconds above 0")
         if self.program_memory_mb < LEAST_MEMORY_MB:
@@ -51,7 +57,9 @@ class ExecutorOptions:
     @property
     def program_limits(self) -> Limits:
         """Limits of one program with all its tests."""
-        return Limits.with_timeout(self.program_timeout_s, memory_mb=self.program_memory_mb)
+        return Limits.with_timeout(
+            self.program_timeout_s, memory_mb=self.program_memory_mb, processes=self.program_processes
+        )
 
 
 @dataclass

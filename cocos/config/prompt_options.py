@@ -1,7 +1,8 @@
 """Options of the prompts that the model sees, the same in training, in evaluation and for Boost data."""
 
+import json
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cocos.config.option import option, require_not_negative, require_positive
 
@@ -45,8 +46,17 @@ class PromptOptions:
         help="Show the reference's first line: name and parameters of its function.",
     )
 
+    chat_template_kwargs: dict[str, Any] | str | None = option(
+        role="wording",
+        default=None,
+        help="Variables of the chat template, as JSON; endpoints get them, too. "
+        "'{\"enable_thinking\": false}' turns off the thoughts of many reasoning models.",
+    )
+
     def __post_init__(self) -> None:
         require_positive(self, "num_turns", "few_shot_examples")
+        if isinstance(self.chat_template_kwargs, str):
+            self.chat_template_kwargs = _json_object("chat_template_kwargs", self.chat_template_kwargs)
         require_not_negative(self, "prompt_tests")
         if self.prompt_file and (self.protocol != PromptOptions.protocol or self.few_shot_data):
             raise ValueError(
@@ -54,3 +64,24 @@ class PromptOptions:
             )
         if self.prompt_file and self.prompt_signature:
             raise ValueError("--prompt_signature: with --prompt_file, write {signature} into its first_turn")
+
+    @property
+    def template_variables(self) -> dict[str, Any]:
+        """Variables of the chat template, parsed."""
+        return self.chat_template_kwargs if isinstance(self.chat_template_kwargs, dict) else {}
+
+
+def _json_object(name: str, text: str) -> dict[str, Any]:
+    """Return the JSON object that an option's text is.
+
+    Raises:
+        ValueError: The text is none.
+
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"--{name} {text} is no JSON ({error}); quote it, as '{{\"x\": false}}'") from None
+    if not isinstance(value, dict) or not all(map(str.isidentifier, value)):
+        raise ValueError(f"--{name} {text} is no object with names as keys; give one, as '{{\"x\": false}}'")
+    return value

@@ -37,7 +37,6 @@ WITHOUT_EFFECT = {
     "reward_weights": None,
     "mask_truncated_completions": False,
     "cache_implementation": None,
-    "chat_template_kwargs": None,
     "transformers_continuous_batching_config": None,
 }
 # Options of transformers and TRL that results depend on, besides those that are declared with a role.

@@ -60,7 +60,7 @@ def with_expected_values(converted: Converted, place: Place, executor: Executor)
             test = tests.test(call, value)
             if len(test) > MAX_TEST_CHARS:
                 raise ValueError(f"the test has {len(test)} characters, more than {MAX_TEST_CHARS}")
-        except ValueError as reason:
+        except (ValueError, TypeError, ArithmeticError) as reason:
             left_out.append(f"{call.origin}: {reason}")
         else:
             (hidden if call.is_hidden else visible).append(test)

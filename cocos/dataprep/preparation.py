@@ -302,7 +302,7 @@ def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, fl
     if empty := [split for split, share in shares_by_split.items() if share and not counts[split]]:
         given = " ".join(f"{share:g}" for share in shares)
         raise DataError(
-            f"--splits {given} leaves {' and '.join(empty)} without a problem (there are "
+            f"the shares {given} leave {' and '.join(empty)} without a problem (there are "
             f"{counts.total()}, and a hash assigns each); for so few give --splits 0 0 1 (all in "
             "test.jsonl) or 1 0 0 (all in train.jsonl), or try another --seed"
         )

@@ -40,7 +40,7 @@ def open_generator(args: EvalConfig, say: Callable[[str], None] = print) -> Gene
     from cocos.generation.huggingface import HuggingFaceGenerator, load_model, model_line, resolve_dtype
     from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
 
-    tokenizer = load_tokenizer(args.model_name_or_path)
+    tokenizer = load_tokenizer(args.model_name_or_path, template_variables=args.template_variables)
     if args.generator == "vllm":
         from cocos.generation.vllm_offline import VLLMGenerator
 
@@ -82,6 +82,7 @@ def open_endpoint(args: EvalConfig, say: Callable[[str], None]) -> Generator:
         args.concurrency,
         retries=RetryPolicy(args.max_retries),
         say=say,
+        chat_template_kwargs=args.template_variables,
     )
 
 

@@ -48,6 +48,9 @@ class ExtraTurnKeys(TypedDict, total=False):
     # Where the program was found in the completion, or why there is none (`cocos.extraction.Source`); a row
     # lacks it if the program is the whole answer, which it nearly always is for trained models.
     source: Source
+    thought: str  # what a reasoning model wrote before its answer, with its tags
+    # Tokens of the thought, of `num_completion_tokens`; an endpoint may not count them.
+    num_thought_tokens: int
     has_replaced: bool  # U+FFFD replaces lone surrogates in the completion; only if it is true
     api_key: int  # number of the API key that served the request, from 1 (`--generator api`)
     node: str  # node of the agent's graph that made the turn (`--agent`)
@@ -59,7 +62,7 @@ class TurnRow(ExtraTurnKeys):
     """One turn."""
 
     feedback: str  # feedback in this turn's prompt; "" if there is none
-    completion: str  # text of the completion
+    completion: str  # text of the completion, without its thought
     code: str  # the program extracted from the completion; "" if it contains none
     reward: float | None  # share of tests passed, in [0, 1]; null after an infrastructure failure
     # Every test passed, hidden ones too, and the program made no verdict one that it could have forged.
@@ -228,6 +231,10 @@ def _turn_to_row(turn: Turn) -> TurnRow:
         row["request"] = turn.request
     if turn.source not in (None, "answer"):
         row["source"] = turn.source
+    if completion.thought:
+        row["thought"] = completion.thought
+    if completion.num_thought_tokens:
+        row["num_thought_tokens"] = completion.num_thought_tokens
     if completion.has_replaced:
         row["has_replaced"] = True
     if completion.key is not None:
@@ -255,6 +262,8 @@ def turn_from_row(row: TurnRow) -> Turn:
             duration_s=row["generation_s"],
             num_prompt_tokens=row["num_prompt_tokens"],
             num_completion_tokens=row["num_completion_tokens"],
+            thought=row.get("thought", ""),
+            num_thought_tokens=row.get("num_thought_tokens"),
             has_replaced=row.get("has_replaced", False),
             key=row.get("api_key"),
         ),

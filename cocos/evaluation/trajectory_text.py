@@ -30,6 +30,8 @@ def trajectory_text(trajectory: Trajectory) -> str:
         lines.append(f"turn {number}{node}: {outcome_text(turn.result)}{notes(turn)}")
         if error := _first_error(turn.result):
             lines.append(textwrap.shorten(error, WIDTH - 4, placeholder=" ..."))
+        if turn.step and (reason := call_reason(turn.completion.text)):
+            lines.append(textwrap.shorten(f"reason: {reason}", WIDTH - 4, placeholder=" ..."))
         if previous is not None and turn.code == previous.code:
             lines.append("    (the same program)")
         else:
@@ -96,6 +98,7 @@ def turn_parts(turn: Turn, before: Turn | None, tests: Sequence[str], num_visibl
             "diff",
         ),
         Part("Request", turn.request, is_detail=True),
+        Part("Thought", turn.completion.thought, is_detail=True),
         Part("Whole answer", turn.completion.text, is_detail=True),
     ]
     return [part for part in parts if part.text]

@@ -48,7 +48,7 @@ def check_checkpoint(name_or_path: str, revision: str | None = None, needs_weigh
         _check_folder(path, needs_weights)
     elif path.is_file():
         remedy = GGUF_REMEDY if path.suffix == ".gguf" else "give the folder that contains it"
-        raise ValueError(f"--model_name_or_path {path}: a file, not a checkpoint folder; {remedy}")
+        raise ValueError(f"model {path}: a file, not a checkpoint folder; {remedy}")
     else:
         _check_hub_id(name_or_path, revision)
 
@@ -160,7 +160,7 @@ def _hint(folder: Path) -> str:
 
 def _check_hub_id(name: str, revision: str | None) -> None:
     """Raise ValueError if a name that is not a folder here is no usable model on the hub either."""
-    place, parent = f"--model_name_or_path {name}: no such folder", Path(name).parent
+    place, parent = f"model {name}: no such folder", Path(name).parent
     folders = [path.name for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
     close = difflib.get_close_matches(Path(name).name, folders, n=1)
     similar = f"did you mean {parent / close[0]}?" if close else ""

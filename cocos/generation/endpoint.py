@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import openai
@@ -54,6 +54,7 @@ class EndpointGenerator(TextTranscripts):
         base_url: URL up to and including `/v1`; None selects OpenAI.
         keys: API keys, used in rotation.
         say: Prints a line while the endpoint keeps the user waiting.
+        chat_template_kwargs: Variables of the server's chat template; None: the request names none.
 
     """
 
@@ -67,6 +68,7 @@ class EndpointGenerator(TextTranscripts):
         timeout_s: float = 120.0,
         retries: RetryPolicy = DEFAULT_RETRIES,
         say: Callable[[str], None] = print,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
     ):
         self.model = model
         self.max_completion_length = max_completion_length
@@ -74,6 +76,7 @@ class EndpointGenerator(TextTranscripts):
         self.retries = retries
         self.timeout_s = timeout_s
         self.say = say
+        self.chat_template = {"chat_template_kwargs": chat_template_kwargs} if chat_template_kwargs else {}
         self.has_connected = self.has_answered = False  # an answer is JSON
         self.sends_extensions = True
         self.key_ring = KeyRing(keys)
@@ -82,6 +85,7 @@ class EndpointGenerator(TextTranscripts):
             openai.OpenAI(api_key=key, base_url=base_url, timeout=timeout_s, max_retries=0) for key in keys
         ]
         self.url = str(self.clients[0].base_url).rstrip("/")
+        self.remedy = "check --base_url" if base_url else "check the network, or give --base_url"
 
     def start(
         self, message: str, is_chat: bool, system: str = "", tools: Sequence[dict[str, Any]] = ()
@@ -135,7 +139,7 @@ class EndpointGenerator(TextTranscripts):
         if not self.has_answered:
             self.say(
                 f"{self.url} has given no answer for {SILENCE_S:.0f} s; each request waits up to "
-                f"{self.timeout_s:.0f} s. If it never answers, check --base_url"
+                f"{self.timeout_s:.0f} s. If it never answers, {self.remedy}"
             )
 
     def _complete_and_count(self, request: dict[str, Any]) -> Completion:
@@ -166,12 +170,12 @@ class EndpointGenerator(TextTranscripts):
             first_retries = min(MAX_RETRIES_TO_CONNECT, self.retries.max_retries)
             if not self.has_connected and attempt >= first_retries:
                 raise ValueError(
-                    f"nothing answers at the endpoint {self.url} ({message}); start its server or check "
-                    "--base_url"
+                    f"nothing answers at the endpoint {self.url} ({message}); start its server, or "
+                    f"{self.remedy}"
                 )
             if is_page and not self.has_answered and attempt >= first_retries:
                 reason = message.partition(": ")[2]
-                raise ValueError(f"{self.url} is no endpoint: {reason}; check --base_url")
+                raise ValueError(f"{self.url} is no endpoint: {reason}; {self.remedy}")
             if status in FATAL_STATUS:
                 raise ValueError(self._rejection(status, key, "messages" in request, message))
             if is_invalid and attempt >= MAX_RETRIES_OF_INVALID:
@@ -200,9 +204,11 @@ class EndpointGenerator(TextTranscripts):
 
     def _send_with_extensions(self, key: int, request: dict[str, Any]) -> Completion:
         """Send a request with EXTENSIONS; once the endpoint refuses one by name, without them."""
+        if "messages" in request:
+            request = request | {"extra_body": self.chat_template}
         if self.sends_extensions:
             try:
-                return self._send(key, request | {"extra_body": EXTENSIONS})
+                return self._send(key, request | {"extra_body": EXTENSIONS | request.get("extra_body", {})})
             except openai.APIStatusError as error:
                 is_refusal = error.status_code in REFUSED_STATUS
                 if not (is_refusal and any(name in str(error) for name in EXTENSIONS)):
@@ -233,14 +239,15 @@ class EndpointGenerator(TextTranscripts):
             self.has_answered = True
             # The client does not validate the JSON, so a missing field raises only when it is read.
             read = self._read_stream if "stream" in request else _read_whole
-            text, finish_reason, usage = read(response.parse(), is_chat)
-            reason = (finish_reason or "").lower()
+            answer = read(response.parse(), is_chat)
+            reason, usage = (answer.finish_reason or "").lower(), answer.usage
             is_cut_off = reason in LENGTH
             if reason in FAILED:
-                raise ValueError(f"finish_reason is {finish_reason!r}")
-            sent = _restore_stop_string(text, may_have_stopped=not is_chat and not is_cut_off)
+                raise ValueError(f"finish_reason is {answer.finish_reason!r}")
+            sent = _restore_stop_string(answer.text, may_have_stopped=not is_chat and not is_cut_off)
             text = encodable(sent)
             counts = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
+            details = getattr(usage, "completion_tokens_details", None)
         except ValueError as error:
             raise InvalidResponse(f"invalid response: {error}") from None
         except (AttributeError, TypeError, LookupError) as error:
@@ -254,11 +261,13 @@ class EndpointGenerator(TextTranscripts):
             num_completion_tokens=counts[1],
             has_replaced=text != sent,
             key=key + 1,
+            thought=encodable(answer.thought),
+            num_thought_tokens=getattr(details, "reasoning_tokens", None),
         )
 
-    def _read_stream(self, chunks: Any, is_chat: bool) -> tuple[str, str | None, Any]:
+    def _read_stream(self, chunks: Any, is_chat: bool) -> "Answer":
         """Return what `_read_whole` returns, from server-sent events; call `on_text` with the text so far."""
-        text, content, finish_reason, usage = "", "", None, None
+        text, content, thought, finish_reason, usage = "", "", "", None, None
         calls: dict[int, list[str]] = {}  # index -> name and arguments, which also come in pieces
         with chunks:  # an exception of `on_text` closes the connection
             for chunk in chunks:
@@ -266,20 +275,30 @@ class EndpointGenerator(TextTranscripts):
                 for choice in chunk.choices[:1]:
                     finish_reason = choice.finish_reason or finish_reason
                     content += _text_of_parts(choice.delta.content if is_chat else choice.text)
+                    thought += _thought_of(choice.delta) if is_chat else ""
                     for call in (choice.delta.tool_calls or ()) if is_chat else ():
                         parts = calls.setdefault(call.index, ["", ""])
                         parts[0] += call.function.name or ""
                         parts[1] += call.function.arguments or ""
                 text = _chat_text(content, calls.values())
                 if self.on_text:
-                    self.on_text(text)
+                    self.on_text(text or thought)
         if finish_reason is None:
             raise ValueError("the stream broke off")
-        return text, finish_reason, usage
+        return Answer(text, thought, finish_reason, usage)
 
 
-def _read_whole(answer: Any, is_chat: bool) -> tuple[str, str | None, Any]:
-    """Return the text of an answer, why it ended, and how many tokens it has.
+class Answer(NamedTuple):
+    """What an endpoint has answered."""
+
+    text: str  # with calls of tools
+    thought: str  # "" if the endpoint tells none
+    finish_reason: str | None  # in the endpoint's own word
+    usage: Any  # numbers of tokens; None if the endpoint does not count them
+
+
+def _read_whole(answer: Any, is_chat: bool) -> Answer:
+    """Return the answer that a response contains.
 
     Raises:
         ValueError: There is no text and no call, or the endpoint reports an error with status 200.
@@ -293,7 +312,7 @@ def _read_whole(answer: Any, is_chat: bool) -> tuple[str, str | None, Any]:
     if not is_chat:
         if choice.text is None:
             raise ValueError("there is no text in the answer")
-        return choice.text, choice.finish_reason, answer.usage
+        return Answer(choice.text, "", choice.finish_reason, answer.usage)
     if (message := choice.message) is None:
         raise ValueError("there is no message in the answer")
     functions = [call.function for call in message.tool_calls or ()]
@@ -301,7 +320,13 @@ def _read_whole(answer: Any, is_chat: bool) -> tuple[str, str | None, Any]:
     calls = [[getattr(f, "name", None), getattr(f, "arguments", None)] for f in functions]
     # A model that thinks until the limit has no content, nor has one whose answer is filtered.
     text = _chat_text(_text_of_parts(message.content or message.refusal), calls)
-    return text, choice.finish_reason, answer.usage
+    return Answer(text, _thought_of(message), choice.finish_reason, answer.usage)
+
+
+def _thought_of(message: Any) -> str:
+    """Return the thought beside a message's content, which servers name in two ways; "" if there is none."""
+    thoughts = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+    return next((thought for thought in thoughts if isinstance(thought, str)), "")
 
 
 def _text_of_parts(content: Any) -> str:

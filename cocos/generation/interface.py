@@ -34,6 +34,8 @@ class Completion:
     # one. None for generators that state none, and with greedy decoding.
     engine_logps: tuple[float, ...] | None = None
     has_replaced: bool = False  # U+FFFD replaces lone surrogates in the text
+    thought: str = ""  # what a reasoning model wrote before its answer; not in `text`, once a turn has it
+    num_thought_tokens: int | None = None  # those of the completion tokens; None if nobody has counted them
     key: int | None = None  # number of the API key that served the request, from 1; None for other generators
 
     @property

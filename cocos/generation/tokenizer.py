@@ -4,8 +4,9 @@ Transcripts are token-exact: sampled ids are never decoded and encoded again. Th
 tokenizers, not models.
 """
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -131,15 +132,22 @@ def encode(tokenizer: PreTrainedTokenizerBase, text: str, is_start: bool) -> lis
 
 
 def load_tokenizer(
-    name_or_path: str, revision: str | None = None, trust_remote_code: bool = False
+    name_or_path: str,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    template_variables: Mapping[str, Any] | None = None,
 ) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a checkpoint, set to pad on the left.
 
     If it has no pad token, the end-of-sequence token takes its place.
 
+    Args:
+        template_variables: Variables of the chat template, which then begins by setting them: a model that
+            is trained with them is saved and served with them. None: its own.
+
     Raises:
-        ValueError: The checkpoint does not exist or is damaged, or its tokenizer has neither a pad nor an
-            end-of-sequence token.
+        ValueError: The checkpoint does not exist or is damaged, its tokenizer has neither a pad nor an
+            end-of-sequence token, or its chat template does not know a variable.
 
     """
     check_checkpoint(name_or_path, revision, needs_weights=False)
@@ -164,6 +172,14 @@ def load_tokenizer(
                 f"tokenizer_config.json"
             )
         tokenizer.pad_token = tokenizer.eos_token
+    template = tokenizer.chat_template or ""
+    for name, value in (template_variables or {}).items():
+        if not re.search(rf"\b{name}\b", template):
+            raise ValueError(
+                f"--chat_template_kwargs: the chat template of {name_or_path} does not use {name}; leave it "
+                "out"
+            )
+        tokenizer.chat_template = f"{{%- set {name} = {value!r} -%}}{tokenizer.chat_template}"
     return tokenizer
 
 

@@ -11,6 +11,7 @@ import streamlit as st
 
 from cocos.config.eval_config import EvalConfig
 from cocos.dataprep.public_sets import load_problem_set
+from cocos.generation.checkpoint_files import adapter_base
 from cocos.literals import Carry, Feedback
 from cocos.page.page_options import PageOptions
 from cocos.page.shared import find_folders, show_error
@@ -101,7 +102,10 @@ def _has_base(adapter_config: Path, roots: list[str]) -> bool:
     """Return whether this is an adapter whose base model is below a root, or a model of the hub."""
     if not adapter_config.is_file():
         return False
-    base = str(json.loads(adapter_config.read_text(encoding="utf-8")).get("base_model_name_or_path"))
+    try:
+        base = adapter_base(adapter_config.parent)
+    except ValueError:  # a damaged file
+        return False
     if not Path(base).exists():
         return base.count("/") == 1 and not base.startswith((".", "/", "~"))
     return any(Path(base).resolve().is_relative_to(Path(root).resolve()) for root in roots)

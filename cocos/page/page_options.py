@@ -47,8 +47,10 @@ class PageOptions(ExecutorOptions):
         ExecutorOptions.__post_init__(self)
         if not 1 <= self.port <= 65535:
             raise ValueError(f"--port is {self.port}; give 1 to 65535")
-        if not any(Path(root).is_dir() for root in self.roots):
-            raise ValueError(f"--roots: no folder {' or '.join(self.roots)}; give one that exists")
+        if not self.base_url and not any(Path(root).is_dir() for root in self.roots):
+            raise ValueError(
+                f"--roots: no folder {' or '.join(self.roots)}; give one that exists, or --base_url"
+            )
 
     @property
     def is_local(self) -> bool:

@@ -37,6 +37,12 @@ def _of_run(run: FinishedRun) -> Iterator[str]:
             f"{f' at {limit} tokens' if limit else ''}, so programs may lack their end; raise "
             "--max_completion_length."
         )
+    if number and statistics.num_only_thoughts >= MIN_SHARE * number:
+        yield (
+            f"{run.name}: {statistics.num_only_thoughts} of {number} completions are thoughts without an "
+            "answer, because the thought reached the length limit; raise --max_completion_length, or give "
+            "--chat_template_kwargs '{\"enable_thinking\": false}'."
+        )
     if number and statistics.num_empty >= MIN_SHARE * number:
         counts = ((reason, statistics.sources[reason]) for reason in NO_PROGRAM)
         reasons = ", ".join(f"{reason}: {count}" for reason, count in counts if count)

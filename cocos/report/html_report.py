@@ -135,6 +135,7 @@ SHOWN_OF_ROW = ("task_id", "sample", "text", "tests", "num_visible_tests")
 SHOWN_OF_TURN = (
     *("feedback", "code", "is_right", "is_carried", "is_truncated", "is_resampled", "node", "temperature"),
     *("error_type", "infra_error", "num_completion_tokens", "generation_s", "execution_s"),
+    *("thought", "num_thought_tokens"),
 )
 SHOWN_OF_VERDICT = ("status", "error_type", "message", "expected", "actual", "in_child_reason")
 # In a request, these stand for the row's task, its visible tests and the turn's feedback.

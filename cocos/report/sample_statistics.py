@@ -66,6 +66,8 @@ class SampleStatistics:
     num_sampled: int = 0  # completions of the model; given ones are not
     num_truncated: int = 0  # those that reached the limit of tokens
     num_empty: int = 0  # those without a program
+    num_only_thoughts: int = 0  # those that reached the limit of tokens in a thought
+    num_thought_tokens: int = 0  # tokens of thoughts
     sources: Counter[Source] = field(default_factory=Counter)  # answers by how their program was found
     # By turn (from 1) and error type, then by task_id: whether the next turn is right, per wrong program.
     repaired_K: dict[tuple[int, str], dict[str, list[bool]]] = field(default_factory=dict)
@@ -86,6 +88,12 @@ class SampleStatistics:
                 self.num_sampled += 1
                 self.num_truncated += turn["is_truncated"]
                 self.num_empty += not turn["code"].strip()
+                thought_tokens = turn.get("num_thought_tokens", 0)
+                self.num_thought_tokens += thought_tokens
+                has_thought = bool(thought_tokens or turn.get("thought"))
+                self.num_only_thoughts += (
+                    turn["is_truncated"] and has_thought and not turn["completion"].strip()
+                )
         # The comparison excludes trajectories with an infrastructure failure, as the accuracy does.
         if not has_infra_failure(row):
             self.problem_hashes[task_id] = hash((row["text"], *row["tests"]))

@@ -278,10 +278,14 @@ def means_table(runs: Sequence[FinishedRun]) -> Table:
     rows = []
     for run in runs:
         speed = run.metrics["speed"]
-        rows.append([run.label, "mean", *(format_mean(speed[name]) for name in means)])
-        rows.append([run.label, "total", *(f"{speed[name]:.0f}" for name in totals)])
+        thoughts = run.statistics.num_thought_tokens
+        mean_of_thoughts = format_mean(thoughts / run.metrics["num_trajectories"])
+        rows.append([run.label, "mean", *(format_mean(speed[name]) for name in means), mean_of_thoughts])
+        rows.append([run.label, "total", *(f"{speed[name]:.0f}" for name in totals), str(thoughts)])
     header = ["model", "trajectories", "seconds of generation", "completion tokens", "prompt tokens"]
-    return Table("Seconds and tokens", "", header, rows, num_names=2)
+    if any(run.statistics.num_thought_tokens for run in runs):
+        header.append("thought tokens")
+    return Table("Seconds and tokens", "", header, [row[: len(header)] for row in rows], num_names=2)
 
 
 def sources_table(runs: Sequence[FinishedRun]) -> Table:

@@ -7,6 +7,7 @@ import pytest
 
 from cocos.agents.graphs import GRAPHS, play_with_agent
 from cocos.agents.words import agent_protocol
+from cocos.evaluation.trajectory_text import trajectory_text
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
 from cocos.generation.tool_calls import format_tool_call
@@ -235,6 +236,8 @@ def test_tools_runs_refuses_warns_and_submits(executor):
     assert feedback[7] == "The program above passes the tests.\n\nCall submit with this program."
     requests = [turn.request for turn in played.turns[:8]]
     assert requests[0].startswith("You repair Python programs.") and requests[1:] == feedback[1:8]
+    lines = trajectory_text(played).splitlines()
+    assert lines[lines.index("turn 2 (run_code): 2 of 3 tests pass") + 2] == "reason: a guess"
     # A refused answer keeps the last program.
     assert [turn.code for turn in played.turns[:7]] == ["", *[BUGGY] * 5, RIGHT]
 

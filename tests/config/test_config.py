@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from cocos.config.boost_data_config import BoostDataConfig
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.command_line import OptionParser, check_options, library_option_names, parse_options
 from cocos.config.eval_config import EvalConfig, EvalSuiteConfig
+from cocos.config.prompt_options import PromptOptions
 from cocos.config.training_options import BoostOptions
 from cocos.config.trl_configs import INHERITED, BoostConfig, CoCoSConfig, _derive_values
 from cocos.files.run_record import run_record
@@ -28,6 +30,8 @@ from cocos.problems import Problem
 from cocos.training.preflight import checked_options
 from tests.support.paths import ROOT
 
+# Python 3.13's argparse writes the choices without quotes.
+CREDITS = ["invalid choice: 'first' (choose from ", "turn", "trajectory", "last"]
 NEEDED = {
     CoCoSConfig: {"train_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
     BoostConfig: {"train_data": "t.jsonl", "output_dir": "out", "model_name_or_path": "m"},
@@ -85,6 +89,27 @@ def write_config(tmp_path, text: str) -> Path:
 def test_a_flag_of_the_reference_commands_has_its_effect(config_type, flag, value, name, expected):
     assert getattr(options(config_type), name) != expected  # so that the flag makes a difference
     assert getattr(options(config_type, flag, value), name) == expected
+
+
+@pytest.mark.parametrize("config_type", [CoCoSConfig, EvalConfig, BoostDataConfig])
+def test_variables_of_the_chat_template_are_json_or_yaml(config_type, tmp_path):
+    expected = {"enable_thinking": False}
+    written = '{"enable_thinking": false}'
+    assert options(config_type, "--chat_template_kwargs", written).chat_template_kwargs == expected
+    (tmp_path / "c.yaml").write_text("chat_template_kwargs: {enable_thinking: false}\n")
+    assert options(config_type, "--config", tmp_path / "c.yaml").chat_template_kwargs == expected
+    for wrong in ("{enable_thinking: false}", "[1]", '{"a b": 1}'):
+        with pytest.raises(ValueError, match=re.escape(f"--chat_template_kwargs {wrong} is no ")):
+            options(config_type, "--chat_template_kwargs", wrong)
+
+
+def test_variables_of_a_chat_template_need_a_protocol_that_uses_it():
+    given = {"chat_template_kwargs": {"x": 1}}
+    with pytest.raises(
+        ValueError, match="--protocol cocos uses no chat template; leave it out, or choose chat"
+    ):
+        prompt_protocol(PromptOptions(**given))
+    assert prompt_protocol(PromptOptions(protocol="repair", **given)).is_chat
 
 
 def test_the_defaults_are_the_papers():
@@ -195,7 +220,7 @@ def test_required_options_may_come_from_the_config_file(tmp_path):
         (EvalConfig, ["--xyzzy", "3"], ["unknown option: --xyzzy", "see --help"]),
         (CoCoSConfig, ["--gamma", "half"], ["--gamma", "invalid float value: 'half'", "see --help"]),
         (CoCoSConfig, ["--num_turns", "2.5"], ["--num_turns", "invalid int value: '2.5'", "see --help"]),
-        (CoCoSConfig, ["--credit", "first"], ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
+        (CoCoSConfig, ["--credit", "first"], ["--credit", *CREDITS]),
         (
             CoCoSConfig,
             ["--reward", "sum"],
@@ -340,7 +365,7 @@ def test_a_command_needs_model_and_data_but_the_configuration_of_a_trainer_does_
         ("gamma: [0.1, 0.2]", ["gamma: one value expected", "[0.1, 0.2]"]),
         ("num_turns: 2.5", ["--num_turns", "invalid int value: '2.5'"]),
         ("num_turns: 0", ["--num_turns is 0"]),
-        ("credit: first", ["--credit", "choose from 'turn', 'trajectory', 'last'"]),
+        ("credit: first", ["--credit", *CREDITS]),
         ("reward: sum", ["--reward", "choose fraction, binary, mixed, count, random"]),
         ("gamma: [0.1", ["--config:", "config.yaml", "line 1", "give a readable YAML file"]),
         ("- gamma\n- 0.1", ["config.yaml: contains no options", "write one per line"]),

@@ -206,6 +206,9 @@ def test_functions_with_rules_of_their_own(executor):
     problem, _ = complete(row, executor)
     assert judged(problem, "def find_zero(xs): return -2 ** 0.5", executor) == [True]
     assert judged(problem, "def find_zero(xs): return 1.4", executor) == [False]
+    # no root of 1 - x: |1 - 2 ** 0.5| = 0.414
+    _, left_out = complete(row | {"plus_input": [[[1, -1]]]}, executor)
+    assert left_out == ("plus input 1: the reference fails it on this Python: 0.414 is not <= 0.0001",)
 
 
 def test_the_arguments_of_mbpp_have_the_types_that_json_lacks(executor):

@@ -202,7 +202,9 @@ def test_shares_that_do_not_add_up_to_1_are_refused_with_shares_that_do(prepare,
 def test_a_split_without_a_problem_is_refused_with_splits_for_few_problems(prepare, tmp_path, capsys):
     words = ("jsonl", "--input", written(tmp_path / "mine.jsonl", ROW), "--output_dir", tmp_path / "out")
     line = refusal(prepare, capsys, *words)
-    assert line.startswith("--splits 0.8 0.1 0.1 leaves validation and test without a problem (there are 1, ")
+    assert line.startswith(
+        "the shares 0.8 0.1 0.1 leave validation and test without a problem (there are 1, "
+    )
     assert "give --splits 0 0 1 (all in test.jsonl) or 1 0 0 (all in train.jsonl)" in line
     assert not (tmp_path / "out").exists()
     assert prepare(*words, "--checks", "--splits", 0, 0, 1) == 0

@@ -121,14 +121,16 @@ def test_tokens_are_counted_per_turn(problem):
 
 def test_a_row_converted_to_a_trajectory_and_back_is_the_same_row(problem):
     feedback = replace(trajectory(problem).turns[0], feedback="It fails.", is_resampled=True)
+    thought = {"thought": "<think>Hm.</think>", "num_thought_tokens": 2}
     counted = replace(
         feedback,
-        completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3),
+        completion=Completion((), "text", num_prompt_tokens=7, num_completion_tokens=3, **thought),
         is_carried=True,
     )
     played = replace(trajectory(problem), turns=(*trajectory(problem).turns, feedback, counted))
     row = json.loads(json.dumps(trajectory_to_row(played, feedback="error")))
     assert row["feedback"] == "error" and row["turns"][-1]["num_completion_tokens"] == 3
+    assert thought.items() <= row["turns"][-1].items()
     assert trajectory_to_row(trajectory_from_row(row, problem), feedback="error") == row
 
 

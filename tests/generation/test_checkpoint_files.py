@@ -10,7 +10,6 @@ from cocos.generation.checkpoint_files import adapter_base, check_checkpoint
 from tests.support.paths import TOY
 
 BASE = TOY / "base"
-NAME = "--model_name_or_path"
 
 
 @pytest.fixture
@@ -102,7 +101,7 @@ def test_a_mistyped_folder_is_missing_at_once_and_the_similar_one_is_named(folde
     room = tmp_path.name  # with one slash, the name could be a hub id, but this folder exists here
     assert (
         fault(f"{room}/modle")
-        == f"{NAME} {room}/modle: no such folder in {room}; did you mean {folder.relative_to(tmp_path.parent)}?"
+        == f"model {room}/modle: no such folder in {room}; did you mean {folder.relative_to(tmp_path.parent)}?"
     )
     assert f"for the hub's model: hf download {room}/other --local-dir" in fault(f"{room}/other")
 

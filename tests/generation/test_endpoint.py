@@ -293,6 +293,24 @@ def test_every_answer_that_an_endpoint_gives_in_its_own_words_is_an_answer(
     assert trajectory.turns[0].result.is_right and len(endpoint.requests) == 1
 
 
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_a_thought_beside_the_content_is_kept_in_the_row_and_its_tokens_are_counted_apart(
+    endpoint, problem, executor, name
+):
+    usage = {"prompt_tokens": 9, "completion_tokens": 40, "total_tokens": 49}
+    usage |= {"completion_tokens_details": {"reasoning_tokens": 30}}
+    answers = [chat_choice(**{name: "Twice."}), chat_choice("length", content="", **{name: "Hm, twice"})]
+    endpoint.behaviours = [raw(json.dumps(answer | {"usage": usage}).encode()) for answer in answers]
+    kwargs = {"enable_thinking": True}
+    asked, chat = generator(endpoint, chat_template_kwargs=kwargs), named_protocol("chat")
+    [played] = rollout(begin([problem]), asked, executor, chat, 2, Rules(keeps_cut_off=True))
+    first, second = trajectory_to_row(played)["turns"]
+    assert first["is_right"] and first["thought"] == "Twice." and "Twice" not in first["completion"]
+    assert (first["num_thought_tokens"], first["num_completion_tokens"]) == (30, 40)
+    assert (second["thought"], second["completion"], second["source"]) == ("Hm, twice", "", "thought")
+    assert [body["chat_template_kwargs"] for body in endpoint.bodies] == [kwargs] * 2
+
+
 @pytest.mark.parametrize(
     ("fields", "text_", "is_truncated"),
     [

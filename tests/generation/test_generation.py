@@ -563,6 +563,35 @@ def test_a_system_message_stands_in_the_first_message_where_the_template_has_no_
     assert transcripts.start("Go.", is_chat=True, system="Be brief.") == merged != with_role
 
 
+def test_variables_of_the_chat_template_are_set_and_saved_with_the_model(chat_tokenizer, tmp_path):
+    """As Qwen3's: without thoughts, the answer begins with an empty one."""
+    chat_tokenizer.chat_template = TEMPLATE.replace(
+        "assistant\n{% endif %}",
+        "assistant\n{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}{% endif %}",
+    )
+    shutil.copytree(TOY, tmp_path / "base")
+    chat_tokenizer.save_pretrained(tmp_path / "base")
+    prompts = {}
+    for value in (None, True, False):
+        options = {"enable_thinking": value} if value is not None else None
+        loaded = load_tokenizer(str(tmp_path / "base"), template_variables=options)
+        transcripts = TokenTranscripts(loaded, [])
+        first = transcripts.start("Go.", is_chat=True)
+        prompts[value] = [
+            transcripts.show(ids)
+            for ids in (first, transcripts.extend(first, transcripts.quote("x"), "Again.", is_chat=True))
+        ]
+    shutil.copytree(TOY, tmp_path / "trained")
+    loaded.save_pretrained(tmp_path / "trained")
+    assert prompts[None] == prompts[True]
+    assert prompts[False][0] == f"{prompts[None][0]}<think></think>"
+    assert prompts[False][1].count("<think></think>") == 2
+    saved = TokenTranscripts(load_tokenizer(str(tmp_path / "trained")), [])
+    assert saved.show(saved.start("Go.", is_chat=True)) == prompts[False][0]
+    with pytest.raises(ValueError, match="does not use enable_thought; leave it out"):
+        load_tokenizer(str(tmp_path / "base"), template_variables={"enable_thought": False})
+
+
 TOOL_TEMPLATE = (
     "{% if tools %}<|open|>tools\n{{ tools | tojson }} as <tool_call>{...}</tool_call><|close|>\n{% endif %}"
     + TEMPLATE

@@ -223,6 +223,31 @@ def test_what_is_whole_in_an_answer_that_is_cut_off_counts_in_evaluation_alone(e
     )
 
 
+TAGGED = 'def double(x):\n    """<think>"""\n    return 2 * x  # </think>'
+
+
+@pytest.mark.parametrize(
+    ("thought", "text", "is_right"),
+    [
+        (f"<think>\n{fenced(DOUBLE)}</think>", f"\n\n{fenced(DOUBLE)}", True),
+        ("Let me think.</think>", f"\n{DOUBLE}", True),  # the template opens the thought
+        ("<think>I double it, and then", "", False),
+        ("", TAGGED, True),
+        ("<think>No.</think>", f"\n{fenced(TAGGED.replace('# </think>', ''))}", True),
+    ],
+)
+def test_a_turn_has_its_thought_beside_the_answer_and_the_ids_of_both(executor, thought, text, is_right):
+    model = ScriptedGenerator(lambda _: thought + text)
+    [played] = rollout(begin([problem_of("double")]), model, executor, named_protocol("chat"), 2)
+    for turn in played.turns:
+        completion = turn.completion
+        assert (completion.thought, completion.text, turn.result.is_right) == (thought, text, is_right)
+        assert model.show(completion.token_ids) == thought + text
+        assert (completion.num_thought_tokens or 0) == len(thought)  # an id per character
+    # The next prompt goes on after the tokens that were sampled.
+    assert thought + text in model.show(played.turns[1].prompt_ids)
+
+
 def test_the_called_names_are_those_that_tests_and_setup_use_and_do_not_bind():
     def names(*tests, setup="", entry_point=""):
         return Problem("1", "t", tests, test_setup_code=setup, entry_point=entry_point).called_names

@@ -14,7 +14,7 @@ from cocos.evaluation.trajectory_text import marked_tests, turn_parts
 from cocos.executor import ExecutionResult, ExecutorError, Status, Verdict
 from cocos.generation import Completion
 from cocos.page import live_attempts
-from cocos.page.form import example_title, models_of, suited_options
+from cocos.page.form import ENDPOINT, example_title, models_of, suited_options
 from cocos.page.page_options import PageOptions
 from cocos.page.shared import Shared, shared
 from cocos.page.try_view import program_file
@@ -213,6 +213,7 @@ def test_an_adapter_is_offered_if_its_base_is_below_a_root_or_of_the_hub(tmp_pat
     (tmp_path / "root/half/generation_config.json").write_text("{}")
     (tmp_path / "root/half/x.safetensors").touch()
     offered = {str(inside), adapter("of root", inside), adapter("of hub", "Qwen/Qwen2.5-Coder-0.5B")}
+    offered.add(adapter("of/relative", "base"))
     for name, base in (("of others", outside), ("up", "../private"), ("gone", "/no/where")):
         adapter(name, base)
     assert set(models_of(PageOptions(roots=[str(tmp_path / "root")]))) == offered
@@ -286,6 +287,7 @@ def test_the_page_refuses_to_start_without_isolation_or_folders():
         Shared(PageOptions(roots=[str(TOY)], sandbox="rlimits"))
     with pytest.raises(ValueError, match="--roots: no folder no/where"):
         PageOptions(roots=["no/where"])
+    assert models_of(PageOptions(roots=["no/where"], base_url="http://127.0.0.1:9/v1")) == [ENDPOINT]
 
 
 def test_an_attempt_at_a_local_model_can_be_downloaded(monkeypatch, tmp_path):

@@ -1,11 +1,18 @@
-"""The Dockerfile, as far as it can be read without docker; docs/training.md says what a build gave."""
+"""The Dockerfile, as far as it can be read without docker, and the limits of the executor's containers."""
 
 import re
+import subprocess
 import tomllib
 from fnmatch import fnmatch
 from pathlib import PurePath
 
+import pytest
+
+from cocos.assembly.programs import open_executor
 from cocos.commands import COMMANDS
+from cocos.config.executor_options import ExecutorOptions
+from cocos.executor.sandboxes import docker
+from cocos.executor.sandboxes.interpreter import Interpreter
 from tests.support.paths import ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -44,3 +51,60 @@ def test_the_command_extra_and_version_that_the_image_names_exist():
     assert set(re.findall(r"--build-arg (\w+)=", page)) == set(
         re.findall(r"^ARG (\w+)=", DOCKERFILE, re.MULTILINE)
     )
+
+
+def started_with(folder, monkeypatch, **limits):
+    """Return the options with which the executor starts a container, from a client that writes them to a file."""
+    client, words = folder / "client", folder / "words"
+    client.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {words}\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("DOCKER_BIN", str(client))
+    sandbox = docker.launch(ExecutorOptions(**limits).program_limits, Interpreter())
+    sandbox.process.wait()
+    started = words.read_text()
+    sandbox.kill()
+    return dict(re.findall(r"^--(cpus|memory|memory-swap|pids-limit)=(\S+)$", started, re.MULTILINE))
+
+
+def test_a_container_has_the_limits_of_the_options_or_else_of_the_variables(tmp_path, monkeypatch):
+    # one program, plus 256 MiB and 8 processes for the zygote and the judge
+    own = {"cpus": "1", "memory": "756m", "memory-swap": "756m", "pids-limit": "11"}
+    assert started_with(tmp_path, monkeypatch, program_memory_mb=500, program_processes=3) == own
+    variables = {"CPUS": "1.5", "MEMORY": "2g", "PIDS": "99"}
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SANDBOX_DOCKER_{name}", value)
+    expected = {"cpus": "1.5", "memory": "2g", "memory-swap": "2g", "pids-limit": "99"}
+    assert started_with(tmp_path, monkeypatch, program_memory_mb=500, program_processes=3) == expected
+    with pytest.raises(ValueError, match="--program_processes is -1; give 0 or more"):
+        ExecutorOptions(program_processes=-1)
+
+
+def test_auto_says_its_level_and_why_no_stronger_one(tmp_path, monkeypatch, capsys):
+    """The engine does not answer, as when its daemon has stopped."""
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon.' >&2\nexit 1\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("DOCKER_BIN", str(client))
+    with open_executor(ExecutorOptions(executor_workers=1)) as executor:
+        told = capsys.readouterr().err
+    assert told.startswith(
+        f"--sandbox auto: isolation level {executor.isolation}; not docker: no docker engine"
+    )
+    assert "start the daemon" in told and "Cannot connect" in told and told.count("\n") == 1
+    with open_executor(ExecutorOptions(executor_workers=1, sandbox=executor.isolation)):
+        assert capsys.readouterr().err == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(docker.missing_reason() is not None, reason=f"level docker: {docker.missing_reason()}")
+def test_docker_inspect_shows_the_limits():
+    shown = "{{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.HostConfig.PidsLimit}}"
+    options = ExecutorOptions(
+        sandbox="docker", program_memory_mb=500, program_processes=3, executor_workers=1
+    )
+    with open_executor(options):
+        names = ["docker", "ps", "--filter", "name=cocos-executor", "--format", "{{.Names}}"]
+        started = subprocess.run(names, capture_output=True, text=True, check=True).stdout.split()
+        words = ["docker", "inspect", "--format", shown, *started]
+        found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert f"{10**9} {756 << 20} 11" in found

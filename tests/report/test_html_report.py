@@ -305,6 +305,18 @@ def test_a_repair_shows_its_diff_its_verdicts_and_the_expected_value(opened):
     assert console(opened) == []
 
 
+def test_a_thought_is_folded_and_its_tokens_are_counted_apart(browser, tmp_path):
+    thinking = answered("1", (RIGHT, WHOLE), thought="<think>Twice.</think>", num_thought_tokens=1)
+    opened = open_page(browser, written(load_runs([evaluated(tmp_path / "a", [thinking])]), [], tmp_path))
+    elements(opened, ".trajectory summary")[0].click()
+    wait_for(opened, ".turn")
+    assert texts(opened, ".turn .meta")[0].startswith("2 tokens (1 of a thought), ")
+    assert "Twice" not in opened.find_element("css selector", ".turn").text
+    click(opened, ".views button", "thought")
+    assert texts(opened, ".turn pre") == ["<think>Twice.</think>"]
+    assert console(opened) == []
+
+
 def test_model_output_is_shown_as_text_and_runs_nothing(opened):
     opened.find_element("id", "search").send_keys("onerror=")
     elements(opened, ".trajectory summary")[0].click()

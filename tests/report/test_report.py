@@ -19,6 +19,7 @@ from matplotlib.path import Path
 from PIL import Image
 
 from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
 from cocos.intervals import wilson
 from cocos.problems import Problem
 from cocos.report.caveats import caveats
@@ -366,6 +367,18 @@ def test_answers_are_counted_by_how_their_program_was_found_and_why_there_is_non
     ]
     assert "a: 1 of 2 completions contain no program (prose: 1); read some" in text
     assert "Where programs" not in markdown_report(load_runs([run("c", "answer", "answer")]))
+
+
+def test_thoughts_that_reach_the_limit_are_a_caution_and_their_tokens_a_column(tmp_path):
+    thinking = Completion((1,) * 8, "", True, thought="<think>Hm", num_thought_tokens=8)
+    turns = (replace(turn(FAILED, ""), completion=thinking), turn(PASSED))
+    path = evaluated(tmp_path / "a", [Trajectory(Problem("1", "t", ("assert True",)), 0, turns)])
+    text = markdown_report(load_runs([path]))
+    assert (
+        "a: 1 of 2 completions are thoughts without an answer, because the thought reached the length" in text
+    )
+    assert rows_of(text, "## Seconds and tokens")[0][-1] == "thought tokens"
+    assert [row[-1] for row in rows_of(text, "## Seconds and tokens")[1:]] == ["8", "8"]
 
 
 def test_one_in_200_is_no_caveat_and_given_answers_are_not_the_models(tmp_path):

@@ -213,7 +213,10 @@ def test_tests_that_are_told_can_stay_out_of_the_prompt(tmp_path):
 @pytest.mark.parametrize(
     ("answers", "complaint"),
     [
-        ([{"task_id": "train-0", "answers": ["x", "y"]}], "so none of --num_turns 2 is left to train"),
+        (
+            [{"task_id": "train-0", "answers": ["x", "y"]}],
+            "so none of the 2 is left to train; raise --num_turns",
+        ),
         ([{"task_id": "other", "answers": ["x"]}], "no row is about a problem of --train_data"),
     ],
 )

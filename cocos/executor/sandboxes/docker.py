@@ -4,7 +4,8 @@ The container has no network, a read-only file system, a small private /tmp and 
 capabilities, who cannot gain privileges. Processes, memory and processors are limited for the container as a
 whole. `scripts/sandbox_image.sh` builds the image.
 
-Environment variables: SANDBOX_DOCKER_IMAGE, DOCKER_BIN.
+Environment variables: SANDBOX_DOCKER_IMAGE, DOCKER_BIN, and for the whole container SANDBOX_DOCKER_CPUS,
+SANDBOX_DOCKER_MEMORY and SANDBOX_DOCKER_PIDS, in docker's words.
 """
 
 import os
@@ -87,6 +88,7 @@ def _call(*arguments: str) -> str | None:
 
 def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
     memory_mb = limits.memory_mb + SPARE_MEMORY_MB + (PACKAGES_MEMORY_MB if interpreter.packages else 0)
+    memory = os.environ.get("SANDBOX_DOCKER_MEMORY", f"{memory_mb}m")
     settings = {
         "name": name,
         "network": "none",
@@ -98,10 +100,10 @@ def _options(name: str, limits: Limits, interpreter: Interpreter) -> list[str]:
         "volume": f"{INSIDE}:/inside:ro",  # so that the image needs nothing but Python
         "workdir": "/tmp",
         "hostname": "sandbox",
-        "pids-limit": limits.processes + SPARE_PROCESSES,
-        "memory": f"{memory_mb}m",
-        "memory-swap": f"{memory_mb}m",  # limits the sum of memory and swap, so there is no swap
-        "cpus": 1,
+        "pids-limit": os.environ.get("SANDBOX_DOCKER_PIDS", limits.processes + SPARE_PROCESSES),
+        "memory": memory,
+        "memory-swap": memory,  # limits the sum of memory and swap, so there is no swap
+        "cpus": os.environ.get("SANDBOX_DOCKER_CPUS", "1"),
         "log-driver": "none",  # the engine would otherwise store every answer
         "entrypoint": "python3",
     }

@@ -216,8 +216,9 @@ function turnCard(row, turn, number) {
     turn.is_resampled ? badge("resampled") : null,
     failsHiddenOnly(row, turn) ? badge("fails hidden tests only", true) : null,
   );
+  const thought = turn.num_thought_tokens ? ` (${turn.num_thought_tokens} of a thought)` : "";
   const meta =
-    `${plural(turn.num_completion_tokens, "token")}, ${turn.generation_s} s to generate, ` +
+    `${plural(turn.num_completion_tokens, "token")}${thought}, ${turn.generation_s} s to generate, ` +
     `${turn.execution_s} s to execute`;
   return element(
     "article",
@@ -238,7 +239,9 @@ function program(row, number, isKnown) {
     ["program", () => [codeBlock(turn.code)]],
     ["completion", () => [completionBlock(turn)]],
   ];
-  if (turn.request !== undefined) views.push(["request", () => [block([element("span", { class: "line around" }, visible(request(row, turn)))], "completion")]]);
+  const plain = (text) => [block([element("span", { class: "line around" }, visible(text))], "completion")];
+  if (turn.thought) views.push(["thought", () => plain(turn.thought)]);
+  if (turn.request !== undefined) views.push(["request", () => plain(request(row, turn))]);
   if (before && before.code !== turn.code) {
     views.unshift([`changes since turn ${number - 1}`, () => [diffBlock(before.code, turn.code)]]);
   }
