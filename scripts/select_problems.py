@@ -10,8 +10,7 @@ all siblings of a group the same return, so that no update follows. Several file
 file by file.
 
 Beside the problems it writes the profile, SELECTED.profile.csv: for each problem its file, id, number of
-scored samples, how many are right, and their mean reward, without texts; and a histogram of it as SVG and
-PNG.
+scored samples, how many are right, and their mean reward, without texts.
 """
 
 import csv
@@ -28,8 +27,6 @@ from cocos.files.durable import write_atomically
 from cocos.problems import Problem, load_problems, save_problems
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from cocos.report.finished_runs import FinishedRun
 
 
@@ -85,20 +82,6 @@ def save_profile(rates: Sequence[SolveRate], path: Path) -> None:
     writer.writeheader()
     writer.writerows(asdict(rate) | {"mean_reward": round(rate.mean_reward, 4)} for rate in rates)
     write_atomically(path, text.getvalue())
-
-
-def draw_profile(axes: "Axes", rates: Sequence[SolveRate], low: float, high: float) -> None:
-    """Draw how many problems are solved with each share, stacked by file; shade the selected range."""
-    most = max(rate.samples for rate in rates)
-    bottom = [0] * (most + 1)
-    for file in dict.fromkeys(rate.file for rate in rates):
-        counts = Counter(round(rate.share * most) for rate in rates if rate.file == file)
-        heights = [counts[number] for number in range(most + 1)]
-        axes.bar([number / most for number in range(most + 1)], heights, 0.8 / most, bottom, label=file)
-        bottom = [below + height for below, height in zip(bottom, heights, strict=True)]
-    axes.axvspan(low, high, alpha=0.12)
-    axes.set(title=f"{len(rates)} problems", xlabel="share of right samples", ylabel="problems")
-    axes.legend(frameon=False)
 
 
 def select(problems: Sequence[Problem], shares: Sequence[float], low: float, high: float) -> list[Problem]:
@@ -159,7 +142,6 @@ def main() -> None:
     if len(args.inputs) % 2:
         raise ValueError("give a problem file and an output folder of test.py, or several such pairs")
     # Imported here, so that errors in options do not wait.
-    from cocos.report.chart_style import save_figure
     from cocos.report.finished_runs import load_runs
 
     problems: list[Problem] = []
@@ -175,13 +157,10 @@ def main() -> None:
     selected = select(problems, shares, low, high)
     if not selected:
         raise ValueError(f"no problem is solved with a share in [{low:g}, {high:g}]; widen --solved")
-    profile = args.output.with_suffix(".profile")
-    save_profile(rates, profile.with_suffix(".profile.csv"))  # makes the folder, if necessary
-    for suffix in (".svg", ".png"):
-        path = profile.with_suffix(f".profile{suffix}")
-        save_figure(lambda figure: draw_profile(figure.subplots(), rates, low, high), path)
+    profile = args.output.with_suffix(".profile.csv")
+    save_profile(rates, profile)  # makes the folder, if necessary
     save_problems(selected, args.output)
-    print(f"{len(selected)} problems written to {args.output}; {profile}.csv, .svg and .png have the profile")
+    print(f"{len(selected)} problems written to {args.output}; {profile} has the profile")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Report of boost_train.py --dry_run: first rows, number of updates, estimated memory, warnings.
 
-python boost/boost_train.py --config configs/boost_qwen2.5-1.5b.yaml --dry_run
+python boost/boost_train.py --config configs/boost.yaml --model_name_or_path MODEL ... --dry_run
 """
 
 import math

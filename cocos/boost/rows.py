@@ -62,6 +62,7 @@ def save_rows(rows: Iterable[BoostRow], path: str | Path) -> None:
         text = json.dumps(listed, ensure_ascii=False, indent=1)
     else:
         text = "\n".join(json.dumps(asdict(row), ensure_ascii=False) for row in rows)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text + "\n")
 
 

@@ -6,8 +6,8 @@ bigcodebench, debugbench, codeio; or the format of your own file: jsonl, csv,
 parquet; or OWNER/NAME, a data set on the Hugging Face hub; or repository, a
 folder of Python code whose doctests and test files become problems.
 
-Writes train.jsonl, validation.jsonl, test.jsonl, README.md, report.html and
-manifest.json; also findings.jsonl if the checks find something, and
+Writes train.jsonl, validation.jsonl, test.jsonl, README.md and manifest.json;
+also findings.jsonl if the checks find something, and
 dropped.jsonl if rows are dropped. If it fails, it leaves no folder behind.
 
 `cocos prepare check` checks prepared files, and `cocos prepare public`
@@ -38,7 +38,6 @@ from cocos.dataprep.checks.journal import Journal
 from cocos.dataprep.code_base import DROPPED, REPOSITORY, code_base_source
 from cocos.dataprep.data_set import journal_path, prepare_data_set
 from cocos.dataprep.formats.conversion import MBPP_FIELDS
-from cocos.dataprep.hub import require_access, upload
 from cocos.dataprep.options import CheckOptions, PreparationOptions
 from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
@@ -105,9 +104,6 @@ class PrepareOptions(OwnSetOptions, PreparationOptions):
     )
     revision: str | None = option(
         role="data", default=None, help="commit or tag on the hub (default: the newest)"
-    )
-    push_to_hub: str | None = option(
-        role="run", default=None, help="upload the folder as the data set OWNER/NAME, private if it is new"
     )
 
     def __post_init__(self) -> None:
@@ -207,8 +203,6 @@ def convert(name: str, options: PrepareOptions) -> int:
         source.splits or any(split for _, split in inputs)
     ):
         raise ValueError(f"--splits: {options.input or name} has its own splits; leave the option out")
-    if options.push_to_hub:
-        require_access(options.push_to_hub)
     with _output_folder(output_dir, options) as (folder, journal):
         report = prepare_data_set(source, inputs, options, folder, journal, options.revision, open_executor)
     print(
@@ -219,8 +213,6 @@ def convert(name: str, options: PrepareOptions) -> int:
         _print_yields(output_dir)
     for kind, count in sorted(report.findings.items()):
         print(f"{count} {kind}: {FINDING_KINDS[kind]} (findings.jsonl)")
-    if options.push_to_hub:
-        print(f"uploaded to {upload(output_dir, options.push_to_hub, source)}")
     return 0
 
 

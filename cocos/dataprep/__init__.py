@@ -6,14 +6,13 @@
     options.py                options of a preparation, and of the checks alone
     set_statistics.py         counts of licences and lengths
     dataset_card.py           README.md, by which `datasets` loads the folder
-    set_report.py             report.html, for people
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence
     code_base.py              problems from a folder of code: doctests, unittest classes, pytest files
     module_index.py           the modules of a folder of code, and the program that a definition needs
     readers.py                rows of JSON, CSV and Parquet files, streamed
-    hub.py                    rows of the hub, streamed; upload of a prepared folder
+    hub.py                    rows of the hub, streamed
     licences.py               licences of the files of a folder of code
     raw_files.py              raw files of the public sets and the folder that keeps them
     formats/                  converters, one per format of rows or tests

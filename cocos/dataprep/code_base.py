@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from cocos.dataprep.checks.reference_checks import asserts
-from cocos.dataprep.formats.conversion import Converted, from_mbpp
+from cocos.dataprep.formats.conversion import MAX_TESTS, VISIBLE_TESTS, Converted, from_mbpp
 from cocos.dataprep.formats.doctests import description, split_docstring
 from cocos.dataprep.formats.humaneval import group_by_assert
 from cocos.dataprep.formats.pytest_files import split_pytest_file
@@ -31,8 +31,6 @@ from cocos.dataprep.sources import NOT_STATED, Source
 from cocos.files.json_lines import DataError, Place
 from cocos.files.python_parser import parse
 
-VISIBLE_TESTS = 3  # as many as MBPP shows
-MAX_TESTS = 30  # of one problem; a table of parameters may have thousands
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SKIPPED_FOLDERS = re.compile(r"\..*|__pycache__|node_modules|site-packages|.*\.egg-info|venv|build|dist")
 TEST_FILE = re.compile(r"(^|/)((test_[^/]*|[^/]*_tests?|tests?)\.py$|tests?/)")

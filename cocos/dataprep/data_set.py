@@ -1,7 +1,7 @@
 """A data set from its rows to a finished folder: read, prepare, describe.
 
-manifest.json describes the folder for programs, README.md and report.html for people. None contains times or
-paths, so that the same input gives the same bytes.
+manifest.json describes the folder for programs, README.md for people. Neither contains times or paths, so
+that the same input gives the same bytes.
 """
 
 import hashlib
@@ -18,7 +18,6 @@ from cocos.dataprep.hub import read_hub
 from cocos.dataprep.options import PreparationOptions
 from cocos.dataprep.preparation import OpenExecutor, PreparationReport, prepare, read_splits
 from cocos.dataprep.readers import RawRow, read_file
-from cocos.dataprep.set_report import save_set_report
 from cocos.dataprep.set_statistics import statistics_of
 from cocos.dataprep.sources import Source
 from cocos.files.durable import save_json
@@ -33,7 +32,7 @@ def save_card(
     inputs: Sequence[Path],
     revision: str | None,
 ) -> None:
-    """Write manifest.json, README.md and report.html into the report's folder.
+    """Write manifest.json and README.md into the report's folder.
 
     Args:
         revision: Requested revision on the hub; None for the newest.
@@ -67,7 +66,6 @@ def save_card(
     statistics = statistics_of(read_splits(report.folder))
     card = dataset_card(report, source, options, files, statistics)
     (report.folder / "README.md").write_text(card, encoding="utf-8")
-    save_set_report(report, source, statistics)
 
 
 def _describe_file(path: Path) -> dict[str, object]:

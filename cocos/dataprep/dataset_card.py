@@ -22,6 +22,8 @@ model that was trained on them.
 
 {files}
 
+{sizes}
+
 Rows read: {rows_in}; in these files: {rows_out}; dropped: {dropped}{dropped_where}.
 
 {checks}
@@ -59,12 +61,17 @@ def dataset_card(
         if file["problems"]
     ]
     licences = [(name, str(count)) for name, count in statistics.licences.most_common()]
+    sizes = [
+        (name, f"{least:g}", ", ".join(f"{quartile:g}" for quartile in quartiles), f"{most:g}")
+        for name, (least, *quartiles, most) in statistics.quantiles().items()
+    ]
     return _header(report, source, statistics) + CARD.format(
         title=source.title,
         origin=f"Source: {source.url}\n" if source.url else "",
         licence=source.licence,
         licences=markdown_table(("licence of the row", "problems"), licences),
         files=markdown_table(("file", "problems", "sha256"), split_rows),
+        sizes=markdown_table(("per problem", "smallest", "quartiles", "largest"), sizes),
         rows_in=report.rows_in,
         rows_out=report.counts.total(),
         dropped=dropped,

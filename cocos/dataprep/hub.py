@@ -1,4 +1,4 @@
-"""The Hugging Face hub: rows of a data set, streamed, and the upload of a prepared folder."""
+"""Rows of a data set on the Hugging Face hub, streamed."""
 
 import urllib.error
 import urllib.request
@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cocos.dataprep.readers import SPLITS, RawRow
-from cocos.dataprep.sources import Source
 from cocos.files.json_lines import DataError, Place
 
 REACH_TIMEOUT_S = 10
-REMEDY = "give a token with write access: set HF_TOKEN, or run hf auth login"
 
 
 def read_hub(
@@ -39,9 +37,9 @@ def read_hub(
                 yield RawRow(Place(f"{repository}/{name}", number, is_line=False), split, row)
     # One boundary: `datasets` raises errors of its own, and any of its HTTP client, whose package changes.
     except Exception as error:
+        reason = " ".join(str(error).split())[:300]
         raise DataError(
-            f"{repository}: cannot be read from the hub ({_reason(error)}); check id and network, or use a "
-            "file"
+            f"{repository}: cannot be read from the hub ({reason}); check id and network, or use a file"
         ) from None
 
 
@@ -72,47 +70,3 @@ def _require_reachable_hub(repository: str) -> None:
         raise DataError(
             f"{repository}: {ENDPOINT} cannot be reached ({reason}); check the network, or use a file"
         ) from None
-
-
-def require_access(name: str) -> None:
-    """Check the name of a repository and the token before the work begins.
-
-    Raises:
-        DataError: The name is none, there is no token, or the hub does not accept it.
-
-    """
-    from huggingface_hub import HfApi
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(name)
-        HfApi().whoami()
-    except Exception as error:  # one boundary: a refusal, or any error of the library's HTTP client
-        raise DataError(f"--push_to_hub {name}: {_reason(error)}; give OWNER/NAME, or {REMEDY}") from None
-
-
-def upload(folder: Path, name: str, source: Source) -> str:
-    """Upload a prepared folder as a data set, private if it is new; return its address.
-
-    Raises:
-        DataError: The hub refuses it; the folder stays as it is.
-
-    """
-    from huggingface_hub import HfApi
-
-    api = HfApi()
-    try:
-        address = api.create_repo(name, repo_type="dataset", private=True, exist_ok=True)
-        api.upload_folder(
-            folder_path=folder, repo_id=name, repo_type="dataset", commit_message=f"Add {source.title}"
-        )
-    except Exception as error:  # as above
-        raise DataError(
-            f"--push_to_hub {name}: {_reason(error)}; {folder} is complete, upload it with: hf upload {name} "
-            f"{folder} --repo-type dataset"
-        ) from None
-    return str(address)
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

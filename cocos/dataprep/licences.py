@@ -1,7 +1,5 @@
-"""Licences of the files of a folder of code, by the texts and the package metadata in it."""
+"""Licences of the files of a folder of code, by the texts in it."""
 
-import csv
-import email.parser
 import re
 from collections.abc import Callable
 from functools import cache
@@ -24,33 +22,19 @@ LICENCES = (
 def licence_finder(root: Path) -> Callable[[str], str]:
     """Return a function from the relative path of a file below a folder to its licence; "" if none is known.
 
-    A file that a package has installed has the package's licence, another one that of the nearest folder
-    above it with the text of a licence.
+    The licence is that of the nearest folder above the file with the text of one.
     """
-    installed: dict[str, str] = {}
-    for record in root.glob("*.dist-info/RECORD"):
-        folder = record.parent
-        stated = email.parser.HeaderParser().parsestr(_text(folder / "METADATA"))["License-Expression"]
-        licence = stated or folder_licence(folder) or folder_licence(folder / "licenses")
-        installed |= {row[0]: licence for row in csv.reader(_text(record).splitlines()) if row}
     nearest = cache(lambda parent: folder_licence(root / parent))
-
-    def licence_of(path: str) -> str:
-        return installed.get(path) or next(filter(None, map(nearest, PurePosixPath(path).parents)), "")
-
-    return licence_of
+    return lambda path: next(filter(None, map(nearest, PurePosixPath(path).parents)), "")
 
 
 def folder_licence(folder: Path) -> str:
     """Return the licence whose text is in a folder; "" if none is known there."""
     for path in sorted(folder.glob("*")):
         if LICENCE_FILE.fullmatch(path.name) and path.is_file():
-            text = " ".join(_text(path).lower().replace(",", "").split())
+            text = path.read_text(encoding="utf-8", errors="replace").lower()
+            text = " ".join(text.replace(",", "").split())
             for words, name in LICENCES:
                 if words in text:
                     return name
     return ""
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

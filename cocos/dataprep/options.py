@@ -67,11 +67,6 @@ class PreparationOptions(CheckOptions):
         default=None,
         help="keep the problems whose solve_rate, of --profile or of the rows, lies between these two",
     )
-    split_by_solved: bool = option(
-        role="data",
-        default=False,
-        help="write the problems below and above --solved to harder.jsonl and easier.jsonl",
-    )
     max_lines: int = option(
         role="data",
         default=0,
@@ -102,8 +97,6 @@ class PreparationOptions(CheckOptions):
             raise ValueError(f"--dates {' '.join(self.dates)}: give two days as 2024-08-01 2025-01-31")
         if self.max_lines < 0:
             raise ValueError(f"--max_lines {self.max_lines}: give a number of lines, or 0 for no limit")
-        if self.split_by_solved and not self.solved:
-            raise ValueError("--split_by_solved needs a range; give --solved LOW HIGH")
         if self.solved and not 0 <= self.solved[0] <= self.solved[1] <= 1:
             low, high = self.solved
             raise ValueError(f"--solved {low:g} {high:g}: give two numbers with 0 <= LOW <= HIGH <= 1")

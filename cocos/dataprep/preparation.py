@@ -5,12 +5,11 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 
 import json
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -31,24 +30,14 @@ from cocos.dataprep.output_folder import (
     split_point,
 )
 from cocos.dataprep.prepared_files import read_benchmarks, require_new_id
-from cocos.dataprep.readers import EASIER, HARDER, SPLITS, RawRow, read_solve_rates
+from cocos.dataprep.readers import SPLITS, RawRow, read_solve_rates
 from cocos.dataprep.sources import Source, convert_row
 from cocos.executor import Executor
 from cocos.files.json_lines import read_rows
 from cocos.problems import DataError, Problem
 
 MAX_FEW = 1000  # problems of a set in which a split may be filled by hand
-NUM_EXAMPLES = 3  # dropped rows of each kind that the report shows
-EXAMPLE_CHARS = 2000
 OpenExecutor = Callable[[ExecutorOptions], Executor]
-
-
-class DroppedRow(NamedTuple):
-    """Row that was dropped."""
-
-    name: str  # its task_id or place
-    detail: str  # why it was dropped
-    content: str  # the row, as JSON text that may be cut off
 
 
 @dataclass
@@ -64,25 +53,17 @@ class PreparationReport:
     packages: tuple[str, ...] = ()  # third-party packages that references could import, with their versions
     has_solve_rates: bool = False  # a problem had one
     first_error: str = ""  # what was wrong with the first malformed row, or ""
-    # Kind -> the first rows that were dropped for it, each with the reason and the row as JSON text.
-    examples: dict[str, list[DroppedRow]] = field(default_factory=lambda: defaultdict(list))
 
-    def add_dropped(self, kind: str, content: object, **row: str) -> None:
+    def add_dropped(self, kind: str, **row: str) -> None:
         """Count a dropped row and append it to dropped.jsonl.
 
         Args:
             kind: The kind of the finding for which it is dropped.
-            content: The row, of which the report shows the first ones.
             row: What dropped.jsonl says about it.
 
         """
         self.dropped[kind] += 1
         self._append("dropped.jsonl", {"kind": kind, **row})
-        if len(examples := self.examples[kind]) < NUM_EXAMPLES:
-            text = json.dumps(content, ensure_ascii=False, indent=1, default=str)
-            examples.append(
-                DroppedRow(row.get("task_id") or row["place"], row["detail"], text[:EXAMPLE_CHARS])
-            )
 
     def add_finding(self, finding: Finding) -> None:
         """Count a finding and append it to findings.jsonl."""
@@ -219,17 +200,12 @@ def _convert(
                 is_path = isinstance(place.path, Path)
                 short_place = Path(str(place)).name if is_path else str(place)
                 message = str(error).removeprefix(f"{place}: ")
-                content = "" if isinstance(row, DataError) else row
-                report.add_dropped("malformed", content, place=short_place, detail=message)
+                report.add_dropped("malformed", place=short_place, detail=message)
                 continue
             kind, reason = _unwanted(converted, options)
-            rate = converted.problem.solve_rate
-            if kind == "solve_rate" and options.split_by_solved and rate is not None:
-                assert options.solved
-                split = HARDER if rate < options.solved[0] else EASIER
-            elif kind:
+            if kind:
                 report.first_error = report.first_error or reason
-                report.add_dropped(kind, row, task_id=converted.problem.task_id, detail=reason)
+                report.add_dropped(kind, task_id=converted.problem.task_id, detail=reason)
                 continue
             if not split:
                 point = split_point(converted, options.seed)
@@ -320,28 +296,18 @@ def read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
                 yield split, Problem(**row | lists | {"files": files})
 
 
-def read_findings(folder: Path) -> Iterator[Finding]:
-    """Yield the findings that findings.jsonl lists; none if there is no such file."""
-    if (path := folder / "findings.jsonl").exists():
-        for _, row in read_rows(path):
-            assert isinstance(row, dict)
-            yield Finding(**row)
-
-
 def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationReport) -> None:
     """Rewrite the splits that contain dropped rows, and delete splits that become empty."""
     for split in sorted({split for split, _ in dropped}):
         path, kept = report.folder / f"{split}.jsonl", report.folder / f"{split}.kept"
         with open(path, encoding="utf-8") as old, open(kept, "w", encoding="utf-8", newline="\n") as new:
             for line in old:
-                row = json.loads(line)
-                finding = dropped.get((split, row["task_id"]))
+                finding = dropped.get((split, json.loads(line)["task_id"]))
                 if finding is None:
                     new.write(line)
                 else:
                     report.counts[split] -= 1
-                    said = {name: value for name, value in asdict(finding).items() if value}
-                    report.add_dropped(content=row, **said)
+                    report.add_dropped(**{name: value for name, value in asdict(finding).items() if value})
         kept.replace(path)
         if not report.counts[split]:
             path.unlink()

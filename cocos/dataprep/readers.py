@@ -22,10 +22,7 @@ from cocos.files.json_lines import (
     read_rows_leniently,
 )
 
-PUBLISHED_SPLITS = ("train", "validation", "test", "prompt")
-# Problems that a model solves too seldom or too often, if --split_by_solved sets them apart.
-HARDER, EASIER = "harder", "easier"
-SPLITS = (*PUBLISHED_SPLITS, HARDER, EASIER)  # names of the files of a folder
+SPLITS = ("train", "validation", "test", "prompt")  # names of the files of a folder
 SUFFIXES = ("jsonl", "json", "csv", "tsv", "parquet")
 SEPARATORS = ",;\t|"  # of the columns of a CSV file; the first one if the header does not decide
 HEADER_BYTES = 1 << 16

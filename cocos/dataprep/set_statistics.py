@@ -1,4 +1,4 @@
-"""Statistics of a prepared set: the card and the report show them."""
+"""Statistics of a prepared set, which its card shows."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -23,7 +23,7 @@ from cocos.dataprep.formats.program_sets import (
     from_livecodebench,
     from_opc_educational,
 )
-from cocos.dataprep.readers import PUBLISHED_SPLITS, RawRow, read_debugbench
+from cocos.dataprep.readers import SPLITS, RawRow, read_debugbench
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
@@ -107,12 +107,12 @@ PUBLIC_SOURCES = {
     for source in (
         Source(
             "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=PUBLISHED_SPLITS,
+            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=SPLITS,
             raw_file="mbpp.jsonl",
         ),
         Source(
             "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=PUBLISHED_SPLITS,
+            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=SPLITS,
             raw_file="sanitized-mbpp.json",
         ),
         Source(

@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 from cocos.files.json_lines import DataError
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)  # numbers of an OSError
+
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
     """Replace a file atomically: after a kill at any moment, it has either the old or the new content.
@@ -47,7 +49,7 @@ def append_durably(file: BinaryIO, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     except OSError as error:  # its own message names no file
-        remedy = "make space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the disk"
+        remedy = "make space" if error.errno in DISK_FULL else "check the disk"
         raise OSError(f"{file.name}: cannot be written ({error.strerror or error}); {remedy}") from None
 
 

@@ -3,7 +3,6 @@
 Imports the standard library only.
 """
 
-import errno
 import hashlib
 import importlib.metadata
 import sys
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from cocos.files.durable import DISK_FULL
 
 PACKAGES = ("torch", "transformers", "trl", "accelerate", "peft", "datasets", "deepspeed", "wandb")
 
@@ -56,7 +57,6 @@ def _is_installed(package: str) -> bool:
     return True
 
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "adapter_model.bin")
 
 

@@ -8,7 +8,7 @@ A transcript is the prompt of turn 1, followed by the completions and messages o
     batch.py             those of the rows that are being generated
     sampling.py          the next ids
     vllm_offline.py      vLLM's offline engine, and its failures as user errors
-    trl_engines.py       TRL's vLLM during training, colocated or on a server
+    trl_vllm.py          TRL's vLLM during training, colocated or on a server
     checkpoint_files.py  checks of a checkpoint and its weights before it is loaded
     tokenizer.py         transcripts as token ids, for every generator that has a tokenizer
     endpoint.py          an OpenAI-compatible endpoint

@@ -1,6 +1,6 @@
 """Report of train.py --dry_run: first prompts, number of updates, estimated memory, warnings.
 
-    python train.py --config configs/cocos_qwen2.5-1.5b.yaml --output_dir OUT --dry_run
+    python train.py --config configs/cocos.yaml --model_name_or_path MODEL ... --dry_run
 
 The model is created on the meta device, so a 7B model takes seconds on a laptop. The first problem is played
 through the turn loop of training, and the executor runs its programs. The reference answers every turn;

@@ -1,11 +1,10 @@
-"""Checkpoints and saved models: selection and validation, the order of the data in a resumed run, generation
-config, permissions, and the errors of a full disk and a full memory.
+"""Checkpoints and saved models: selection and validation, the best one, the order of the data in a resumed
+run, generation config, permissions, and the errors of a full disk and a full memory.
 
 A checkpoint is complete once it contains trainer_state.json. transformers writes that file last, and
 `ResumableTrainer` waits for all ranks before it is written. Does not know what is trained.
 """
 
-import errno
 import json
 import logging
 import os
@@ -19,11 +18,17 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch.utils.data import Sampler
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
+from transformers import (
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer import TRAINER_STATE_NAME
 from trl.trainer.utils import RepeatSampler
 
-from cocos.files.durable import save_json
+from cocos.files.durable import DISK_FULL, save_json
 from cocos.files.run_record import sha256
 from cocos.generation.checkpoint_files import weight_file_fault
 from cocos.generation.tokenizer import eos_token_ids
@@ -162,6 +167,36 @@ def _checksum_fault(checkpoint: Path) -> str | None:
     return None
 
 
+def evaluation_at(state: TrainerState, step: int) -> dict[str, float]:
+    """Return the dev metrics of a step without their prefix `eval_`; empty if there was no evaluation."""
+    for log in reversed(state.log_history):
+        metrics = {k.removeprefix("eval_"): v for k, v in log.items() if k.startswith("eval_")}
+        if log["step"] == step and metrics:
+            return metrics
+    return {}
+
+
+def mean_accuracy(metrics: Mapping[str, float]) -> float:
+    """Return the mean of acc_t1, acc_t2, ... among dev metrics; NaN without turns."""
+    values = [value for name, value in metrics.items() if name.removeprefix("eval_").startswith("acc_t")]
+    return sum(values) / len(values) if values else float("nan")
+
+
+def wins_tie(metrics: Mapping[str, float], best: Mapping[str, float]) -> bool:
+    """Return whether a checkpoint replaces the best one, whose last turn is as accurate on the dev problems.
+
+    A small dev set cannot tell good checkpoints apart by the last turn alone. So a tie goes to the higher
+    mean accuracy over the turns, whose model needs fewer corrections, and then to the later update, whose
+    model has learnt from more samples. Runs without turns have no ties to break.
+    """
+    return mean_accuracy(metrics) >= mean_accuracy(best)
+
+
+def saved_step(state: TrainerState, loads_best: bool) -> int:
+    """Return the step whose weights a finished run saves: the best one if it is loaded, or the last."""
+    return (state.best_global_step if loads_best else None) or state.global_step
+
+
 class EpochSampler(Sampler):
     """RepeatSampler that shuffles epoch e with seed + e.
 
@@ -183,7 +218,6 @@ class EpochSampler(Sampler):
 
 CPU_ALLOCATOR = "DefaultCPUAllocator"  # named in its error, which has no type of its own
 MAX_ERROR_CHARS = 200  # torch's message names the sizes first, then gives advice
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 # torch and safetensors report a full disk without its error number.
 DISK_FULL_WORDS = (
     *("No space left", "Disk quota exceeded"),

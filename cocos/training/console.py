@@ -21,7 +21,8 @@ from cocos.config.eval_config import EvalConfig
 from cocos.config.option import default_values, option_names
 from cocos.files.bundled import is_clone
 from cocos.rewards import Score
-from cocos.training.model_card import ModelCard, evaluation_at, saved_step
+from cocos.training.checkpoints import evaluation_at, saved_step
+from cocos.training.model_card import ModelCard
 from cocos.training.monitor import verdicts_text
 from cocos.training.run_log import period_text
 from cocos.trajectories import Trajectory

@@ -20,6 +20,7 @@ from cocos.config.training_options import BoostOptions
 from cocos.files.durable import write_atomically
 from cocos.generation.adapters import base_model
 from cocos.prompts import DONE
+from cocos.training.checkpoints import evaluation_at
 
 # The options that the card lists, as far as the stage has them; the last three are those of transformers.
 LISTED_ROLES = ("objective", "wording", "prompt", "rule", "given", "length", "sampling", "update")
@@ -134,26 +135,6 @@ def _licence(name_or_path: str) -> str | None:
         return None
     found = re.match(r"---\n(?:.*\n)*?licen[sc]e: *([\w.-]+) *\n", card.read_text(encoding="utf-8"))
     return found[1] if found else None
-
-
-def evaluation_at(state: TrainerState, step: int) -> dict[str, float]:
-    """Return the dev metrics of a step without their prefix `eval_`; empty if there was no evaluation."""
-    for log in reversed(state.log_history):
-        metrics = {k.removeprefix("eval_"): v for k, v in log.items() if k.startswith("eval_")}
-        if log["step"] == step and metrics:
-            return metrics
-    return {}
-
-
-def mean_accuracy(metrics: Mapping[str, float]) -> float:
-    """Return the mean of acc_t1, acc_t2, ... among dev metrics; NaN without turns."""
-    values = [value for name, value in metrics.items() if name.removeprefix("eval_").startswith("acc_t")]
-    return sum(values) / len(values) if values else float("nan")
-
-
-def saved_step(state: TrainerState, loads_best: bool) -> int:
-    """Return the step whose weights a finished run saves: the best one if it is loaded, or the last."""
-    return (state.best_global_step if loads_best else None) or state.global_step
 
 
 @cache

@@ -22,15 +22,18 @@ from cocos.training.callbacks import Clock, FirstUpdates, SaveByTime
 from cocos.training.checkpoints import (
     changes_since,
     checkpoint_fault,
+    evaluation_at,
     follow_umask,
     full_disk_named,
     full_memory_named,
     misfit_named,
     save_generation_config,
+    saved_step,
+    wins_tie,
     write_checksums,
 )
 from cocos.training.console import StartLines, end_lines, show_lines
-from cocos.training.model_card import ModelCard, evaluation_at, mean_accuracy, saved_step
+from cocos.training.model_card import ModelCard
 from cocos.training.monitor import peak_memory_mb
 from cocos.training.run_log import RunLog
 from cocos.training.signals import StopOnSignal
@@ -129,16 +132,11 @@ class ResumableTrainer(Trainer):
         """Write nothing: TRL's card does not know the method; `save_model` writes ours."""
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """Return whether the weights are the best so far, and have them saved, whatever --save_steps is.
-
-        A small dev set cannot tell good checkpoints apart by the last turn alone. So a tie goes to the higher
-        mean accuracy over the turns, whose model needs fewer corrections, and then to the later update, whose
-        model has learnt from more samples. Runs without turns have no ties to break.
-        """
+        """Return whether the weights are the best so far, and have them saved, whatever --save_steps is."""
         is_best = super()._determine_best_metric(metrics, trial)
         if not is_best and metrics[str(self.args.metric_for_best_model)] == self.state.best_metric:
             best = evaluation_at(self.state, self.state.best_global_step or 0)
-            is_best = mean_accuracy(metrics) >= mean_accuracy(best)
+            is_best = wins_tie(metrics, best)
         if is_best:
             self.state.best_global_step = self.state.global_step
             self.control.should_save = self.args.save_strategy != "no"

@@ -36,7 +36,7 @@ from cocos.config.trl_configs import CoCoSConfig
 from cocos.executor import Executor
 from cocos.generation import Generator
 from cocos.generation.huggingface import HuggingFaceGenerator
-from cocos.generation.trl_engines import VLLMRollouts, check_server, sync_weights
+from cocos.generation.trl_vllm import VLLMRollouts, check_server, sync_weights
 from cocos.problems import Problem
 from cocos.prompts import PromptProtocol
 from cocos.rewards import Objective, Score, grouped_returns, row_advantages, trained_advantages, zero_spread

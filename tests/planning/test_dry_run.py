@@ -22,6 +22,7 @@ from cocos.prompts import named_protocol
 from tests.support.commands import command, free_port
 from tests.support.paths import ROOT, TOY
 
+RECIPES = ("cocos", "score_stage1", "score_stage2")  # for GPUs
 PROBLEMS = load_problems(TOY / "boost.jsonl")[:20]
 FEW = ("--max_completion_length", "24", "--rloo_k", "4", "--per_device_train_batch_size", "4")
 
@@ -132,7 +133,7 @@ def test_a_dry_run_shows_given_first_turns(bare_base, problems_file, tmp_path):
 @pytest.mark.processes
 def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
     [line] = re.findall(
-        r"^python (train\.py --config configs/cocos_.*--dry_run)$",
+        r"^python (train\.py --config configs/cocos\.yaml.*--dry_run)$",
         (ROOT / "docs/training.md").read_text(),
         re.M,
     )
@@ -151,22 +152,20 @@ def test_the_dry_run_of_the_recipes_runs(bare_base, problems_file, tmp_path):
 
 
 @pytest.mark.parametrize("sampler", ["vLLM", "transformers"])
-@pytest.mark.parametrize(
-    "recipe", sorted((ROOT / "configs").glob("cocos_*.yaml")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_the_plan_of_a_recipe_names_updates_and_memory(bare_base, recipe, sampler, tmp_path, monkeypatch):
     is_installed = sampler == "vLLM"
     monkeypatch.setattr("cocos.config.trl_configs.find_spec", lambda name: name if is_installed else None)
     save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
     words = (
         "--config",
-        recipe,
+        ROOT / f"configs/{recipe}.yaml",
         "--model_name_or_path",
         bare_base,
         "--train_data",
         tmp_path / "problems.jsonl",
     )
-    words += ("--dev_data", "", "--report_to", "none")
+    words += ("--dev_data", "", "--report_to", "none", "--output_dir", tmp_path / "out")
     args = parse_options(CoCoSConfig, "", [*map(str, words)])
     text = dry_run(args, load_training_data(args), load_tokenizer(args.model_name_or_path))
     assert f"steps: {args.max_steps} updates of {args.global_batch_size} trajectories" in text
@@ -197,7 +196,7 @@ def test_under_deepspeed_one_rank_prints_the_report(bare_base, problems_file, tm
 def test_every_recipe_has_a_plan_for_eight_ranks_with_vllm_and_without(bare_base, tmp_path):
     """Eight processes of one launcher, without GPUs, plan all recipes; the first one prints."""
     save_problems(load_problems(TOY / "boost.jsonl")[:64], tmp_path / "problems.jsonl")
-    recipes = sorted((ROOT / "configs").glob("cocos_*.yaml"))
+    recipes = [ROOT / f"configs/{name}.yaml" for name in RECIPES]
     words = [
         "--deepspeed",
         "configs/deepspeed/zero2.json",
@@ -221,7 +220,7 @@ def test_every_recipe_has_a_plan_for_eight_ranks_with_vllm_and_without(bare_base
         timeout_s=1200,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(re.findall(r"8 process\(es\), ZeRO stage 2", done.stdout)) == len(runs) >= 12
+    assert len(re.findall(r"8 process\(es\), ZeRO stage 2", done.stdout)) == len(runs) == 6
     needs = re.findall(r"needs \d+\.\d GiB per \w+( beside vLLM's)?", done.stdout)
     assert [bool(engine) for engine in needs] == [sampler == "vLLM" for sampler, *_ in runs]
     assert not (tmp_path / "out").exists()

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 import results
 import yaml
@@ -157,38 +156,6 @@ def test_the_cost_of_the_goal_is_that_of_the_first_evaluation_which_reaches_it()
     ]
     # Seeds 0 and 1 need 4 and 6 updates: 5 -+ 12.706 * sqrt(2) / sqrt(2).
     assert "| a | 2 of 3 | 5.0 ± 12.7 | 5.0 ± 12.7 |" in results.speed_table(points, "first", 0.9)
-
-
-def test_seeds_and_questions_are_resampled():
-    rng = np.random.default_rng(0)
-    questions = [f"question {i // 2}" for i in range(200)]
-    low, high = results.interval(results.resampled_means(rng.choice([0, 1], (5, 200)), questions))
-    assert 0.35 < low < 0.5 < high < 0.65
-    # Two of five seeds solve everything: the mean is 0.4, and its deviation sqrt(0.4 * 0.6 / 5) = 0.22.
-    means = results.resampled_means(np.repeat([[1], [1], [0], [0], [0]], 200, axis=1), questions)
-    assert means.mean() == pytest.approx(0.4, abs=0.02) and means.std() == pytest.approx(0.22, abs=0.02)
-
-
-def test_readings_of_a_question_are_resampled_together():
-    # One reading of each of 50 questions is solved: every sample of questions has the mean 0.5.
-    right = np.tile([1, 0], (3, 50))
-    together = results.resampled_means(right, [str(i // 2) for i in range(100)])
-    assert results.interval(together) == (0.5, 0.5)
-    low, high = results.interval(results.resampled_means(right, [str(i) for i in range(100)]))
-    assert low < 0.4 and high > 0.6
-
-
-def test_a_ranking_names_the_arms_that_are_told_apart():
-    good, equal, bad = "1" * 360 + "0" * 40, "0" * 20 + "1" * 360 + "0" * 20, "0" * 400
-    found = {
-        folder: evaluation(right, folder)
-        for arm, right in (("bad", bad), ("good", good), ("equal", equal))
-        for folder in (f"first/{arm}/seed{seed}/none" for seed in range(3))
-    }
-    spec = {"ranking": "first/{}/*/none", "turn": 1, "questions": "data/toy/test.jsonl"}
-    table = results.ranking_table(spec, found)
-    assert "| 1 | good | 90.0 | 3 | 2 |  |" in table
-    assert "| 3 | bad | 0.0 |  |  | 1-2 |" in table
 
 
 # -- pages --

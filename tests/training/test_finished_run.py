@@ -14,7 +14,8 @@ from transformers import TrainerState
 from cocos.problems import load_problems
 from cocos.prompts import named_protocol
 from cocos.training.callbacks import NUM_FIRST_UPDATES
-from cocos.training.model_card import ModelCard, _licence, _origin, evaluation_at, saved_step
+from cocos.training.checkpoints import evaluation_at, saved_step
+from cocos.training.model_card import ModelCard, _licence, _origin
 from tests.support.commands import succeed
 from tests.support.paths import TOY
 

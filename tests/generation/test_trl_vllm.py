@@ -13,7 +13,7 @@ from trl.generation.vllm_generation import VLLMGeneration
 
 from cocos.generation.huggingface import load_model
 from cocos.generation.tokenizer import eos_token_ids, load_tokenizer
-from cocos.generation.trl_engines import VLLMRollouts, check_server, sync_weights
+from cocos.generation.trl_vllm import VLLMRollouts, check_server, sync_weights
 from tests.support.paths import ROOT
 
 TOY = str(ROOT / "data/toy/base")
@@ -93,11 +93,11 @@ def test_a_rank_whose_trajectories_have_ended_samples_as_many_completions_as_the
     tokenizer = load_tokenizer(TOY)
     engine = Engine([[5], [6], [7]])
     generator = VLLMRollouts(engine, tokenizer, [tokenizer.eos_token_id])
-    monkeypatch.setattr("cocos.generation.trl_engines.gather_object", lambda counts: [*counts, (3, False)])
+    monkeypatch.setattr("cocos.generation.trl_vllm.gather_object", lambda counts: [*counts, (3, False)])
     assert [c.token_ids for c in generator.generate([[1, 2]], temperature=1.0)] == [(5,)]
     assert engine.calls == [([[1, 2], *[[tokenizer.pad_token_id]] * 2], None, 1, 1.0)]
     assert generator.generate([], temperature=1.0) == [] and len(engine.calls) == 2
-    monkeypatch.setattr("cocos.generation.trl_engines.gather_object", lambda counts: [*counts, (0, False)])
+    monkeypatch.setattr("cocos.generation.trl_vllm.gather_object", lambda counts: [*counts, (0, False)])
     assert generator.generate([], temperature=1.0) == [] and len(engine.calls) == 2
 
 
