@@ -14,7 +14,7 @@ from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 
 from cocos.executor.job_queue import Job, JobQueue
-from cocos.executor.judging import plain_values
+from cocos.executor.inside import data_types
 from cocos.executor.limits import Limits
 from cocos.executor.runner import Attempt, Runner
 from cocos.executor.sandboxes.installed_packages import find_packages
@@ -175,7 +175,7 @@ class Executor:
         if result.is_infra_failure:
             raise ExecutorError(f"the executor failed, so there are no values: {result.infra_error}")
         return [
-            Value(verdict.encoded and plain_values.decode(json.loads(verdict.encoded)), verdict)
+            Value(verdict.encoded and data_types.decode_plain(json.loads(verdict.encoded)), verdict)
             for verdict in result.verdicts
         ]
 

@@ -27,8 +27,8 @@ class CodecError(ValueError):
     """Error for what is not an encoded value."""
 
 
-class OutputLimit(Exception):
-    """A value is too large for one message."""
+class NotPlainValue(ValueError):
+    """Error for a value that has no encoding, or none that is as large."""
 
 
 SHORT = 1 << 63
@@ -71,7 +71,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     **{kind: (f"P{number}", lambda v: (str(v),), kind) for number, kind in enumerate(_PATHS)},
 }
 _BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
-# Types and tags of the parts of leaves. A zone of another class would answer questions of the judge.
+# Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
 _PART_TAGS = frozenset(("i", "b", "td", "tz"))
 
@@ -96,12 +96,11 @@ _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE = frozenset("tzkvmp")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
-REFERENCES = frozenset(("class", "group", "error", "object"))  # tags of what is no data (`conversation.py`)
 # Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
-PLAIN_LEAVES = frozenset(("b", "c", "dt", "da", "ti", "td", "y", "..."))
+PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
 MAX_DEPTH = 100
-MAX_INT_BITS = 1 << 16
+MAX_DIGITS = 1 << 20  # of an integer, bytes, ...; 
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
@@ -110,61 +109,43 @@ _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isins
 min next oct ord pow repr round sorted sum
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
-_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None), OutputLimit)
+_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None))
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
     **{cls.__name__: cls for cls in (*_TAGS, *_LEAVES, *_MORE_TYPES)},
 }
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items() if name == cls.__name__}
-# Exceptions that are no builtins: module, names, and the builtin in their place if the module is not loaded.
-_STANDARD_EXCEPTIONS = """
-_csv Error Exception; _pickle PicklingError UnpicklingError Exception; _queue Empty Exception
-argparse ArgumentError ArgumentTypeError Exception; queue Full Exception; copy Error Exception
-asyncio.exceptions CancelledError BaseException; asyncio.exceptions InvalidStateError Exception
-binascii Error ValueError; calendar IllegalMonthError IllegalWeekdayError ValueError; zlib error Exception
-configparser Error NoSectionError NoOptionError DuplicateSectionError DuplicateOptionError Exception
-dataclasses FrozenInstanceError AttributeError; getopt GetoptError Exception; graphlib CycleError ValueError
-decimal DecimalException Clamped Inexact Overflow Rounded Subnormal Underflow ArithmeticError
-decimal ConversionSyntax DivisionImpossible InvalidContext InvalidOperation ArithmeticError
-decimal DivisionByZero DivisionUndefined ZeroDivisionError; decimal FloatOperation TypeError
-gzip BadGzipFile OSError; io UnsupportedOperation OSError; struct error Exception; re error Exception
-ipaddress AddressValueError NetmaskValueError ValueError; json.decoder JSONDecodeError ValueError
-shutil Error SameFileError OSError; statistics StatisticsError ValueError; zipfile BadZipFile Exception
-sqlite3 Warning Error InterfaceError DatabaseError DataError OperationalError IntegrityError Exception
-tarfile ReadError TarError Exception; threading BrokenBarrierError RuntimeError; tokenize TokenError Exception
-tomllib TOMLDecodeError ValueError; unittest.case SkipTest Exception; urllib.error HTTPError URLError OSError
-xml.etree.ElementTree ParseError SyntaxError; xml.parsers.expat ExpatError Exception
-zoneinfo._common ZoneInfoNotFoundError KeyError
-numpy.exceptions AxisError ValueError; numpy.linalg LinAlgError ValueError
-"""
-_EXCEPTION_BASES: dict[str, str] = {
-    f"{module} {name}": base
-    for module, *names, base in map(str.split, re.findall("[^;\n]+", _STANDARD_EXCEPTIONS))
-    for name in names
-}
 
 
 def class_name(cls: type) -> str | None:
     """Return the name under which a class crosses, or None."""
-    if (name := _TYPE_NAMES.get(cls)) is None and issubclass(cls, BaseException):
-        name = f"{cls.__module__} {cls.__qualname__}"
-        return name if name in _EXCEPTION_BASES else None
-    return name
-
-
-def class_of_name(name: str) -> Any:
-    """Return the class of a name; raise KeyError for all others."""
-    if name not in _EXCEPTION_BASES:
-        return TYPES[name]
-    module, name_there = name.split()
-    found = vars(sys.modules[module]).get(name_there) if module in sys.modules else None
-    return found if isinstance(found, type) else TYPES[_EXCEPTION_BASES[name]]
+    return _TYPE_NAMES.get(cls)
 
 
 def data_base(cls: type) -> Any:
     """Return the first base whose values are data, or None."""
     return next((base for base in cls.__mro__ if base in DATA_CLASSES), None)
+
+
+def plain(value: Any, base: Any) -> Any:
+    """Return the data in an object of a class that derives from `base`, or None."""
+    for scalar, convert in ((int, int.__index__), (float, float.__float__), (str, str.__str__)):
+        if base is scalar:
+            return convert(value)
+    if base in (list, tuple, set, frozenset, collections.deque, bytearray):
+        return base(base.__iter__(value))
+    if base in (dict, collections.Counter, collections.OrderedDict, collections.defaultdict):
+        copy = base()
+        # Not Counter.update, which adds. OrderedDict keeps an order of its own.
+        update = collections.OrderedDict.update if base is collections.OrderedDict else dict.update
+        update(copy, base.items(value))
+        return copy
+    if base in (bytes, complex, decimal.Decimal):
+        return base(value)
+    if base in (collections.UserDict, collections.UserList, collections.UserString):
+        return base(vars(value).get("data"))
+    return None
 
 
 def is_atom(value: Any) -> bool:
@@ -211,7 +192,7 @@ def decode_leaf(node: list) -> Any:
         return build(*parts)
     match node:
         case ["y", str(name)]:
-            return class_of_name(name)
+            return TYPES[name]
         case ["fn", str(name)]:
             return FUNCTIONS[name]
         case ["U", str(digits)]:
@@ -247,8 +228,8 @@ def is_data(value: Any) -> bool:
 
 def content(tag: str, value: Any) -> tuple:
     """Return the parts of a container, flat; for a mapping first all keys."""
-    if tag in "dCOfpn":
-        mapping = vars(value) if tag == "n" else value
+    if tag in "dCOfpnx":
+        mapping = vars(value) if tag in "nx" else value
         return (*mapping.keys(), *mapping.values())
     if tag in _WRAPPED:
         return (vars(value)[_WRAPPED[tag][0]],)
@@ -289,11 +270,11 @@ def fill(tag: str, value: Any, items: list) -> None:
         value.clear()
         (value.update if tag == "s" else value.extend)(items)
     else:
-        mapping = vars(value) if tag == "n" else value
+        mapping = vars(value) if tag in "nx" else value
         mapping.clear()
         # Not Counter.update, which adds. OrderedDict keeps an order of its own.
         (collections.OrderedDict if tag == "O" else dict).update(mapping, _pairs(items))
-    if tag_of(value) != tag:
+    if tag != "x" and tag_of(value) != tag:
         raise CodecError("parts that such a container never has")
 
 
@@ -330,3 +311,36 @@ def _checked(dtype: str) -> str:
     if not _ARRAY_TYPE.fullmatch(dtype):
         raise CodecError("no type of elements")
     return dtype
+
+
+def encode_plain(value: Any, depth: int = 0) -> Any:
+    """Encode a value that needs no more memory or time than its encoding, whoever decodes it.
+
+    Raises:
+        NotPlainValue: The value, or a part of it, is of another type, too large or nested too deeply.
+
+    """
+    if is_atom(value):
+        return value
+    tag = tag_of(value)
+    if tag in PLAIN_CONTAINERS and depth < MAX_DEPTH:
+        return [tag, detail(tag, value), *[encode_plain(part, depth + 1) for part in content(tag, value)]]
+    leaf = None if tag else encode_leaf(value)
+    if leaf is None or leaf[0] not in PLAIN_LEAVES or len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS:
+        raise NotPlainValue(f"returned {type(value).__name__}, which is not a plain value")
+    return leaf
+
+
+def decode_plain(node: Any) -> Any:
+    """Return the value that `encode_plain` has encoded."""
+    if type(node) is not list:
+        return node
+    tag, *parts = node
+    if tag not in PLAIN_CONTAINERS:
+        return decode_leaf(node)
+    items = list(map(decode_plain, parts[1:]))
+    if tag in IMMUTABLE:
+        return build(tag, items)
+    value = new(tag, parts[0])
+    fill(tag, value, items)
+    return value
