@@ -91,8 +91,11 @@ class Zygote:
             return False
         driver_size, program_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
         start = time.monotonic()
-        if self.driver and limits != self.driver_limits:
+        # At some levels a program can send signals to the driver, and may have stopped or killed it.
+        if self.driver and (limits != self.driver_limits or has_ended(self.driver)):
             self.end_driver()
+        elif self.driver:
+            os.kill(self.driver, _signal.SIGCONT)
         if not self.driver:
             self.start_driver(run_driver, limits)
         driver_end, program_end = map(_move_up_socket, _socket.socketpair())
@@ -191,6 +194,11 @@ class Zygote:
             return len(os.read(self.started, 2))
         except BlockingIOError:
             return 0
+
+
+def has_ended(child: int) -> bool:
+    """Return whether a child has ended. It is not reaped, so its process id cannot be reused."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def move(source: int, target: int, size: int) -> None:
