@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 
-from cocos.executor.job_queue import Job, JobQueue
 from cocos.executor.inside import data_types
+from cocos.executor.job_queue import Job, JobQueue
 from cocos.executor.limits import Limits
 from cocos.executor.runner import Attempt, Runner
 from cocos.executor.sandboxes.installed_packages import find_packages

@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.judging.evidence import Answer, marked, read_result
-from cocos.executor.judging.plans import Plan, in_child, names_used, plan_test, private_names, read_setups, value_plan
+from cocos.executor.judging.plans import (
+    Plan,
+    in_child,
+    names_used,
+    plan_test,
+    private_names,
+    read_setups,
+    value_plan,
+)
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT

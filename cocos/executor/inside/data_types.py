@@ -100,7 +100,7 @@ CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
 PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
 PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
 MAX_DEPTH = 100
-MAX_DIGITS = 1 << 20  # of an integer, bytes, ...; 
+MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
@@ -326,7 +326,7 @@ def encode_plain(value: Any, depth: int = 0) -> Any:
     if tag in PLAIN_CONTAINERS and depth < MAX_DEPTH:
         return [tag, detail(tag, value), *[encode_plain(part, depth + 1) for part in content(tag, value)]]
     leaf = None if tag else encode_leaf(value)
-    if leaf is None or leaf[0] not in PLAIN_LEAVES or len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS:
+    if leaf is None or leaf[0] not in PLAIN_LEAVES or (len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS):
         raise NotPlainValue(f"returned {type(value).__name__}, which is not a plain value")
     return leaf
 

@@ -39,10 +39,9 @@ ALONE = 3  # references to an object that only the table refers to, during a swe
 SCALARS = ATOMS | {int}
 SIZE_BYTES, READ_BYTES = 4, 1 << 16
 # What JSONEncoder and JSONDecoder call, without what they build for each message.
-_to_json: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-    None, None, json.encoder.encode_basestring, None, ":", ",", False, False, True  # type: ignore[attr-defined]
-)
-_from_json = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_encoder: Any = json.encoder
+_to_json = _encoder.c_make_encoder(None, None, _encoder.encode_basestring, None, ":", ",", False, False, True)
+_from_json: Any = vars(json.JSONDecoder())["scan_once"]
 _read, _write = os.read, os.write
 
 
@@ -82,7 +81,9 @@ class End:
 
     def _encode_all(self, values: tuple) -> list:
         kinds = set(map(type, values))
-        short = int not in kinds or all(-data_types.SHORT < v < data_types.SHORT for v in values if type(v) is int)
+        short = int not in kinds or all(
+            -data_types.SHORT < v < data_types.SHORT for v in values if type(v) is int
+        )
         return list(values) if kinds <= SCALARS and short else [self.encode(value) for value in values]
 
     def encode_object(self, value: Any) -> Any:
@@ -113,7 +114,8 @@ class End:
                 if isinstance(member, MEMBERS) and name not in ("args", "obj"):
                     with suppress(AttributeError, TypeError):
                         found[name] = member.__get__(error)
-        number, cause = self.register(error), error.__cause__
+        number = self.register(error)
+        cause = error.__cause__ if depth < MAX_CAUSES else None
         attributes = [
             [str(name), self.encode(value)]
             for name, value in found.items()
@@ -121,10 +123,9 @@ class End:
         ]
         members = error.exceptions if isinstance(error, BaseExceptionGroup) and depth < MAX_CAUSES else ()
         args = self.encode(error.args) if all(map(data_types.is_data, error.args)) else None
-        has_cause = cause is not None and depth < MAX_CAUSES
         return [
             *("error", number, self.encode_error_class(type(error)), args, text_of(error), attributes),
-            self.encode_error(cause, depth + 1) if has_cause else None,
+            self.encode_error(cause, depth + 1) if cause is not None else None,
             [self.encode_error(member, depth + 1) for member in members],
         ]
 
@@ -308,4 +309,3 @@ def text_of(value: Any, convert: Any = str) -> str:
         return str(convert(value))[:300]
     except BaseException as worse:
         return f"<{type(worse).__name__} in __{convert.__name__}__>"
-

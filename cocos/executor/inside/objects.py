@@ -6,11 +6,12 @@ exceptions have a stand-in with the same bases, because `except` needs a class.
 
 from typing import Any
 
-COMPARISONS = frozenset("__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__".split())
+COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
-_OTHERS = """ __bool__ __int__ __float__ __complex__ __index__ __neg__ __pos__ __abs__ __invert__ __round__ __trunc__
-__floor__ __ceil__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__ __enter__ __exit__
+_OTHERS = """ __bool__ __int__ __float__ __complex__ __index__ __neg__ __pos__ __abs__ __invert__ __round__
+__trunc__ __floor__ __ceil__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__
+__enter__ __exit__
 __str__ __repr__ __format__ __call__ __copy__ __deepcopy__ __instancecheck__ __subclasscheck__ __dir__ """
 OPERATIONS = COMPARISONS | ARITHMETIC | frozenset(_OTHERS.split())
 NO_DATA: Any = object()
@@ -71,7 +72,7 @@ class Object:
         return driver.class_of(self)
 
     @property
-    def __doc__(self):
+    def __doc__(self):  # type: ignore[override]
         return driver.request("getattr", self, "__doc__")
 
 

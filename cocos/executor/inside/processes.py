@@ -71,7 +71,7 @@ class Program:
             self._note(status, usage)
 
     def kill(self, driver: int) -> bool:
-        """Kill and reap it and whatever it has left; return whether that was possible without the driver's end."""
+        """Kill and reap it and what it has left; return False if that needed the driver's end."""
         for _ in range(MAX_ROUNDS):
             others = [pid for pid in children() if pid != driver]
             if not others:

@@ -240,9 +240,15 @@ def _operator(name: str) -> Any:
 
 _FUNCTIONS: dict[str, Any] = {
     **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
-    **{f"__{name}__": vars(operator)[name] for name in "eq ne lt le gt ge contains getitem setitem delitem".split()},
-    **{f"__{name}__": vars(builtins)[name] for name in "bool int float complex abs round len iter next".split()},
-    **{f"__{name}__": vars(builtins)[name] for name in "reversed str repr format dir".split()},
+    **{
+        f"__{name}__": vars(operator)[name]
+        for name in ["eq", "ne", "lt", "le", "gt", "ge", "contains", "getitem", "setitem", "delitem"]
+    },
+    **{
+        f"__{name}__": vars(builtins)[name]
+        for name in ["bool", "int", "float", "complex", "abs", "round", "len", "iter", "next"]
+    },
+    **{f"__{name}__": vars(builtins)[name] for name in ["reversed", "str", "repr", "format", "dir"]},
     **{f"__{name}__": vars(math)[name] for name in ("trunc", "floor", "ceil")},
     **{f"__{name}__": vars(operator)[name] for name in ("index", "neg", "pos", "invert")},
     "__enter__": lambda value: value.__enter__(),

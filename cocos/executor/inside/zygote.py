@@ -45,7 +45,8 @@ class Zygote:
         self.started, self.started_w = map(_move_up, os.pipe())
         os.set_blocking(self.started, False)
         self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
-        self.driver, self.control, self.driver_limits = 0, -1, []
+        self.driver, self.control = 0, -1
+        self.driver_limits: list[int] = []
         # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
         # it.
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
@@ -101,9 +102,7 @@ class Zygote:
         driver_end, program_end = map(_move_up_socket, _socket.socketpair())
         control = _socket.socket(fileno=os.dup(self.control))
         rights = driver_end.to_bytes(4, sys.byteorder)
-        control.sendmsg(
-            [SIZE.pack(driver_size)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
-        )
+        control.sendmsg([SIZE.pack(driver_size)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
         control.close()
         os.close(driver_end)
         move(self.jobs, self.control, driver_size)

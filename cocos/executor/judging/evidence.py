@@ -78,11 +78,6 @@ def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
     return replace(result, verdicts=tuple(verdicts))
 
 
-def _missing(verdicts: list[Verdict]) -> set[str]:
-    errors = [verdict.message or "" for verdict in verdicts if verdict.error_type == "NameError"]
-    return {name for error in errors for name in re.findall(r"^name '(\w+)' is not defined$", error)}
-
-
 def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
     """Return the verdict for an outcome of the driver."""
     mark: dict[str, Any] = {}
@@ -161,5 +156,3 @@ def shown(text: str) -> str:
     UTF-8 has no encoding for these, and tokenizers refuse them.
     """
     return text[:_TEXT_CHARS].encode(errors="backslashreplace").decode()[:_TEXT_CHARS]
-
-

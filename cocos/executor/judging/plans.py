@@ -78,14 +78,12 @@ class _Setup:
 
 
 # Modules of the standard library that a test can import and use without a trace.
-_PURE = frozenset(
-    """bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator
-    re statistics string textwrap typing""".split()
-)
-_IMPURE = frozenset(
-    """setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext setcontext
-    localcontext cache_clear purge""".split()
-)
+_PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
+operator re statistics string textwrap typing """
+_PURE = frozenset(_PURE_WORDS.split())
+_IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
+setcontext localcontext cache_clear purge """
+_IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
 @lru_cache(maxsize=1 << 16)

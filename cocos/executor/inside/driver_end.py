@@ -1,0 +1,283 @@
+"""The driver's end of the conversation: requests to the program, and what crosses beside data.
+
+Nothing that a program sends is run or looked up here, but for classes of exceptions of the standard library.
+"""
+
+import ast
+import json
+import sys
+import types
+from contextlib import suppress
+from typing import Any
+
+import data_types
+import exchange
+import objects
+from data_types import CodecError
+from objects import NO_DATA, Facts, is_object
+from wire_format import MESSAGE_CHARS
+
+MODULE = "test"  # of the classes that test and setup define
+_GLOBAL_TYPES = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+
+
+MALFORMED = ("MalformedEvidence", "the program sent no well-formed message")
+
+
+class CannotCross(BaseException):
+    """The program would get something of the test that cannot leave this process."""
+
+
+class ProgramGone(BaseException):
+    """The program's process has ended, or sent what is no message."""
+
+
+class ProgramStopIteration(Exception):
+    """StopIteration from a call. As itself it would end a loop of the test: `zip(map(f, xs), wants)`."""
+
+
+class DriverEnd(exchange.End):
+    """The driver's end of the conversation.
+
+    Attributes:
+        namespace: The names of the tests.
+        sources: Sources of setup and tests so far, in which the definitions of their functions are found.
+        moment: Number of requests.
+        final: An outcome that the test cannot change any more, or None.
+        expects_stop_iteration: The test has this word.
+        is_gone: The program's process has ended, or sends malformed messages.
+        error_at_end: Error type and message in the second case.
+
+    """
+
+    def __init__(self) -> None:
+        super().__init__(first_number=1)
+        self.namespace: dict[str, Any] = {}
+        self.sources: list[str] = []
+        self.moment = 0
+        self.final: list | None = None
+        self.expects_stop_iteration = False
+        self.is_gone = False
+        self.error_at_end: tuple[str, str] | None = None
+        self._error_classes: dict[str, Any] = {}
+
+    def request(self, operation: str, *args: Any, **kwargs: Any) -> Any:
+        """Have the program do something and return the result, or raise its exception."""
+        self.moment += 1
+        first = self.next_number
+        try:
+            values = [self.encode(value) for value in (*args, *kwargs.values())]
+            message = [operation, values, list(kwargs), self.changes(), self.sweep()]
+            exchange.send(message)
+        except OSError:
+            self.leave()
+        except (CannotCross, OverflowError, RecursionError, CodecError) as error:
+            self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
+            text = "more data than one message takes" if isinstance(error, OverflowError) else str(error)
+            self.final = self.final or ["undecided", text[:MESSAGE_CHARS]]
+            raise CannotCross(text) from None
+        answer = self.receive()
+        try:
+            kind, node, changes = answer
+            value = self.decode(node)
+            self.apply(changes)
+        except MemoryError:
+            raise
+        except Exception:
+            self.leave(MALFORMED)
+        if kind == "v":
+            return value
+        if kind != "e" or not isinstance(value, BaseException):
+            self.leave(MALFORMED)
+        if isinstance(value, StopIteration) and operation != "__next__" and not self.expects_stop_iteration:
+            raise ProgramStopIteration(f"StopIteration: {value}")
+        raise value
+
+    def receive(self) -> list:
+        """Read one message of the program."""
+        try:
+            data = exchange.receive()
+        except (EOFError, OSError):
+            self.leave()
+        try:
+            message = exchange.parsed(data)
+        except (ValueError, RecursionError, StopIteration):
+            self.leave(MALFORMED)
+        if type(message) is not list:
+            self.leave(MALFORMED)
+        return message
+
+    def leave(self, error: tuple[str, str] | None = None) -> Any:
+        """End the job: the program's process has ended, or sends malformed messages."""
+        self.is_gone, self.error_at_end = True, error
+        raise ProgramGone
+
+    # What crosses beside data.
+
+    def encode_object(self, value: Any) -> Any:
+        if issubclass(type(value), BaseException):
+            cls = type(value)
+            if isinstance(cls, objects.ErrorClass) or (
+                cls.__module__ == MODULE and cls not in self.classes.values()
+            ):
+                raise CannotCross("the program gets an exception of the test")
+            if isinstance(value, AssertionError):  # its message may contain an expected value
+                return ["error", self.register(value), ["builtins", "AssertionError"], None, "", [], None, []]
+        return super().encode_object(value)
+
+    def encode_foreign(self, value: Any) -> Any:
+        if isinstance(value, types.ModuleType):
+            return ["global", value.__name__, ""]
+        if isinstance(value, _GLOBAL_TYPES):
+            owner = value if isinstance(value, type) else getattr(value, "__objclass__", value)
+            module, name = str(owner.__module__), str(value.__qualname__)
+            found: Any = sys.modules.get(module)
+            for part in name.split("."):
+                found = getattr(found, part, None)
+            if found is value and module != MODULE:
+                return ["global", module, name]
+        if isinstance(value, types.BuiltinMethodType) and data_types.tag_of(value.__self__):
+            return ["method", self.encode(value.__self__), value.__name__]
+        if isinstance(value, types.MethodType) and is_object(value.__self__):
+            return self.encode(value.__self__)
+        if isinstance(value, types.FunctionType):
+            return self._encode_function(value)
+        raise CannotCross(f"the program gets {type(value).__name__} of the test")
+
+    def _encode_function(self, function: types.FunctionType) -> list:
+        found = (_definition(function.__code__, source) for source in reversed(self.sources))
+        node = next(filter(None, found), None)
+        used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)} if node else set()
+        if (
+            node is None
+            or used & {"__compare__", "__true__"}
+            or any(isinstance(inner, (ast.Assert, ast.Global, ast.Nonlocal)) for inner in ast.walk(node))
+        ):
+            raise CannotCross("the program gets a function of the test that asserts or assigns")
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        known = {name: self.namespace[name] for name in used & self.namespace.keys()}
+        known |= {name: cell.cell_contents for name, cell in cells.items() if name != function.__name__}
+        for name in ("__is__", "__type__", function.__name__):
+            known.pop(name, None)
+        for number, default in enumerate(function.__defaults__ or ()):
+            node.args.defaults[number] = ast.Name(f"default_{number}", ast.Load())
+            known[f"default_{number}"] = default
+        for name, default in (function.__kwdefaults__ or {}).items():
+            place = [argument.arg for argument in node.args.kwonlyargs].index(name)
+            node.args.kw_defaults[place] = ast.Name(f"default_{name}", ast.Load())
+            known[f"default_{name}"] = default
+        number = self.register(function)
+        body = ast.Return(node) if isinstance(node, ast.Lambda) else node
+        names = sorted(known)
+        return [
+            "function",
+            number,
+            function.__name__,
+            ast.unparse(body),
+            names,
+            *[self.encode(known[n]) for n in names],
+        ]
+
+    def decode_foreign(self, node: list) -> Any:
+        match node:
+            case [
+                "object",
+                number,
+                str(name),
+                bool(known),
+                int() | None as hash_value,
+                list(own),
+                bool(has_data),
+                data,
+            ]:
+                own_names = frozenset(name for name in own if type(name) is str)
+                data = NO_DATA if data is None else self.decode(data)
+                value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
+                self.add(number, value)
+                return value
+            case ["error class", number, list(described)]:
+                value = self._error_class(described)
+                self.add(number, value)
+                return value
+            case ["error", number, list(described), args, str(text), list(attributes), cause, list(members)]:
+                found = {name: self.decode(value) for name, value in attributes if type(name) is str}
+                arguments = self.decode(args) if args is not None else (text,) if text else ()
+                error = self._error(self._error_class(described), tuple(arguments), text, found, members)
+                self.add(number, error)
+                if cause is not None:
+                    error.__cause__ = self.decode(cause)
+                return error
+        return data_types.decode_leaf(node)
+
+    def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:
+        builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+        if issubclass(cls, BaseExceptionGroup):
+            return builtin.__new__(cls, str(attributes.get("message")), [*map(self.decode, members)])
+        try:
+            error = builtin.__new__(cls, *args)
+            if not issubclass(cls, UnicodeError):  # which reads at the places that its arguments give
+                builtin.__init__(error, *args)
+        except (TypeError, ValueError):
+            error = builtin.__new__(cls)
+        BaseException.__dict__["args"].__set__(error, args)
+        if issubclass(cls, UnicodeError) and not _is_sound(attributes):
+            attributes = {}
+        for name, value in attributes.items():
+            if isinstance(member := getattr(builtin, name, None), exchange.MEMBERS):
+                with suppress(AttributeError, TypeError):
+                    member.__set__(error, value)
+            elif (name[:1] != "_" or name == "__notes__") and not hasattr(BaseException, name):
+                vars(error)[name] = value
+        if isinstance(cls, objects.ErrorClass):
+            vars(error)["text of the program"] = text
+        return error
+
+    def _error_class(self, described: list) -> Any:
+        """Return the class of exceptions with this name and bases: this process's own, or a stand-in."""
+        module, name, *bases = described
+        if module == "setup":
+            return self.classes[name]
+        if module.split(".")[0] in exchange.SHARED_MODULES and module in sys.modules:
+            found = vars(sys.modules[module]).get(name)
+            if isinstance(found, type) and issubclass(found, BaseException):
+                return found
+        key = json.dumps(described)
+        if key not in self._error_classes:
+            known = tuple(map(self._error_class, bases)) or (Exception,)
+            self._error_classes[key] = objects.stand_in(str(name)[:80], known)
+        return self._error_classes[key]
+
+    def factory(self, value: Any) -> Any:
+        if value is not None and not is_object(value) and value not in data_types.DATA_CLASSES:
+            raise CodecError("no factory")
+        return value
+
+
+def _definition(code: types.CodeType, source: str) -> Any:
+    """Return the definition of a function in a source, without decorators, or None."""
+    places = [(line, column) for line, _, column, end in code.co_positions() if line and end]
+    found = None
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            name = getattr(node, "name", "<lambda>")
+            start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+            is_around = name == code.co_name and places and start <= min(places) and max(places) <= end
+            if is_around and (found is None or start >= (found.lineno, found.col_offset)):
+                found = node
+    if isinstance(found, ast.FunctionDef):
+        found.decorator_list = []
+    return found
+
+
+def _is_sound(attributes: dict) -> bool:
+    """Return whether the text of a UnicodeError with these attributes reads inside of its object only."""
+    match attributes:
+        case {"start": int(start), "end": int(end), "object": str() | bytes() as text}:
+            return 0 <= start <= end <= len(text)
+    return False
