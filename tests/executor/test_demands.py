@@ -136,8 +136,7 @@ LIARS = {
                 frame = frame.f_back
             codes += [o.__code__ for o in gc.get_objects() if type(o).__name__ == 'function']
             values = [c for code in codes if code.co_filename == '<test>' for c in code.co_consts if c is not None]
-            # Its own argument is no secret: some demands are met by it.
-            seen.append(values[-1] if values and values[-1] not in a else None)
+            seen.append(values[-1] if values else None)
             return seen[0]
         """,
     "the setup's constants replaced": """
@@ -300,9 +299,8 @@ def test_a_right_program_meets_every_demand(executor):
     results = executor.run([Program(code, (test,), setup) for test, code, setup in DEMANDS])
     refused = [(d, r.verdicts) for d, r in zip(DEMANDS, results, strict=True) if not r.all_passed]
     assert refused == []
-    marked = [d[0] for d, r in zip(DEMANDS, results, strict=True) if r.verdicts[0].in_child]
-    # Only the program's process knows whether two values are one object.
-    assert marked == [test for test, *_ in DEMANDS if " is not a" in test or test.endswith(" is a")]
+    marked = [d for d, r in zip(DEMANDS, results, strict=True) if r.verdicts[0].in_child]
+    assert marked == []
 
 
 def test_no_liar_meets_a_demand_that_plain_python_refuses_it(executor):

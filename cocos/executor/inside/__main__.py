@@ -15,6 +15,7 @@ import sys
 
 import fixed_world  # first: it replaces what other modules bind  # isort: skip
 import driver
+import exchange
 import packages
 import program
 import zygote
@@ -36,6 +37,7 @@ def main() -> None:
         # After the zygote has moved the pipes: a module that prints must not write to one of them.
         try:
             confinement.packages_bytes = packages.import_packages(**arguments)
+            exchange.SHARED_MODULES.update(arguments["modules"])
         except ImportError as error:
             os.write(server.errors, f"{error}\n".encode())
             sys.exit(1)

@@ -10,6 +10,7 @@ The process serves many jobs, until a test could leave something behind in it.
 
 import _socket
 import builtins
+import collections
 import gc
 import json
 import operator
@@ -26,7 +27,7 @@ import fixed_world
 import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
 from exchange import text_of
-from objects import ARITHMETIC, COMPARISONS, NO_DATA, Facts, facts, is_object
+from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NO_DATA, Facts, facts, is_object
 from wire_format import CONTROL_FD, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, SIZE
 
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
@@ -38,8 +39,9 @@ _OPERATORS: dict[str, Any] = {
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
 # Special attributes that a test may ask for. With others an object tells C code what to do.
-_SPECIAL_WORDS = """ __name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __array__ __mro__
-__bases__ __self__ __func__ __members__ __origin__ __args__ __cause__ __notes__ __slots__
+_SPECIAL_WORDS = """
+__name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __array__
+__mro__ __bases__ __self__ __func__ __members__ __origin__ __args__ __cause__ __notes__ __slots__
 __version__ __match_args__ __dataclass_fields__ """
 _SPECIAL = frozenset(_SPECIAL_WORDS.split())
 
@@ -48,7 +50,7 @@ class NotPlainValue(BaseException):
     """A value that the test compares with data is none."""
 
 
-def run_driver(_: bytes, max_bytes: int) -> None:
+def run_driver() -> None:
     """Serve jobs. The zygote starts another driver after a job that may have left something behind.
 
     A job arrives with a socket to its program. It is JSON: {"setup": source, "tests": [[source, kind, names
@@ -69,10 +71,10 @@ def run_driver(_: bytes, max_bytes: int) -> None:
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     while True:
-        header, ancillary, *_ = control.recvmsg(SIZE.size, _socket.CMSG_SPACE(4))
+        header, rights, *_ = control.recvmsg(SIZE.size, _socket.CMSG_SPACE(4))
         if len(header) < SIZE.size:
             os._exit(0)
-        [peer] = (int.from_bytes(rights[:4], sys.byteorder) for *_, rights in ancillary)
+        peer = int.from_bytes(rights[0][2][:4], sys.byteorder)
         if peer != PEER_FD:
             os.dup2(peer, PEER_FD)
             os.close(peer)
@@ -191,7 +193,8 @@ class Driver(DriverEnd):
 
     def outcome(self, source: str, kind: str, remote: list[str]) -> list:
         """Run a test and return its outcome."""
-        self.reasons, self.final, self._false = {}, None, []
+        self.reasons, self._false = {}, []
+        self.final = None
         self.sources.append(source)
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None
@@ -263,33 +266,59 @@ class Driver(DriverEnd):
     def operate(self, operation: str, value: Any, args: tuple, kwargs: dict) -> Any:
         """Do what a special method of an object would do."""
         found = facts(value)
-        if found.has_data and operation not in found.own and operation != "__call__":
+        is_own = found.origin != "" or operation in ("__getitem__", "__copy__", "__deepcopy__")
+        if found.has_data and operation != "__call__" and not (is_own and operation in found.own):
             return self._with_data(operation, value, args)
+        if operation in ("__eq__", "__ne__") and args[0] is None:
+            return NotImplemented
         if operation in COMPARISONS:
-            [other] = args
-            if operation in ("__eq__", "__ne__") and other is None:
-                return NotImplemented
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        elif operation in ARITHMETIC:
+        elif operation in ARITHMETIC | CONVERSIONS:
             if found.origin == "" and not any(map(is_object, args)):
                 self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation == "__getitem__" and found.origin == "" and not _is_index(*args):
-            self.mark(f"decided by {operation} of {found.name} of the program")
+        elif operation in ("__getitem__", "__iter__", "__len__", "__exit__") and found.origin == "":
+            return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
         elif operation == "__exit__":
-            swallows = self.request(operation, value, *args[:2], None) and args[0] is not None
-            return bool(swallows) and not issubclass(args[0], AssertionError)
+            return self._exit(value, args)
         return self.request(operation, value, *args, **kwargs)
+
+    def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
+        """Do an operation of an object that a function returned, which may tell each time something else."""
+        if operation == "__exit__":
+            if swallows := self._exit(value, args):
+                self.mark(f"decided by __exit__ of {found.name} of the program")
+            return swallows
+        if operation == "__getitem__" and found.has_data:
+            data = self.data(value)
+            if isinstance(data, (dict, collections.UserDict)) and args[0] in data:
+                return data[args[0]]
+        is_keyed = operation == "__getitem__" and not _is_index(*args)
+        if is_keyed or (operation != "__len__" and found.length is not None):
+            # A key may be what the test expects, and a loop over nothing asserts nothing.
+            self.mark(f"decided by {operation} of {found.name} of the program")
+        result = self.request(operation, value, *args)
+        if operation == "__len__":
+            if found.length not in (None, result):
+                self.mark(f"decided by __len__ of {found.name} of the program")
+            found.length = result
+        return result
+
+    def _exit(self, value: Any, args: tuple) -> bool:
+        swallows = self.request("__exit__", value, *args[:2], None) and args[0] is not None
+        return bool(swallows) and not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
         method = found.origin.partition(".")[2]
         result = self.request("call", value, *args, **kwargs)
-        if method in _PLAIN_METHODS and (args or kwargs) and result is not None:
-            self.mark(f"decided by the method {method} of a value of the program")
-        if is_object(result) and found.origin == "class" and result is not value:
+        decides = result is not None and (args or kwargs or type(result) is bool)
+        if found.origin == ".exception" or (method in _PLAIN_METHODS and decides):
+            self.mark(f"decided by the method {found.name} of a value of the program")
+        # An instance of a class that the test names; another function with a capital gives any object.
+        if is_object(result) and found.origin == "class" and facts(result).name == found.name:
             facts(result).origin = "named"
         return result
 
@@ -337,9 +366,12 @@ class Driver(DriverEnd):
         if name[:2] == "__" and name not in _SPECIAL:
             raise AttributeError(name)
         if not is_object(value):
-            if self.numbers.get(id(value)) is None:
+            if id(value) not in self.numbers:
                 raise AttributeError(name)
-            return self.request("getattr", value, name)
+            result = self.request("getattr", value, name)
+            if is_object(result):
+                facts(result).origin = ".exception"
+            return result
         found = facts(value)
         is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
         if is_constant and found.origin == "" and name not in found.own and hasattr(found.data, name):

@@ -96,7 +96,7 @@ WORLD = World()
 
 
 def install() -> Any:
-    """Replace the sources of time and chance in this process; return `random`, which is imported after that."""
+    """Replace the sources of time and chance in this process; return `random`, imported after that."""
     assert "random" not in sys.modules, "random would keep the real os.urandom"
     for name in CLOCK_FUNCTIONS:
         setattr(time, name, getattr(WORLD, name))

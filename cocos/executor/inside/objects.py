@@ -9,11 +9,12 @@ from typing import Any
 COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
 _BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
 ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
-_OTHERS = """ __bool__ __int__ __float__ __complex__ __index__ __neg__ __pos__ __abs__ __invert__ __round__
-__trunc__ __floor__ __ceil__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__
+_NUMBERS = "int float complex index neg pos abs invert round trunc floor ceil"
+CONVERSIONS = frozenset(f"__{name}__" for name in _NUMBERS.split())
+_OTHERS = """ __bool__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__
 __enter__ __exit__
 __str__ __repr__ __format__ __call__ __copy__ __deepcopy__ __instancecheck__ __subclasscheck__ __dir__ """
-OPERATIONS = COMPARISONS | ARITHMETIC | frozenset(_OTHERS.split())
+OPERATIONS = COMPARISONS | ARITHMETIC | CONVERSIONS | frozenset(_OTHERS.split())
 NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 
@@ -28,19 +29,22 @@ class Facts:
         own: Methods that its class defines in place of those of the class of data from which it derives.
         data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
         has_data: Its class derives from one of data.
+        length: Its length as it was told last, or None.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
-            ".x" for an attribute x of an object that a function returned, otherwise "".
+            ".x" for an attribute x of an object that a function returned, ".exception" for one of
+            an exception, otherwise "".
 
     """
 
-    __slots__ = ("data", "has_data", "hash", "is_known", "moment", "name", "origin", "own")
+    __slots__ = ("data", "has_data", "hash", "is_known", "length", "moment", "name", "origin", "own")
 
     def __init__(
         self, name: str, is_known: bool, hash: int | None, own: frozenset, has_data: bool, data: Any
     ) -> None:
         self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
         self.has_data, self.data = has_data, data
+        self.length: Any = None
         self.moment, self.origin = -1, ""
 
 

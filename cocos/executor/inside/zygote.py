@@ -183,6 +183,8 @@ class Zygote:
             sys.excepthook(*sys.exc_info())
             os._exit(CHILD_FAILED)
         try:
+            if is_driver:
+                run()
             run(job, limits[OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
