@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.judging.evidence import Answer, marked, read_result
-from cocos.executor.judging.plans import (
-    Plan,
-    in_child,
-    names_used,
-    plan_test,
-    private_names,
-    read_setups,
-    value_plan,
-)
+from cocos.executor.judging.plans import Plan, in_child, names_used, plan_tests, read_setups
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -116,12 +108,8 @@ class Runner:
             limits = self._limits_for(program)
             if more_s:
                 limits = replace(limits, wall_s=limits.wall_s + more_s)
-            if program.has_expressions:
-                plans: tuple[Plan, ...] = tuple(map(value_plan, program.test_list))
-            else:
-                plans = tuple(plan_test(t, program.setup, program.entry_point) for t in program.test_list)
-            used = names_used(program.code, program.setup) if program.setup else frozenset()
-            answer = self._run(program, plans, used, limits)
+            plans, given = plan_tests(program)
+            answer = self._run(program, plans, limits)
             result, undecided = read_result(plans, answer, limits, self._isolation)
             busy_s = answer.header.wall_s
             if undecided:
@@ -131,10 +119,10 @@ class Runner:
                 )
                 # In the same sandbox, numbers of processes and inodes would tell of the first run.
                 self.close()
-                answer = self._run(program, plans, used, limits)
+                answer = self._run(program, plans, limits)
                 result, _ = read_result(plans, answer, limits, self._isolation)
                 busy_s += answer.header.wall_s
-            if given := used & private_names(plans):  # what a test expects may follow from it
+            if given:  # what a test expects may follow from it
                 result = marked(result, f"the program uses {min(given)} of the setup")
             end = answer.header
             # Threads of one program that wait for each other's processor time do not starve it.
@@ -147,7 +135,8 @@ class Runner:
             self.close()
             return error
 
-    def _run(self, program: Program, plans: tuple[Plan, ...], used: frozenset[str], limits: Limits) -> Answer:
+    def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+        used = names_used(program.code) if program.setup else frozenset()
         setups = read_setups(program.setup, plans, used)
         if self._worker:
             try:

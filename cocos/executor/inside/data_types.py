@@ -16,6 +16,7 @@ import collections
 import datetime
 import decimal
 import fractions
+import gc
 import pathlib
 import re
 import sys
@@ -97,7 +98,7 @@ _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, st
 IMMUTABLE = frozenset("tzkvmp")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
 # Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
-PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
+PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
 PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
 MAX_DEPTH = 100
 MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
@@ -233,6 +234,9 @@ def content(tag: str, value: Any) -> tuple:
         return (*mapping.keys(), *mapping.values())
     if tag in _WRAPPED:
         return (vars(value)[_WRAPPED[tag][0]],)
+    if tag in "kvm":  # a view; its dictionary crosses, so that it stays one
+        [mapping, *_] = gc.get_referents(value)
+        return (mapping if type(mapping) is dict else dict(mapping),)
     return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
 
 
@@ -281,12 +285,9 @@ def fill(tag: str, value: Any, items: list) -> None:
 def build(tag: str, items: list) -> Any:
     """Return a tuple, a frozenset, a view of a dict or a mapping proxy."""
     match tag:
-        case "k":
-            return dict.fromkeys(items).keys()
-        case "v":
-            return dict(enumerate(items)).values()
-        case "m":
-            return dict(items).items()
+        case "k" | "v" | "m":
+            [mapping] = items
+            return {"k": dict.keys, "v": dict.values, "m": dict.items}[tag](mapping)
         case "p":
             return types.MappingProxyType(dict(_pairs(items)))
     return _CLASSES[tag](items)

@@ -125,6 +125,7 @@ class Names(dict):
         self._driver = driver
         self.own = {name for name in own if name in self and name[:1] != "_"} - remote
         self._remote = self.own | remote
+        self["callable"], self["hasattr"] = driver.is_callable, driver.has_attribute
         for name in self._remote & self.keys():
             del self[name]
 
@@ -134,9 +135,9 @@ class Names(dict):
         if name in self.own:
             self._driver.mark(f"decided by {name} of the program")
         value = self._driver.request("name", name)
-        if is_object(value):
-            facts(value).origin = "class" if name[:1].isupper() else "named"
-        if callable(value):
+        if is_object(value) and name[:1].isupper():
+            facts(value).origin = "class"
+        if callable(value) and name not in self.own:
             self[name] = value
         return value
 
@@ -168,17 +169,16 @@ class Driver(DriverEnd):
             found = {name: self.decode(node) for name, node in functions.items()}
             for name in remote.intersection(found):
                 self.names[name] = found[name]
-                facts(found[name]).origin = "class" if name[:1].isupper() else "named"
+                facts(found[name]).origin = "class" if name[:1].isupper() else ""
         except Exception:
             self.leave(MALFORMED)
         self.namespace = {"__name__": MODULE, "__builtins__": self.names}
-        self.sources.append(setup)
         self.namespace.update(
             __compare__=self.compare, __true__=self.is_true, __is__=self.is_same, __type__=self.type_of
         )
         self._setup_error: BaseException | None = None
         try:
-            exec(_compiled(setup, "<setup>", "exec"), self.namespace)
+            exec(self._code(setup, "exec"), self.namespace)
         except BaseException as error:
             self._setup_error = error
         if self.is_gone:
@@ -194,8 +194,7 @@ class Driver(DriverEnd):
     def outcome(self, source: str, kind: str, remote: list[str]) -> list:
         """Run a test and return its outcome."""
         self.reasons, self._false = {}, []
-        self.final = None
-        self.sources.append(source)
+        self.final: list | None = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None
         try:
@@ -204,12 +203,9 @@ class Driver(DriverEnd):
             if kind == "in child":
                 self.request("run", source)
             elif kind == "value":
-                return [
-                    "value",
-                    data_types.encode_plain(eval(_compiled(source, "<test>", "eval"), self.namespace)),
-                ]
+                return ["value", data_types.encode_plain(eval(self._code(source, "eval"), self.namespace))]
             else:
-                exec(_compiled(source, "<test>", "exec"), self.namespace)
+                exec(self._code(source, "exec"), self.namespace)
         except BaseException as raised:
             error = raised
         if self.is_gone:
@@ -226,6 +222,12 @@ class Driver(DriverEnd):
         if isinstance(error, AssertionError) and not error.args and self._false:
             return ["e", name, "", *self._false]
         return ["e", str(name), text_of(error)]
+
+    def _code(self, source: str, mode: str) -> types.CodeType:
+        """Return compiled source under a file name of its own, by which its functions are found."""
+        name = f"<test {len(self.sources)}>"
+        self.sources[name] = source
+        return _compiled(source, name, mode)
 
     def mark(self, reason: str, is_programs: bool = True) -> None:
         """Note that the program's process has decided something."""
@@ -261,6 +263,14 @@ class Driver(DriverEnd):
         """Return what `type(value)` is in the program's process."""
         return self.request("type", value) if is_object(value) else type(value)
 
+    def is_callable(self, value: Any, /) -> bool:
+        """Return what `callable(value)` is in the program's process."""
+        return bool(self.request("callable", value)) if is_object(value) else callable(value)
+
+    def has_attribute(self, value: Any, name: str, /) -> bool:
+        """Return what `hasattr(value, name)` is in the program's process."""
+        return bool(self.request("hasattr", value, name)) if is_object(value) else hasattr(value, name)
+
     # What a test does with an object of the program.
 
     def operate(self, operation: str, value: Any, args: tuple, kwargs: dict) -> Any:
@@ -271,10 +281,12 @@ class Driver(DriverEnd):
             return self._with_data(operation, value, args)
         if operation in ("__eq__", "__ne__") and args[0] is None:
             return NotImplemented
+        if operation == "__contains__" and found.is_known:  # a generator, for example
+            return any(item is args[0] or item == args[0] for item in value)
         if operation in COMPARISONS:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ARITHMETIC | CONVERSIONS:
-            if found.origin == "" and not any(map(is_object, args)):
+            if found.origin != "named" and not any(map(is_object, args)):
                 self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
@@ -324,7 +336,7 @@ class Driver(DriverEnd):
 
     def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
         """Mark the test, unless an object that a function returned is compared with data."""
-        if found.origin == "" and not any(map(is_object, args)) and not self._names_class:
+        if not any(map(is_object, args)) and not self._names_class:
             text = f"returned {found.name}, which is not a plain value"
             self.final = self.final or ["e", "NotPlainValue", text]
             raise NotPlainValue(text)

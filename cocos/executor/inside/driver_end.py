@@ -4,6 +4,7 @@ Nothing that a program sends is run or looked up here, but for classes of except
 """
 
 import ast
+import decimal
 import json
 import sys
 import types
@@ -18,6 +19,7 @@ from objects import NO_DATA, Facts, is_object
 from wire_format import MESSAGE_CHARS
 
 MODULE = "test"  # of the classes that test and setup define
+_CONSTANT = frozenset((bool, int, float, str, bytes, complex, decimal.Decimal, tuple, frozenset))
 _GLOBAL_TYPES = (
     type,
     types.FunctionType,
@@ -47,7 +49,8 @@ class DriverEnd(exchange.End):
 
     Attributes:
         namespace: The names of the tests.
-        sources: Sources of setup and tests so far, in which the definitions of their functions are found.
+        names: The builtins of the tests, and the names of the program that are known.
+        sources: Sources of setup and tests so far, by their file names.
         moment: Number of requests.
         final: An outcome that the test cannot change any more, or None.
         expects_stop_iteration: The test has this word.
@@ -59,12 +62,14 @@ class DriverEnd(exchange.End):
     def __init__(self) -> None:
         super().__init__(first_number=1)
         self.namespace: dict[str, Any] = {}
-        self.sources: list[str] = []
+        self.sources: dict[str, str] = {}
         self.moment = 0
         self.final: list | None = None
         self.expects_stop_iteration = False
         self.is_gone = False
         self.error_at_end: tuple[str, str] | None = None
+        self.names: dict[str, Any] = {}
+        self._captured: list[tuple[dict, dict]] = []
         self._error_classes: dict[str, Any] = {}
 
     def request(self, operation: str, *args: Any, **kwargs: Any) -> Any:
@@ -72,6 +77,7 @@ class DriverEnd(exchange.End):
         self.moment += 1
         first = self.next_number
         try:
+            self._check_captured()
             values = [self.encode(value) for value in (*args, *kwargs.values())]
             message = [operation, values, list(kwargs), self.changes(), self.sweep()]
             exchange.send(message)
@@ -84,9 +90,11 @@ class DriverEnd(exchange.End):
             raise CannotCross(text) from None
         answer = self.receive()
         try:
-            kind, node, changes = answer
+            kind, node, changes, rebound = answer
             value = self.decode(node)
             self.apply(changes)
+            for name in rebound:
+                self.names.pop(name, None)
         except MemoryError:
             raise
         except Exception:
@@ -144,45 +152,40 @@ class DriverEnd(exchange.End):
                 return ["global", module, name]
         if isinstance(value, types.BuiltinMethodType) and data_types.tag_of(value.__self__):
             return ["method", self.encode(value.__self__), value.__name__]
-        if isinstance(value, types.MethodType) and is_object(value.__self__):
+        if isinstance(value, types.MethodType) and value.__name__ == "__call__" and is_object(value.__self__):
             return self.encode(value.__self__)
         if isinstance(value, types.FunctionType):
             return self._encode_function(value)
         raise CannotCross(f"the program gets {type(value).__name__} of the test")
 
     def _encode_function(self, function: types.FunctionType) -> list:
-        found = (_definition(function.__code__, source) for source in reversed(self.sources))
-        node = next(filter(None, found), None)
-        used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)} if node else set()
-        if (
-            node is None
-            or used & {"__compare__", "__true__"}
-            or any(isinstance(inner, (ast.Assert, ast.Global, ast.Nonlocal)) for inner in ast.walk(node))
-        ):
+        code = function.__code__
+        node = _definition(code, self.sources.get(code.co_filename, ""))
+        if node is None or vars(function) or not all(map(_may_cross, ast.walk(node))):
             raise CannotCross("the program gets a function of the test that asserts or assigns")
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        known = {name: self.namespace[name] for name in used & self.namespace.keys()}
-        known |= {name: cell.cell_contents for name, cell in cells.items() if name != function.__name__}
-        for name in ("__is__", "__type__", function.__name__):
-            known.pop(name, None)
-        for number, default in enumerate(function.__defaults__ or ()):
-            node.args.defaults[number] = ast.Name(f"default_{number}", ast.Load())
-            known[f"default_{number}"] = default
-        for name, default in (function.__kwdefaults__ or {}).items():
-            place = [argument.arg for argument in node.args.kwonlyargs].index(name)
-            node.args.kw_defaults[place] = ast.Name(f"default_{name}", ast.Load())
-            known[f"default_{name}"] = default
+        used = _names_in(code) - {"__is__", "__type__", function.__name__}
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        values = {name: self.namespace[name] for name in used & self.namespace.keys()}
+        values |= {name: cells[name].cell_contents for name in used & cells.keys()}
+        self._captured.append((cells, values))
+        node.args.defaults = [ast.Constant(None)] * len(node.args.defaults)
+        node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
+        source = ast.unparse(ast.Return(node) if isinstance(node, ast.Lambda) else node)
         number = self.register(function)
-        body = ast.Return(node) if isinstance(node, ast.Lambda) else node
-        names = sorted(known)
         return [
-            "function",
-            number,
-            function.__name__,
-            ast.unparse(body),
-            names,
-            *[self.encode(known[n]) for n in names],
+            *("function", number, function.__name__, source, list(values)),
+            self.encode(function.__defaults__),
+            self.encode(function.__kwdefaults__),
+            *map(self.encode, values.values()),
         ]
+
+    def _check_captured(self) -> None:
+        """Raise CannotCross if a name of a function that the program has got stands for another value now."""
+        for cells, values in self._captured:
+            for name, value in values.items():
+                now = cells[name].cell_contents if name in cells else self.namespace.get(name)
+                if now is not value:
+                    raise CannotCross(f"the program has a function of the test that reads {name}")
 
     def decode_foreign(self, node: list) -> Any:
         match node:
@@ -198,6 +201,8 @@ class DriverEnd(exchange.End):
             ]:
                 own_names = frozenset(name for name in own if type(name) is str)
                 data = NO_DATA if data is None else self.decode(data)
+                if data is not NO_DATA and type(data) not in _CONSTANT:
+                    raise CodecError("data that could change")
                 value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
                 self.add(number, value)
                 return value
@@ -273,6 +278,22 @@ def _definition(code: types.CodeType, source: str) -> Any:
     if isinstance(found, ast.FunctionDef):
         found.decorator_list = []
     return found
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names that a function and those inside of it take from elsewhere."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return {*code.co_names, *code.co_freevars}.union(*map(_names_in, inner))
+
+
+def _may_cross(node: ast.AST) -> bool:
+    """Return whether a function with this part does nothing that the driver would have to know."""
+    match node:
+        case ast.Assert() | ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store() | ast.Del()):
+            return False
+        case ast.Name(id=name):
+            return name not in ("__compare__", "__true__")
+    return True
 
 
 def _is_sound(attributes: dict) -> bool:

@@ -87,11 +87,13 @@ class ProgramEnd(exchange.End):
     def __init__(self, max_bytes: int) -> None:
         super().__init__(first_number=2)
         self._max_bytes = max_bytes
+        self._told: dict[str, Any] = {}  # the names that the driver knows
 
     def functions(self) -> dict[str, list]:
         """Return the encoded functions of the program by name, which its tests may want."""
         found = [name for name, value in _NAMESPACE.items() if type(value) is types.FunctionType]
-        return {name: self.encode_foreign(_NAMESPACE[name]) for name in found[-MAX_FUNCTIONS:]}
+        self._told = {name: _NAMESPACE[name] for name in found[-MAX_FUNCTIONS:]}
+        return {name: self.encode_foreign(value) for name, value in self._told.items()}
 
     def serve(self) -> None:
         """Do what the driver asks for until the tests have ended."""
@@ -142,11 +144,12 @@ class ProgramEnd(exchange.End):
             name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
-            exchange.send(["e", ["error", self.register(error), known, None, text, [], None, []], []])
+            exchange.send(["e", ["error", self.register(error), known, None, text, [], None, []], [], []])
 
     def _send(self, kind: str, value: Any) -> None:
         node = self.encode(value) if kind == "v" else self.encode_error(value)
-        exchange.send([kind, node, self.changes()], self._max_bytes)
+        rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
+        exchange.send([kind, node, self.changes(), rebound], self._max_bytes)
 
     def _forget_from(self, first: int) -> None:
         self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
@@ -158,6 +161,7 @@ class ProgramEnd(exchange.End):
             case "name":
                 [name] = values
                 if name in _NAMESPACE:
+                    self._told[name] = _NAMESPACE[name]
                     return _NAMESPACE[name]
                 if hasattr(builtins, name):
                     return getattr(builtins, name)
@@ -208,15 +212,20 @@ class ProgramEnd(exchange.End):
                 return value
             case ["method", owner, str(name)]:
                 return getattr(self.decode(owner), name)
-            case ["function", int(number), str(name), str(source), list(names), *nodes]:
-                body = "\n ".join(source.split("\n"))
-                maker = f"def make({', '.join(names)}):\n {body}\n return {name}"  # the source is our own
-                if source.startswith("return "):
+            case ["function", int(number), str(name), str(source), list(names), defaults, keywords, *nodes]:
+                body = "\n ".join([*source.split("\n"), f"return {name}"])
+                maker = f"def make({', '.join(names)}):\n {body}"
+                if source.startswith("return "):  # a lambda
                     maker = f"def make({', '.join(names)}): {source}"
                 found: dict[str, Any] = {}
                 _execute(_compile(maker, "<test>", "exec", 0, True), _NAMESPACE, found)
-                function = found["make"](*map(self.decode, nodes))
-                self.add(number, function)
+                function = found["make"](*[None] * len(names))
+                self.add(number, function)  # before its values, which may refer to it
+                function.__defaults__, function.__kwdefaults__ = self.decode(defaults), self.decode(keywords)
+                cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+                for used, node in zip(names, nodes, strict=True):
+                    if used in cells:
+                        cells[used].cell_contents = self.decode(node)
                 return function
             case ["error", int(number), [str(module), str(name), *_], args, *_]:
                 cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
@@ -261,6 +270,8 @@ _FUNCTIONS: dict[str, Any] = {
     "setattr": setattr,
     "delattr": delattr,
     "type": lambda value: type(value),
+    "callable": callable,
+    "hasattr": hasattr,
 }
 
 

@@ -13,7 +13,6 @@ next plan is "in child".
 import ast
 import re
 import symtable
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_ch
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
 from cocos.executor.parser import parse, quiet
+from cocos.executor.verdicts import Program
 
 
 @dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
@@ -33,6 +33,7 @@ class Plan:
         kind: "driven", "in child" or "value".
         remote: Names that only the candidate defines.
         private: Names of the setup that the test reads.
+        binds: Names that the test binds at its top.
         is_plain: It can leave nothing behind in the driver.
         reason: Why it runs in the candidate's process.
         is_programs_choice: What the program did is the reason.
@@ -43,6 +44,7 @@ class Plan:
     kind: str = "driven"
     remote: tuple[str, ...] = ()
     private: frozenset[str] = frozenset()
+    binds: frozenset[str] = frozenset()
     is_plain: bool = True
     reason: str = ""
     is_programs_choice: bool = False
@@ -181,20 +183,29 @@ def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -
     return ast.unparse(ast.Module([node for node in body if id(node) in kept], []))
 
 
-def names_used(code: str, setup: str) -> frozenset[str]:
-    """Return the names of a setup that the candidate's code takes from there."""
+@lru_cache(maxsize=1 << 10)
+def names_used(code: str) -> frozenset[str]:
+    """Return the names that the candidate's code reads and does not define."""
     try:
         with quiet():
-            if not (bound := _read_setup(setup).bound):
-                return frozenset()
-            return frozenset(free_names(symtable.symtable(code, "<code>", "exec")) & bound)
+            return frozenset(free_names(symtable.symtable(code, "<code>", "exec")) - BUILTINS)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
 
 
-def private_names(plans: Sequence[Plan]) -> frozenset[str]:
-    """Return the names of a setup that driven tests read."""
-    return frozenset().union(*(plan.private for plan in plans))
+def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
+    """Return the plan of each test of a program, and the names of the setup that it shares with its tests."""
+    if program.has_expressions:
+        return tuple(map(value_plan, program.test_list)), frozenset()
+    plans = [plan_test(test, program.setup, program.entry_point) for test in program.test_list]
+    if not any(plan.private or plan.binds for plan in plans):
+        return tuple(plans), frozenset()
+    used = names_used(program.code)
+    for number, plan in enumerate(plans):
+        if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
+            reason = f"the program uses {min(shared)}, which the test or the setup defines"
+            plans[number] = in_child(program.test_list[number], reason, is_programs_choice=True)
+    return tuple(plans), used & frozenset().union(*(plan.private for plan in plans))
 
 
 def touched_names(statement: ast.stmt) -> set[str]:
@@ -237,8 +248,16 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
         "\n".join([*lines, instrumented(test)]),
         remote=tuple(sorted(candidate_names)),
         private=frozenset(private),
+        binds=frozenset(bound_names(tree.body) | {name for node in tree.body for name in _assigned(node)}),
         is_plain=_is_plain(nodes) and setup.is_plain,
     )
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    """Return the names that an assignment, loop or block at the top binds."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return set()
+    return bound_names(ast.walk(statement))
 
 
 def _is_plain(nodes: list[ast.AST]) -> bool:
