@@ -201,11 +201,12 @@ def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
     if not any(plan.private or plan.binds for plan in plans):
         return tuple(plans), frozenset()
     used = names_used(program.code)
+    given = used & frozenset().union(*(plan.private for plan in plans))
     for number, plan in enumerate(plans):
         if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
             plans[number] = in_child(program.test_list[number], reason, is_programs_choice=True)
-    return tuple(plans), used & frozenset().union(*(plan.private for plan in plans))
+    return tuple(plans), given
 
 
 def touched_names(statement: ast.stmt) -> set[str]:
