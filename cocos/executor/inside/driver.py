@@ -203,7 +203,10 @@ class Driver(DriverEnd):
             if kind == "in child":
                 self.request("run", source)
             elif kind == "value":
-                return ["value", data_types.encode_plain(eval(self._code(source, "eval"), self.namespace))]
+                value = eval(self._code(source, "eval"), self.namespace)
+                if is_object(value):
+                    raise NotPlainValue(f"returned {facts(value).name}, which is not a plain value")
+                return ["value", data_types.encode_plain(value)]
             else:
                 exec(self._code(source, "exec"), self.namespace)
         except BaseException as raised:
