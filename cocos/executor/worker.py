@@ -85,7 +85,9 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(driver), len(candidate), limits.wall_s, child_limits)
+        header = wire_format.JobHeader(
+            len(driver), len(candidate), limits.wall_s, any(plan.reads_clock for plan in plans), child_limits
+        )
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
         was_taken = self._write(b"".join((header.pack(), driver, candidate)))
         try:

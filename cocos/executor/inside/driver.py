@@ -28,7 +28,7 @@ import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
 from exchange import text_of
 from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NO_DATA, Facts, facts, is_object
-from wire_format import CONTROL_FD, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, SIZE
+from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD
 
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
 _OPERATORS: dict[str, Any] = {
@@ -71,17 +71,18 @@ def run_driver() -> None:
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
     while True:
-        header, rights, *_ = control.recvmsg(SIZE.size, _socket.CMSG_SPACE(4))
-        if len(header) < SIZE.size:
+        header, rights, *_ = control.recvmsg(DRIVER_HEADER.size, _socket.CMSG_SPACE(4))
+        if len(header) < DRIVER_HEADER.size:
             os._exit(0)
+        size, clock_ns = DRIVER_HEADER.unpack(header)
         peer = int.from_bytes(rights[0][2][:4], sys.byteorder)
         if peer != PEER_FD:
             os.dup2(peer, PEER_FD)
             os.close(peer)
         job = bytearray()
-        while len(job) < SIZE.unpack(header)[0]:
-            job += control.recv(SIZE.unpack(header)[0] - len(job))
-        fixed_world.WORLD.restart_clock()
+        while len(job) < size:
+            job += control.recv(size - len(job))
+        fixed_world.WORLD.restart_clock(clock_ns or None)
         rows, may_go_on = _run(json.loads(job))
         evidence = "".join(json.dumps(row) + "\n" for row in rows).encode()
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)

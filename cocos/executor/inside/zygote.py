@@ -19,6 +19,7 @@ from processes import ABANDONED, Program, Watch, await_end
 from wire_format import (
     ANSWER_HEADER,
     CONTROL_FD,
+    DRIVER_HEADER,
     EVIDENCE_HEADER,
     EXITED,
     FIRST_OWN_FD,
@@ -27,7 +28,6 @@ from wire_format import (
     OUTPUT_KB,
     PEER_FD,
     READY,
-    SIZE,
     SPENT,
     TIMED_OUT,
 )
@@ -90,8 +90,9 @@ class Zygote:
         header = read_exactly(self.jobs, JOB_HEADER.size)
         if len(header) < JOB_HEADER.size:
             return False
-        driver_size, program_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
+        driver_size, program_size, wall_limit_s, shares_clock, *limits = JOB_HEADER.unpack(header)
         start = time.monotonic()
+        clock_ns = time.monotonic_ns() if shares_clock else 0
         # At some levels a program can send signals to the driver, and may have stopped or killed it.
         if self.driver and (limits != self.driver_limits or has_ended(self.driver)):
             self.end_driver()
@@ -102,11 +103,13 @@ class Zygote:
         driver_end, program_end = map(_move_up_socket, _socket.socketpair())
         control = _socket.socket(fileno=os.dup(self.control))
         rights = driver_end.to_bytes(4, sys.byteorder)
-        control.sendmsg([SIZE.pack(driver_size)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        control.sendmsg(
+            [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
+        )
         control.close()
         os.close(driver_end)
         move(self.jobs, self.control, driver_size)
-        fixed_world.WORLD.restart_clock()
+        fixed_world.WORLD.restart_clock(clock_ns or None)
         pid = self.fork(program_end, limits, run_program, program_size)
         os.close(program_end)
         program = Program(pid)

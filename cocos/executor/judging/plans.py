@@ -35,6 +35,7 @@ class Plan:
         private: Names of the setup that the test reads.
         binds: Names that the test binds at its top.
         is_plain: It can leave nothing behind in the driver.
+        reads_clock: It may compare the time with what the program says.
         reason: Why it runs in the candidate's process.
         is_programs_choice: What the program did is the reason.
 
@@ -46,6 +47,7 @@ class Plan:
     private: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
     is_plain: bool = True
+    reads_clock: bool = False
     reason: str = ""
     is_programs_choice: bool = False
 
@@ -83,6 +85,7 @@ class _Setup:
 _PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
+_CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
 setcontext localcontext cache_clear purge """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
@@ -251,6 +254,7 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
         private=frozenset(private),
         binds=frozenset(bound_names(tree.body) | {name for node in tree.body for name in _assigned(node)}),
         is_plain=_is_plain(nodes) and setup.is_plain,
+        reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
     )
 
 
