@@ -42,7 +42,7 @@ for _name in COMMON_MODULES.split():
     importlib.import_module(_name)
 
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name[:1] != "_"}
-_execute, _compile, _exit = exec, compile, os._exit
+_execute, _compile, _exit, _set_blocking = exec, compile, os._exit, os.set_blocking
 # Some modules, such as dataclasses and pickle, look up the module of a class in `sys.modules`.
 _MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program")
 _NAMESPACE = _MODULE.__dict__
@@ -68,6 +68,7 @@ def run_program(job: bytes, max_bytes: int) -> None:
         exchange.send(["program", str(type(error).__name__), text_of(error)])
         _exit(0)
     end = ProgramEnd(max_bytes)
+    _set_blocking(PEER_FD, True)
     exchange.send(["loaded", own_builtins(_NAMESPACE), end.functions()])
     try:
         end.serve()
@@ -113,6 +114,7 @@ class ProgramEnd(exchange.End):
                 if isinstance(error, MemoryError):
                     _use_spare_memory()
                 kind, value = "e", error
+            _set_blocking(PEER_FD, True)  # in case the program has changed that
             self._answer(kind, value)
             del value
 
