@@ -105,6 +105,11 @@ MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
+# Classes whose instances can change, and from which a class of a program may derive.
+CHANGEABLE = frozenset(
+    (list, set, bytearray, dict, collections.deque, collections.Counter, collections.OrderedDict)
+    + (collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString)
+)
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
@@ -236,7 +241,7 @@ def content(tag: str, value: Any) -> tuple:
         return (vars(value)[_WRAPPED[tag][0]],)
     if tag in "kvm":  # a view; its dictionary crosses, so that it stays one
         [mapping, *_] = gc.get_referents(value)
-        return (mapping if type(mapping) is dict else dict(mapping),)
+        return (mapping if tag_of(mapping) in ("d", "C", "f") else dict(mapping),)
     return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
 
 

@@ -8,6 +8,7 @@ object of the program decides instead, as `==` between two of its objects does, 
 The process serves many jobs, until a test could leave something behind in it.
 """
 
+import _signal
 import _socket
 import builtins
 import collections
@@ -15,6 +16,7 @@ import gc
 import json
 import operator
 import os
+import resource
 import sys
 import time
 import types
@@ -30,6 +32,7 @@ from exchange import text_of
 from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NO_DATA, Facts, facts, is_object
 from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD
 
+MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
 _OPERATORS: dict[str, Any] = {
     **{"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt},
@@ -70,6 +73,8 @@ def run_driver() -> None:
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    size_at_start = _size()
     while True:
         header, rights, *_ = control.recvmsg(DRIVER_HEADER.size, _socket.CMSG_SPACE(4))
         if len(header) < DRIVER_HEADER.size:
@@ -84,6 +89,8 @@ def run_driver() -> None:
             job += control.recv(size - len(job))
         fixed_world.WORLD.restart_clock(clock_ns or None)
         rows, may_go_on = _run(json.loads(job))
+        objects.driver.clear()
+        may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
         evidence = "".join(json.dumps(row) + "\n" for row in rows).encode()
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)
 
@@ -130,6 +137,11 @@ class Names(dict):
         for name in self._remote & self.keys():
             del self[name]
 
+    def forget(self, names: list) -> None:
+        """Look these names up again."""
+        for name in self._remote.intersection(map(str, names)):
+            self.pop(name, None)
+
     def __missing__(self, name: str) -> Any:
         if name not in self._remote:
             raise KeyError(name)
@@ -150,6 +162,11 @@ class Driver(DriverEnd):
         super().__init__()
         self.reasons: dict[str, bool] = {}  # why the test is marked, and whether the program is the cause
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
+
+    def clear(self) -> None:
+        """Drop everything. The parts refer to each other, so that only a late collection would find them."""
+        for table in (self.namespace, self.names, self.objects, self.numbers, self.contents, self.sources):
+            table.clear()
 
     # Tests.
 
@@ -261,7 +278,10 @@ class Driver(DriverEnd):
         if is_object(left) and is_object(right):
             self.mark(f"decided by the identity of {facts(left).name} of the program")
         is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
-        return left is right or (is_immutable and left == right)
+        if left is not right and is_immutable and left == right:
+            self.mark("decided by the identity of data of the program")
+            return True
+        return left is right
 
     def type_of(self, value: Any) -> Any:
         """Return what `type(value)` is in the program's process."""
@@ -270,6 +290,9 @@ class Driver(DriverEnd):
     def is_callable(self, value: Any, /) -> bool:
         """Return what `callable(value)` is in the program's process."""
         return bool(self.request("callable", value)) if is_object(value) else callable(value)
+
+    def forget_names(self, names: list) -> None:
+        self.names.forget(names)
 
     def has_attribute(self, value: Any, name: str, /) -> bool:
         """Return what `hasattr(value, name)` is in the program's process."""
@@ -292,6 +315,10 @@ class Driver(DriverEnd):
         elif operation in ARITHMETIC | CONVERSIONS:
             if found.origin != "named" and not any(map(is_object, args)):
                 self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+            result = self.request(operation, value, *args)
+            if args and not is_object(result) and not any(map(is_object, args)):
+                self.mark(f"decided by {operation} of {found.name} of the program")
+            return result
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
         elif operation in ("__getitem__", "__iter__", "__len__", "__exit__") and found.origin == "":
@@ -362,6 +389,10 @@ class Driver(DriverEnd):
             return self.request(operation, value, *args)
         method: Any = getattr(type(data), operation, None)
         if method is None:
+            if operation in ("__int__", "__float__"):
+                return {"__int__": int, "__float__": float}[operation](data)
+            if operation in ARITHMETIC and operation[2] == "r" and operation != "__rshift__":
+                return vars(operator)[f"__{operation[3:]}"](others[0], data)
             if operation in COMPARISONS - {"__contains__"} or operation in ARITHMETIC:
                 return NotImplemented
             raise TypeError(f"{facts(value).name!r} object has no {operation}")
@@ -373,7 +404,7 @@ class Driver(DriverEnd):
         if found.data is NO_DATA or (found.moment >= 0 and found.moment != self.moment):
             found.data = self.request("data", value)
             found.moment = self.moment
-            if not data_types.is_data(found.data):
+            if type(found.data) not in data_types.CHANGEABLE:
                 self.leave(MALFORMED)
         return found.data
 
@@ -409,6 +440,11 @@ class Driver(DriverEnd):
             return type(self.data(value))
         self.mark(f"decided by the class of {found.name} of the program")
         return data_types.TYPES[found.name] if found.is_known else objects.Object
+
+
+def _size() -> int:
+    """Return the most memory that this process has had, in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @lru_cache(maxsize=4096)

@@ -118,7 +118,9 @@ class Zygote:
             return False
         is_intact = program.kill(self.driver)
         header = read_exactly(self.control, EVIDENCE_HEADER.size) if event and is_intact else b""
-        if len(header) < EVIDENCE_HEADER.size:  # it hangs, or was killed
+        if len(header) < EVIDENCE_HEADER.size:
+            if not is_late:
+                raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
             header = EVIDENCE_HEADER.pack(0, False)
         size, may_go_on = EVIDENCE_HEADER.unpack(header)
         # A child that was reading a large job at the deadline has met the limit.

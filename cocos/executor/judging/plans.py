@@ -67,6 +67,7 @@ class _Setup:
         imports: Its import statements.
         imported: Names that it imports.
         bound: Other names that it binds, in any scope.
+        given: Names of its imports and classes, which programs may use.
         remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
         is_plain: It can leave nothing behind in the driver.
@@ -76,6 +77,7 @@ class _Setup:
     imports: tuple[str, ...]
     imported: frozenset[str]
     bound: frozenset[str]
+    given: frozenset[str]
     remote: frozenset[str]
     reads: dict[str, set[str]]
     is_plain: bool
@@ -203,7 +205,7 @@ def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
     plans = [plan_test(test, program.setup, program.entry_point) for test in program.test_list]
     if not any(plan.private or plan.binds for plan in plans):
         return tuple(plans), frozenset()
-    used = names_used(program.code)
+    used = names_used(program.code) - _read_setup(program.setup).given
     given = used & frozenset().union(*(plan.private for plan in plans))
     for number, plan in enumerate(plans):
         if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
@@ -303,6 +305,7 @@ def _read_setup(source: str) -> _Setup:
         imports=tuple(ast.unparse(node) for node in imports),
         imported=frozenset(imported),
         bound=frozenset(bound_names(nodes) - imported),
+        given=frozenset(imported | {node.name for node in tree.body if isinstance(node, ast.ClassDef)}),
         remote=frozenset(free_names(symbols) - known),
         reads={name: _names(node) for node in tree.body for name in touched_names(node)},
         is_plain=_is_plain(nodes),
