@@ -53,7 +53,7 @@ class NotPlainValue(BaseException):
     """A value that the test compares with data is none."""
 
 
-def run_driver() -> None:
+def run_driver(max_bytes: int) -> None:
     """Serve jobs. The zygote starts another driver after a job that may have left something behind.
 
     A job arrives with a socket to its program. It is JSON: {"setup": source, "tests": [[source, kind, names
@@ -88,17 +88,18 @@ def run_driver() -> None:
         while len(job) < size:
             job += control.recv(size - len(job))
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        rows, may_go_on = _run(json.loads(job))
+        fixed_world.WORLD.restart_random_bytes()
+        rows, may_go_on = _run(json.loads(job), max_bytes)
         objects.driver.clear()
         may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
         evidence = "".join(json.dumps(row) + "\n" for row in rows).encode()
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)
 
 
-def _run(job: dict) -> tuple[list, bool]:
+def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
     """Run the tests of a job; return the evidence, and whether this process may run another job."""
     rows: list[list] = []
-    driver = objects.driver = Driver()
+    driver = objects.driver = Driver(max_bytes)
     is_clean = all(is_plain for *_, is_plain in job["tests"])
     try:
         match driver.receive():
@@ -158,13 +159,15 @@ class Names(dict):
 class Driver(DriverEnd):
     """The tests of a job, and what they may do with objects of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
         super().__init__()
+        self._max_bytes = max_bytes  # of the value of an expression
         self.reasons: dict[str, bool] = {}  # why the test is marked, and whether the program is the cause
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
     def clear(self) -> None:
         """Drop everything. The parts refer to each other, so that only a late collection would find them."""
+        self.is_gone = True  # for what a generator does at its end
         for table in (self.namespace, self.names, self.objects, self.numbers, self.contents, self.sources):
             table.clear()
 
@@ -224,7 +227,7 @@ class Driver(DriverEnd):
                 value = eval(self._code(source, "eval"), self.namespace)
                 if is_object(value):
                     raise NotPlainValue(f"returned {facts(value).name}, which is not a plain value")
-                return ["value", data_types.encode_plain(value)]
+                return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
                 exec(self._code(source, "exec"), self.namespace)
         except BaseException as raised:
@@ -383,6 +386,8 @@ class Driver(DriverEnd):
             return bool(data)
         is_in_place = operation in ARITHMETIC and operation[2] == "i"
         changes = is_in_place or operation in ("__setitem__", "__delitem__")
+        if is_in_place and hasattr(type(data), operation):
+            self.mark(f"decided by {operation} of {facts(value).name} of the program")
         if operation[-6:] == "copy__" or (changes and hasattr(type(data), operation)):
             return self.request(operation, value, *args)
         if operation == "__getitem__" and type(data).__name__ == "defaultdict":

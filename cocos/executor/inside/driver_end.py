@@ -75,6 +75,8 @@ class DriverEnd(exchange.End):
 
     def request(self, operation: str, *args: Any, **kwargs: Any) -> Any:
         """Have the program do something and return the result, or raise its exception."""
+        if self.is_gone:
+            raise ProgramGone
         self.moment += operation != "data"  # which runs nothing of the program's
         first = self.next_number
         try:
@@ -142,6 +144,8 @@ class DriverEnd(exchange.End):
         return super().encode_object(value)
 
     def encode_foreign(self, value: Any) -> Any:
+        if is_object(value):
+            raise CannotCross("an object that the program has no more")
         if isinstance(value, types.ModuleType):
             return ["global", value.__name__, ""]
         if isinstance(value, _GLOBAL_TYPES):
@@ -203,7 +207,10 @@ class DriverEnd(exchange.End):
         changed = []
         for number, (cells, values) in list(self._captured.items()):
             for name, value in values.items():
-                now = cells[name].cell_contents if name in cells else self.namespace.get(name)
+                try:
+                    now = cells[name].cell_contents if name in cells else self.namespace.get(name)
+                except ValueError:  # it is empty
+                    continue
                 if now is not value:
                     values[name] = now
                     changed.append([number, name, self.encode(now)])

@@ -189,7 +189,7 @@ class Zygote:
             os._exit(CHILD_FAILED)
         try:
             if is_driver:
-                run()
+                run(limits[OUTPUT_KB] << 10)
             run(job, limits[OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop

@@ -255,7 +255,7 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
         remote=tuple(sorted(candidate_names)),
         private=frozenset(private),
         binds=frozenset(bound_names(tree.body) | {name for node in tree.body for name in _assigned(node)}),
-        is_plain=_is_plain(nodes) and setup.is_plain,
+        is_plain=_is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
         reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
     )
 
