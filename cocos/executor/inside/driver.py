@@ -364,9 +364,10 @@ class Driver(DriverEnd):
         return result
 
     def _exit(self, value: Any, args: tuple) -> bool:
+        is_programs = id(args[1]) in self.numbers  # the program has raised it
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
-        if id(args[1]) not in self.numbers:  # the program has not raised it
+        if not is_programs:
             self.mark("decided by __exit__ of the program")
         return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
