@@ -331,7 +331,7 @@ class Driver(DriverEnd):
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
         elif operation == "__exit__":
-            return self._exit(value, args)
+            return self._exit(value, found, args)
         return self.request(operation, value, *args, **kwargs)
 
     def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
@@ -363,8 +363,8 @@ class Driver(DriverEnd):
             found.length = result
         return result
 
-    def _exit(self, value: Any, args: tuple) -> bool:
-        is_programs = id(args[1]) in self.numbers  # the program has raised it
+    def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
+        is_programs = found.origin != "" and id(args[1]) in self.numbers  # the program has raised it
         if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
             return False
         if not is_programs:
