@@ -291,7 +291,7 @@ class Driver(DriverEnd):
         if not is_object(value):
             return type(value)
         found = self.request("type", value)
-        if isinstance(found, type) and found in data_types.ALWAYS_DATA:
+        if not is_object(found) and found in data_types.ALWAYS_DATA:
             self.leave(MALFORMED)
         return found
 
@@ -466,7 +466,7 @@ class Driver(DriverEnd):
         if found.has_data:
             return type(self.data(value))
         self.mark(f"decided by the class of {found.name} of the program")
-        return data_types.TYPES[found.name] if found.is_known else objects.Object
+        return data_types.TYPES.get(found.name) if found.is_known else objects.Object
 
 
 def _size() -> int:
