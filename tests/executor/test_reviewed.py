@@ -123,6 +123,21 @@ PASS = {
     "a method with the name top": Case(
         "class S:\n    def top(self):\n        x = 1\n        return x", "x = 1\nassert S().top() == x"
     ),
+    "type and identity in a lambda": Case(
+        APPLY, "a = None\nassert apply(lambda v: (type(v).__name__, v is a, v.__class__), 1) == ('int', False, int)"
+    ),
+    "a named tuple of the setup": Case(
+        "def move(p): return p._replace(x=9)",
+        "p = Pt(1, 2)\nassert move(p) == Pt(9, 2)",
+        "from collections import namedtuple\nPt = namedtuple('Pt', 'x y')",
+    ),
+    "keywords with the executor's names": Case(
+        "def f(**k): return k\nclass E(Exception):\n    def __init__(self, **k): self.k = k",
+        "assert f(operation=1, self=2, args=3) == {'operation': 1, 'self': 2, 'args': 3}\nassert E(cls=1).k == {'cls': 1}",
+    ),
+    "an infinity of the setup": Case(
+        "def f(x): return inf if x else 0", "assert f(1) == inf", "inf = float('inf')"
+    ),
     "a cell that is empty": Case(
         APPLY, "def h():\n    w = 3\n    r = apply(lambda v: v + w, 1)\n    del w\n    return r + apply(abs, -1)\nassert h() == 5\nassert apply(abs, -3) == 3"
     ),

@@ -87,8 +87,8 @@ def run_driver(max_bytes: int) -> None:
         job = bytearray()
         while len(job) < size:
             job += control.recv(size - len(job))
+        fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        fixed_world.WORLD.restart_random_bytes()
         rows, may_go_on = _run(json.loads(job), max_bytes)
         objects.driver.clear()
         may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
@@ -210,7 +210,8 @@ class Driver(DriverEnd):
             if issubclass(type(value), type) and value.__module__ == MODULE and value.__name__ == name
         }
         if self.classes:
-            self.request("classes", *self.classes)
+            shared = set(map(str, self.request("classes", *self.classes)))
+            self.classes = {name: cls for name, cls in self.classes.items() if name in shared}
 
     def outcome(self, source: str, kind: str, remote: list[str]) -> list:
         """Run a test and return its outcome."""
@@ -410,7 +411,7 @@ class Driver(DriverEnd):
             self.mark(f"decided by {operation} of {facts(value).name} of the program")
         if operation[-6:] == "copy__" or (changes and hasattr(type(data), operation)):
             return self.request(operation, value, *args)
-        if operation == "__getitem__" and type(data).__name__ == "defaultdict":
+        if operation == "__getitem__" and isinstance(data, collections.defaultdict) and args[0] not in data:
             return self.request(operation, value, *args)
         method: Any = getattr(type(data), operation, None)
         if method is None:

@@ -73,7 +73,7 @@ class DriverEnd(exchange.End):
         self._captured: dict[int, tuple[dict, dict]] = {}
         self._error_classes: dict[str, Any] = {}
 
-    def request(self, operation: str, *args: Any, **kwargs: Any) -> Any:
+    def request(self, operation: str, /, *args: Any, **kwargs: Any) -> Any:
         """Have the program do something and return the result, or raise its exception."""
         if self.is_gone:
             raise ProgramGone
@@ -182,6 +182,7 @@ class DriverEnd(exchange.End):
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         if any(map(_may_be_expected, (*constants, *values.values(), *defaults))):
             self.mark("the program gets a value with a function of the test", False)
+        node = _Plain().visit(node)
         node.args.defaults = [ast.Constant(None)] * len(node.args.defaults)
         node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
         source = ast.unparse(ast.Return(node) if isinstance(node, ast.Lambda) else node)
@@ -232,8 +233,10 @@ class DriverEnd(exchange.End):
             ]:
                 own_names = frozenset(name for name in own if type(name) is str)
                 data = NO_DATA if data is None else self.decode(data)
-                if data is not NO_DATA and type(data) not in _CONSTANT:
-                    raise CodecError("data that could change")
+                if data is not NO_DATA:
+                    if type(data) not in _CONSTANT:
+                        raise CodecError("data that could change")
+                    hash_value = hash(data)
                 value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
                 objects.facts(value).created = self.moment
                 self.add(number, value)
@@ -311,6 +314,19 @@ def _definition(code: types.CodeType, source: str) -> Any:
     if isinstance(found, ast.FunctionDef):
         found.decorator_list = []
     return found
+
+
+class _Plain(ast.NodeTransformer):
+    """Takes the calls of the driver out of a function, which has them of the plan."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="__is__"), args=[left, right]):
+                return ast.Compare(left, [ast.Is()], [right])
+            case ast.Call(func=ast.Name(id="__type__") as name):
+                name.id = "type"
+        return node
 
 
 def _names_in(code: types.CodeType) -> set[str]:

@@ -94,7 +94,7 @@ class Object:
 
 
 def _forwarder(operation: str) -> Any:
-    def method(self, *args, **kwargs):
+    def method(self, /, *args, **kwargs):
         return driver.operate(operation, self, args, kwargs)
 
     method.__name__ = method.__qualname__ = operation
@@ -126,7 +126,7 @@ def new(found: Facts) -> Object:
 class ErrorClass(type):
     """Class of the stand-ins for the program's classes of exceptions."""
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, /, *args, **kwargs):
         return driver.request("call", cls, *args, **kwargs)
 
     def __getattr__(cls, name):

@@ -182,7 +182,7 @@ class ProgramEnd(exchange.End):
             case "classes":
                 found = {name: _NAMESPACE.get(name) for name in values}
                 self.classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}
-                return None
+                return list(self.classes)
         return _FUNCTIONS[operation](*values, **keywords)
 
     def encode_foreign(self, value: Any) -> Any:

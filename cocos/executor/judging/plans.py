@@ -67,7 +67,7 @@ class _Setup:
         imports: Its import statements.
         imported: Names that it imports.
         bound: Other names that it binds, in any scope.
-        given: Names of its imports and classes, which programs may use.
+        given: Names of its imports, classes and infinities, which programs may use.
         remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
         is_plain: It can leave nothing behind in the driver.
@@ -173,6 +173,7 @@ def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -
             if id(node) not in kept
             and (
                 isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef))
+                or _makes_class(node)
                 or touched_names(node) & needed
                 or (not isinstance(node, ast.FunctionDef) and not _names(node) <= known)
                 or not (touched_names(node) or _names(node) & bound)
@@ -212,6 +213,31 @@ def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
             plans[number] = in_child(program.test_list[number], reason, is_programs_choice=True)
     return tuple(plans), given
+
+
+def _makes_class(statement: ast.stmt) -> bool:
+    """Return whether a statement is like `Point = namedtuple("Point", "x y")`."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Constant(value=text), *_])):
+            return name == text
+    return False
+
+
+def _is_given(statement: ast.stmt) -> bool:
+    """Return whether a program may use what a statement of the setup defines: it is no expected value."""
+    return isinstance(statement, ast.ClassDef) or _makes_class(statement) or _is_infinity(statement)
+
+
+def _is_infinity(statement: ast.stmt) -> bool:
+    """Return whether a statement is like `inf = float("inf")`."""
+    match statement:
+        case ast.Assign(
+            value=ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan")])
+        ):
+            return True
+        case ast.Assign(value=ast.Attribute(value=ast.Name(id="math"), attr="inf" | "nan")):
+            return True
+    return False
 
 
 def touched_names(statement: ast.stmt) -> set[str]:
@@ -305,7 +331,7 @@ def _read_setup(source: str) -> _Setup:
         imports=tuple(ast.unparse(node) for node in imports),
         imported=frozenset(imported),
         bound=frozenset(bound_names(nodes) - imported),
-        given=frozenset(imported | {node.name for node in tree.body if isinstance(node, ast.ClassDef)}),
+        given=frozenset(imported.union(*(touched_names(n) for n in tree.body if _is_given(n)))),
         remote=frozenset(free_names(symbols) - known),
         reads={name: _names(node) for node in tree.body for name in touched_names(node)},
         is_plain=_is_plain(nodes),
