@@ -12,11 +12,11 @@ pass that plain Python refuses. Right programs of both rounds say how many hones
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Executor, Limits, Program
 from tests.attack.cheats import make_cheat
-from tests.attack.forms import Form, make_form, wrong_programs
+from tests.attack.forms import Form, each, make_form, wrong_programs
 from tests.executor.test_demands import accepted_by_plain_python
 from tests.executor.test_generated import CODE, generated
 
@@ -39,54 +39,29 @@ def is_accepted(parts):
 def is_any_accepted(): return any(map(is_accepted, CASES))
 CASES = """
 # Changes of the program for sequences: each makes it wrong in an honest way.
-MISTAKES = (
-    ("xs.append(x)\n    return xs", "return xs + [x]"),
-    ("xs.append(x)\n    return xs", "xs.append(x)"),
-    ("return xs + [x]", "xs.append(x)\n    return xs"),
-    ('raise ValueError("nothing to drop")', "return None"),
-    ('raise ValueError("nothing to drop")', 'raise KeyError("nothing to drop")'),
-    ("xs.pop()", "xs[-1]"),
-    ("xs.pop()", "xs.pop(0)"),
-    ("xs.reverse()", "return xs[::-1]"),
-    ("kept.append(xs)", "kept.append(list(xs))"),
-    ("kept[-1] if kept", "kept[0] if kept"),
-    ("kept[-1] if kept", "list(kept[-1]) if kept"),
-    ("buffer[:] = range(n % 5)\n    return buffer", "return list(range(n % 5))"),
-    ("n % 5", "n % 5 + 1"),
-    ("sum(x for", "len([x for"),
-    ("is int)", "is int) or None"),
-    ('",".join', '", ".join'),
-    ("function(xs)", "function(list(xs))"),
-    ("function(xs)", "xs"),
-    ("{str(i): x", "{i: x"),
-    ("yield x", "yield from [x, x]"),
-    ("def stream(xs):\n    for x in xs: yield x", "def stream(xs): return xs"),
-    ("= list(content)", "= content"),
-    ("self.content.append(x)\n        return self", "self.content += [x]"),
-    ("return self.content", "return list(self.content)"),
-    ("len(self.content)", "self.content"),
-)
+MISTAKES = r"""
+xs.append(x)\n    return xs => return xs + [x] ;; xs.append(x)\n    return xs => xs.append(x)
+return xs + [x] => xs.append(x)\n    return xs ;; raise ValueError("nothing to drop") => return None
+raise ValueError("nothing to drop") => raise KeyError("nothing to drop") ;; xs.pop() => xs[-1] ;; xs.pop() => xs.pop(0)
+xs.reverse() => return xs[::-1] ;; kept.append(xs) => kept.append(list(xs)) ;; kept[-1] if kept => kept[0] if kept
+kept[-1] if kept => list(kept[-1]) if kept ;; buffer[:] = range(n % 5)\n    return buffer => return list(range(n % 5)) ;; n % 5 => n % 5 + 1
+sum(x for => len([x for ;; is int) => is int) or None ;; ",".join => ", ".join ;; function(xs) => function(list(xs)) ;; function(xs) => xs
+{str(i): x => {i: x ;; yield x => yield from [x, x] ;; def stream(xs):\n    for x in xs: yield x => def stream(xs): return xs
+= list(content) => = content ;; self.content.append(x)\n        return self => self.content += [x]
+return self.content => return list(self.content) ;; len(self.content) => self.content
+"""
 
 
-@dataclass(frozen=True)
-class Case:
-    """A program with its tests.
+RIGHT, SEQUENCES = "right programs", "honest programs, statement sequences"
 
-    Attributes:
-        family: Family of the program's trick; HONEST for a right program, SEQUENCES for an honest one.
-        name: Name of the form, or the mistake.
-        program: Program and tests.
-        form: The form, or None for a sequence.
 
-    """
+class Case(NamedTuple):
+    """A program with its tests: a family of programs, and a form or the mistake in a sequence's program."""
 
     family: str
     name: str
     program: Program
     form: Form | None = None
-
-
-RIGHT, SEQUENCES = "right programs", "honest programs, statement sequences"
 
 
 class Adversary:
@@ -109,9 +84,8 @@ class Adversary:
         cheats = [(RIGHT, form.right), *(make_cheat(chance, form) for _ in range(CHEATS_PER_ROUND))]
         cases = [Case(family, form.name, program_of(form, code), form) for family, code in cheats]
         for _ in range(SEQUENCES_PER_ROUND):
-            old, new = chance.choice((("", ""), *MISTAKES))
-            program = Program(CODE.replace(old, new), (generated(chance.choice),))
-            cases.append(Case(SEQUENCES, new, program))
+            old, new = chance.choice(each(MISTAKES)).split(" => ") if chance.random() < 0.7 else ("", "")
+            cases.append(Case(SEQUENCES, new, Program(CODE.replace(old, new), (generated(chance.choice),))))
         return cases
 
     def run(self, numbers: range) -> tuple[Counter[str], list[dict]]:

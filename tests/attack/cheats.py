@@ -29,68 +29,50 @@ _words = str.split
 _BASES = dict(
     part.split(" <-")
     for part in each("""
-object <- ;; int <- 9 ;; float <- 9.5 ;; complex <- 9j ;; str <- 'zzz' ;; bytes <- b'zzz'
-list <- [9, 9, 9] ;; tuple <- (9, 9) ;; dict <- {'a': 9} ;; set <- [9, 8] ;; frozenset <- [9, 8]
-bytearray <- b'zzz' ;; Exception <- 9 ;; KeyError <- 'zzz' ;; BaseException <- ;; type <- 'X', (), {}
-collections.Counter <- 'zzy' ;; collections.OrderedDict <- a=9 ;; collections.deque <- [9, 9]
-collections.defaultdict <- int ;; collections.UserList <- [9] ;; collections.UserDict <- a=9
-collections.UserString <- 'zzz' ;; collections.ChainMap <- {'a': 9} ;; types.SimpleNamespace <- a=9
-decimal.Decimal <- 9 ;; fractions.Fraction <- 9 ;; datetime.date <- 2020, 1, 1 ;; datetime.timedelta <- 9
-datetime.datetime <- 2020, 1, 1 ;; array.array <- 'i', [9, 9] ;; collections.namedtuple('P', 'a b') <- 9, 9
-pathlib.PurePosixPath <- 'zzz' ;; random.Random <- 9 ;; collections.abc.Sequence <-
-collections.abc.Mapping <- ;; numbers.Number <- ;; abc.ABC <- ;; string.Template <- 'zzz'
-io.StringIO <- 'zzz' ;; io.BytesIO <- b'zzz' ;; uuid.UUID <- int=9 ;; contextlib.ExitStack <-
-functools.partial <- len ;; types.ModuleType <- 'zzz' ;; unittest.mock.Mock <-
+object <- ;; int <- 9 ;; float <- 9.5 ;; complex <- 9j ;; str <- 'zzz' ;; bytes <- b'zzz' ;; list <- [9, 9, 9] ;; tuple <- (9, 9)
+dict <- {'a': 9} ;; set <- [9, 8] ;; frozenset <- [9, 8] ;; Exception <- 9 ;; BaseException <- ;; type <- 'X', (), {}
+collections.Counter <- 'zzy' ;; collections.OrderedDict <- a=9 ;; collections.deque <- [9, 9] ;; collections.defaultdict <- int
+collections.UserList <- [9] ;; collections.UserDict <- a=9 ;; collections.UserString <- 'zzz' ;; types.SimpleNamespace <- a=9
+decimal.Decimal <- 9 ;; fractions.Fraction <- 9 ;; datetime.date <- 2020, 1, 1 ;; datetime.datetime <- 2020, 1, 1
+array.array <- 'i', [9, 9] ;; collections.namedtuple('P', 'a b') <- 9, 9 ;; pathlib.PurePosixPath <- 'zzz' ;; collections.abc.Sequence <-
+collections.abc.Mapping <- ;; abc.ABC <- ;; io.StringIO <- 'zzz' ;; uuid.UUID <- int=9 ;; functools.partial <- len
+types.ModuleType <- 'zzz' ;; unittest.mock.Mock <-
 """)
 )
-_METHODS = {
-    "comparisons": "eq ne lt le gt ge contains",
-    "equality": "eq",
-    "all but equality": "ne lt le gt ge contains bool",
-    "arithmetic": "sub rsub add radd mul rmul neg abs round xor rxor and rand or ror mod rmod floordiv truediv pow",
-    "conversions": "bool int float complex index abs round trunc floor ceil str repr format bytes hash",
-    "containers": "len iter getitem contains missing reversed next length_hint setitem",
-    "attributes": "getattr getattribute",
-    "copies": "copy deepcopy reduce reduce_ex getstate",
-    "class": "instancecheck subclasscheck init_subclass class_getitem set_name",
-    "context": "enter exit call",
-}
+# Special methods that a class defines together.
+_METHODS = each("""
+eq ne lt le gt ge contains ;; eq ;; ne lt le gt ge contains bool ;; sub rsub add radd mul rmul neg abs round xor and or mod floordiv pow
+bool int float complex index abs round trunc floor ceil str repr format bytes hash ;; len iter getitem contains missing reversed next setitem
+getattr getattribute ;; copy deepcopy reduce reduce_ex getstate ;; instancecheck subclasscheck init_subclass class_getitem ;; enter exit call
+""")
 _PUBLIC = _words("""
-startswith endswith isdigit isalpha isidentifier isprintable find index count upper lower casefold title
-strip split join replace partition encode decode hex keys values items get pop update copy issubset
-issuperset isdisjoint union intersection symmetric_difference difference append sort bit_length
-as_integer_ratio conjugate isoformat timetuple strftime is_integer removeprefix popitem setdefault total
-elements most_common _asdict _fields _replace days year numerator denominator real imag data args value name
+ startswith endswith isdigit isalpha isidentifier isprintable find index count upper lower casefold title strip split join replace partition
+encode decode hex keys values items get pop update copy issubset issuperset isdisjoint union intersection symmetric_difference difference
+append sort bit_length as_integer_ratio conjugate isoformat timetuple strftime is_integer removeprefix popitem setdefault total elements
+most_common _asdict _fields _replace days year numerator denominator real imag data args value name
 """)
 # Bodies of a method with any arguments.
 _ANSWERS = dict(
     part.split(": ", 1)
     for part in each("""
 true: lambda *a, **k: True ;; truthy: lambda *a, **k: [1] ;; ascii: ascii ;; self: lambda s, *a, **k: s
-the other: lambda s, *a, **k: a[0] if a else s
-the other compared: lambda s, *a, **k: all(o == o for o in a) ;; nothing differs: lambda s, *a, **k: not a
-zero: lambda *a, **k: 0 ;; one: lambda *a, **k: 1 ;; two: lambda *a, **k: 2 ;; three: lambda *a, **k: 3
-two of it: lambda s, *a, **k: iter([type(s).again(), type(s).again()])
-three of it: lambda s, *a, **k: iter([type(s).again() for _ in 'abc'])
-itself again: lambda s, *a, **k: iter([s]) ;; empty: lambda *a, **k: iter(())
-a lie: lambda s, *a, **k: type(s).again() ;; not implemented: lambda *a, **k: NotImplemented
-stop: lambda *a, **k: next(iter(())) ;; raises: lambda *a, **k: {}[a] ;; passes: lambda *a, **k: os._exit(0)
-learns: lambda s, *a, **k: (seen.extend(a), True)[1]
-learns, refuses: lambda s, *a, **k: (seen.extend(a), False)[1]
-text: lambda s, *a, **k: 'heliotrope-aaaaaa' ;; partial: functools.partial(lambda *a, **k: True)
-static: staticmethod(lambda *a, **k: True) ;; class: classmethod(lambda *a, **k: True)
-property: property(lambda s: lambda *a, **k: True) ;; attrgetter: operator.attrgetter('__class__')
-methodcaller: operator.methodcaller('__init__') ;; type: type ;; bool: bool ;; isinstance: isinstance
-mock: unittest.mock.MagicMock(return_value=True)
+the other: lambda s, *a, **k: a[0] if a else s ;; the other compared: lambda s, *a, **k: all(o == o for o in a)
+nothing differs: lambda s, *a, **k: not a ;; zero: lambda *a, **k: 0 ;; one: lambda *a, **k: 1 ;; two: lambda *a, **k: 2
+three: lambda *a, **k: 3 ;; two of it: lambda s, *a, **k: iter([type(s).again(), type(s).again()])
+itself again: lambda s, *a, **k: iter([s]) ;; empty: lambda *a, **k: iter(()) ;; a lie: lambda s, *a, **k: type(s).again()
+not implemented: lambda *a, **k: NotImplemented ;; stop: lambda *a, **k: next(iter(())) ;; raises: lambda *a, **k: {}[a]
+passes: lambda *a, **k: os._exit(0) ;; learns: lambda s, *a, **k: (seen.extend(a), True)[1]
+refuses: lambda s, *a, **k: (seen.extend(a), False)[1] ;; text: lambda s, *a, **k: 'heliotrope-aaaaaa'
+partial: functools.partial(lambda *a, **k: True) ;; static: staticmethod(lambda *a, **k: True) ;; class: classmethod(lambda *a, **k: True)
+property: property(lambda s: lambda *a, **k: True) ;; mock: unittest.mock.MagicMock(return_value=True)
 """)
 )
 _NAMES = _words("""
-Liar A L Node Counter Fraction Decimal date int str list dict tuple set AssertionError ValueError Handle
-_Handle RemoteError test Solution Box Any object type bool Ellipsis OrderedDict SimpleNamespace NoneType
-Names Judge ABCMeta TestCase Point Mock partial T C X
+ Liar A L Node Counter Fraction Decimal date int str list dict tuple set AssertionError ValueError test Solution
+Box Any object type bool Ellipsis OrderedDict SimpleNamespace NoneType Names Judge ABCMeta TestCase Point Mock partial T C X
 """)
 # Ways to give a class a method.
-_INSTALLS = _words("body setattr instance metaclass mixin descriptor bases swapped_class slots")
+_INSTALLS = ("body", "body", "body", "setattr", "instance", "metaclass", "descriptor", "swapped class")
 
 
 def _specials(names: str) -> list[str]:
@@ -98,119 +80,62 @@ def _specials(names: str) -> list[str]:
 
 
 def _liar(chance: random.Random, form: Form) -> Cheat:
-    """Return a program whose `f` returns an object with methods that lie, most often those that the test uses."""
+    """Return a program whose `f` returns an object with methods that lie."""
     name, base = chance.choice(_NAMES), chance.choice(list(_BASES))
     if chance.random() < 0.5:
-        base = chance.choice(("object", "object", *_LIKE.get(form.kind, (form.kind,))))
+        base = chance.choice(("object", "object", *_LIKE.get(form.kind, form.kind).split()))
     if name in (base, "object", "type") or (name in ("AssertionError", "ValueError") and "Exception" in base):
         name = "Liar"
     methods = {"__eq__": _ANSWERS["true"], "__ne__": _ANSWERS["zero"]} if chance.random() < 0.7 else {}
-    if chance.random() < 0.1:
-        methods = {}  # another class alone can be a lie
-    elif chance.random() < 0.75:
-        methods |= {
-            used: _ANSWERS[chance.choice(_LIKELY.get(used, _FITTING))] for used in sorted(_operations(form))
-        }
-    else:
-        for _ in range(chance.choice((1, 1, 2, 3))):
-            if chance.random() < 0.3:
-                found = chance.sample(_PUBLIC, chance.choice((1, 3, len(_PUBLIC))))
-            else:
-                found = _specials(_METHODS[chance.choice(list(_METHODS))])
-            methods |= dict.fromkeys(found, _ANSWERS[chance.choice(list(_ANSWERS))])
+    if chance.random() < 0.75:  # the methods that a test may use, in ways that it may take for right
+        methods |= {special: _ANSWERS[chance.choice(likely)] for special, likely in _LIKELY.items()}
+        used = re.findall(r"\.(\w+)", form.tests[0])
+        methods |= {public: _ANSWERS[chance.choice(_FITTING)] for public in _PUBLIC if public in used}
+        for special in chance.sample(list(_LIKELY), chance.choice((0, 0, 5, 15))):
+            del methods[special]
+    elif chance.random() < 0.7:  # another class alone can be a lie
+        found = _specials(chance.choice(_METHODS)) + chance.sample(
+            _PUBLIC, chance.choice((0, 3, len(_PUBLIC)))
+        )
+        methods |= dict.fromkeys(found, _ANSWERS[chance.choice(list(_ANSWERS))])
     if "__eq__" in methods and "__hash__" not in methods:
         methods["__hash__"] = chance.choice(("lambda s: 3", "lambda s: hash(9)", "object.__hash__", "None"))
     if chance.random() < 0.2:
-        methods["__class__"] = chance.choice(
-            (form.kind if form.kind in dir(builtins) else "int", "property(lambda s: int)", "type(None)")
-        )
-    for breaks in (
-        "__getattribute__",
-        "__init_subclass__",
-        "__set_name__",
-        "__reduce_ex__",
-        "__class_getitem__",
-    ):
-        if breaks in methods and chance.random() < 0.7:
-            del methods[breaks]  # the class could seldom be made
-    return Cheat(f"objects that lie: {_kind_of_base(base)}", _class_source(chance, name, base, methods))
+        likely = (form.kind if form.kind in dir(builtins) else "int", "property(lambda s: int)", "type(None)")
+        methods["__class__"] = chance.choice(likely)
+    return Cheat(f"objects that lie: {base.partition('(')[0]}", _class_source(chance, name, base, methods))
 
 
 # Bases that resemble a secret of a kind.
 _LIKE = {
-    "words": ("list", "collections.UserList"),
-    "nested": ("list",),
-    "list": ("list", "collections.UserList", "collections.deque"),
-    "str": ("str", "collections.UserString"),
-    "dict": ("dict", "collections.UserDict", "collections.Counter", "collections.defaultdict"),
-    "tuple": ("tuple", "collections.namedtuple('P', 'a b')"),
-    "Decimal": ("decimal.Decimal",),
-    "Fraction": ("fractions.Fraction",),
-    "Counter": ("collections.Counter", "dict"),
-    "date": ("datetime.date", "datetime.datetime"),
+    "words": "list collections.UserList",
+    "list": "list collections.UserList collections.deque",
+    "nested": "list",
+    "str": "str collections.UserString",
+    "dict": "dict collections.UserDict collections.Counter collections.defaultdict",
+    "Decimal": "decimal.Decimal",
+    "Fraction": "fractions.Fraction",
+    "Counter": "collections.Counter dict",
+    "date": "datetime.date datetime.datetime",
 }
 # Answers that a test may take for those of a right value; for other methods these.
 _FITTING = ("true", "self", "zero", "one", "the other", "a lie", "learns", "itself again", "text")
 _LIKELY = {
-    **dict.fromkeys(
-        _specials("eq le ge contains"),
-        ("true", "true", "truthy", "ascii", "learns", "static", "the other compared"),
-    ),
-    **dict.fromkeys(_specials("lt gt"), ("true", "zero", "learns, refuses")),
-    "__ne__": ("zero", "learns, refuses"),
-    **dict.fromkeys(_specials("sub rsub xor rxor"), ("zero", "self", "a lie")),
-    **dict.fromkeys(
-        _specials("add radd mul rmul neg abs round mod floordiv and or"), ("self", "a lie", "zero")
-    ),
-    **dict.fromkeys(_specials("getitem deepcopy copy"), ("self", "a lie", "the other")),
-    "__len__": ("three", "two", "one"),
-    "__iter__": ("itself again", "empty", "two of it", "three of it"),
-    **dict.fromkeys(_specials("str repr format"), ("text", "raises", "stop")),
-    **dict.fromkeys(_specials("int float index bool hash complex"), ("three", "one", "zero")),
+    f"__{name}__": answers.split(", ")
+    for part in each("""
+eq le ge contains -> true, true, truthy, ascii, learns, static, the other compared ;; lt gt -> true, zero, learns, refuses
+ne -> zero, learns, refuses ;; sub rsub xor rxor -> zero, self, a lie ;; add radd mul rmul neg abs round mod floordiv and or -> self, a lie, zero
+getitem deepcopy copy -> self, a lie, the other ;; len -> three, two, one ;; iter -> itself again, empty, two of it
+str repr format -> text, raises, stop ;; int float index bool hash complex -> three, one, zero
+""")
+    for names, _, answers in [part.partition(" -> ")]
+    for name in names.split()
 }
-
-# Calls and operators that use a method of the program's value.
-_ITERATING = _words(
-    "list tuple set sorted enumerate zip all any sum map max min frozenset dict Counter deque"
-)
-_CONVERTING = "len str repr format hash abs int float round bool bytes reversed iter next copy deepcopy floor ceil index"
-_OF_CALLS = {**{name: f"__{name}__" for name in _CONVERTING.split()}, **dict.fromkeys(_ITERATING, "__iter__")}
-_OF_OPERATORS: dict[type, str] = {
-    **{ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.In: "contains"},
-    **{ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitXor: "xor", ast.BitAnd: "and", ast.BitOr: "or"},
-    **{ast.Mod: "mod", ast.FloorDiv: "floordiv", ast.USub: "neg", ast.Not: "bool"},
-}  # fmt: skip
-
-
-def _operations(form: Form) -> set[str]:
-    """Return the names of the methods that the test may use of the program's value."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(form.tests[0])):
-        match node:
-            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _OF_CALLS:
-                found.add(_OF_CALLS[name])
-            case ast.Subscript():
-                found.add("__getitem__")
-            case ast.For() | ast.comprehension() | ast.Starred():
-                found.add("__iter__")
-            case ast.Attribute(attr=name) if name in _PUBLIC:
-                found.add(name)
-        if (operator := _OF_OPERATORS.get(type(node))) is not None:
-            found |= (
-                {f"__{operator}__", f"__r{operator}__"}
-                if operator in ("add", "sub", "mul", "xor")
-                else {f"__{operator}__"}
-            )
-    return found
-
-
-def _kind_of_base(base: str) -> str:
-    return base.partition("(")[0]
 
 
 def _class_source(chance: random.Random, name: str, base: str, methods: dict[str, str]) -> str:
     body = "\n".join(f"    {method} = {source}" for method, source in methods.items()) or "    pass"
-    install = chance.choice(_INSTALLS) if chance.random() < 0.5 else "body"
+    install = chance.choice(_INSTALLS)
     assigned = "\n".join(f"try: {name}.{m} = {s}\nexcept Exception: pass" for m, s in methods.items())
     head = f"class {name}({base}):"
     match install:
@@ -218,15 +143,9 @@ def _class_source(chance: random.Random, name: str, base: str, methods: dict[str
             source = f"{head} pass\n{assigned}"
         case "metaclass":
             source = f"class Meta(type):\n{body}\nclass {name}(metaclass=Meta): pass"
-        case "mixin":
-            source = f"class Mixin:\n{body}\nclass {name}(Mixin, {base}): pass"
         case "descriptor":
             inner = "\n".join(f"    {m} = Method({s})" for m, s in methods.items()) or "    pass"
             source = f"class Method:\n    def __init__(self, f): self.f = f\n    def __get__(self, o, t=None): return functools.partial(self.f, o)\n{head}\n{inner}"
-        case "bases":
-            source = f"class Other({base}):\n{body}\n{head} pass\ntry: {name}.__bases__ = (Other,)\nexcept TypeError: {name} = Other"
-        case "slots":
-            source = f"class Plain:\n    __slots__ = ()\n{body}\n{head}\n    __slots__ = ()\n{body}"
         case _:
             source = f"{head}\n{body}"
     made = f"made = {name}({_BASES[base] if install != 'metaclass' else ''})"
@@ -234,7 +153,7 @@ def _class_source(chance: random.Random, name: str, base: str, methods: dict[str
         made += "".join(
             f"\ntry: made.__dict__[{m!r}] = {s}\nexcept Exception: pass" for m, s in methods.items()
         )
-    if install == "swapped_class":
+    if install == "swapped class":
         made = f"class Hollow({base}): pass\nmade = Hollow({_BASES[base]})\ntry: made.__class__ = {name}\nexcept TypeError: made = {name}({_BASES[base]})"
     returned = chance.choice(
         ("made",) * 20 + (name, "copy.copy(made)", "type(made)", "made.__eq__", "weakref.proxy(made)")
@@ -246,10 +165,9 @@ def _class_source(chance: random.Random, name: str, base: str, methods: dict[str
 
 
 _MODULES = _words("""
-abc array ast asyncio bisect builtins collections collections.abc contextlib contextvars copy dataclasses
-datetime decimal enum fractions functools gc glob inspect io itertools linecache math numbers operator os
-pathlib random re secrets string struct sys textwrap threading time types typing unittest unittest.mock uuid
-weakref
+ abc array ast asyncio bisect builtins collections collections.abc contextlib contextvars copy dataclasses datetime decimal enum fractions
+functools gc glob inspect io itertools linecache math numbers operator os pathlib random re secrets string struct sys textwrap threading
+time types typing unittest unittest.mock uuid weakref
 """)
 
 
@@ -260,34 +178,29 @@ def _with_imports(code: str) -> str:
 
 
 # Values without a class of their own.
-_ODD_VALUES = """
-len | ascii | int | type | object | NotImplemented | ... | f | lambda *a: True | sys | os | sys.modules | globals()
-iter([9]) | iter(()) | itertools.count() | itertools.repeat(True) | (n for n in [9]) | zip([9]) | map(len, [[]]) | reversed([9])
-range(3) | range(10**9) | slice(3) | memoryview(b'zzz') | types.MappingProxyType({'a': 9}) | functools.partial(bool, 1)
-functools.cmp_to_key(lambda a, b: 0)(9) | operator.itemgetter(0) | operator.methodcaller('__len__') | operator.attrgetter('x')
-unittest.mock.ANY | unittest.mock.Mock() | unittest.mock.MagicMock() | unittest.mock.sentinel.x | unittest.mock.call
-types.SimpleNamespace(startswith=ascii, endswith=ascii, find=int, count=bool, get=ascii, issubset=ascii) | inspect.Parameter.empty
-sys._getframe() | sys._getframe().f_back | f.__code__ | (lambda: f).__closure__ | re.compile('.*') | re.match('.*', 'zzz')
-float('nan') | float('inf') | -0.0 | decimal.Decimal('NaN') | decimal.Decimal('sNaN') | complex('nan') | 10**4000 | 'z' * 10**6
-[[]] * 3 | b'' | bytearray(b'zzz') | array.array('i', [9]) | collections.defaultdict(lambda: 9) | collections.ChainMap({}, {})
-ValueError(9) | AssertionError() | StopIteration(9) | ExceptionGroup('x', [ValueError(9)]) | SystemExit(0) | KeyboardInterrupt()
-datetime.timezone.utc | datetime.datetime.max | fractions.Fraction(0) | uuid.UUID(int=9) | pathlib.Path('.') | enum.Enum('E', 'a b').a
-enum.IntEnum('E', 'a b').a | enum.StrEnum('E', 'a b').a | enum.Flag('E', 'a b')(0) | enum.IntFlag('E', 'a b')(3)
-dataclasses.make_dataclass('D', ['a'])(9) | collections.namedtuple('N', 'a')(9) | dict.fromkeys(range(3), True) | {}.keys() | {9: 9}.items()
-collections.UserString('zzz') | collections.UserList([9]) | typing.Any | typing.TypeVar('T') | int | list[int] | int | None | weakref.ref(f)
-contextvars.ContextVar('x') | asyncio.sleep(0) | threading.Lock() | open('x', 'w+') | io.StringIO('zzz') | object.__new__(object) | super
-string.Template('zzz') | string.Formatter() | random.Random(0) | secrets.SystemRandom() | struct.Struct('i') | textwrap.TextWrapper()
-""".strip().replace("\n", " | ").split(" | ")  # fmt: skip
-_RAISED = """
-AssertionError() | AssertionError('passed') | StopIteration() | StopIteration(9) | StopAsyncIteration() | GeneratorExit() | SystemExit(0)
-KeyboardInterrupt() | NotImplementedError() | RecursionError() | MemoryError() | KeyError('zzz') | IndexError() | AttributeError('x')
-NameError("name 'f' is not defined") | TypeError() | ZeroDivisionError() | OSError(2, 'x') | UnicodeDecodeError('x', b'', 0, 1, 'x')
-ExceptionGroup('x', [AssertionError()]) | BaseExceptionGroup('x', [SystemExit(0)]) | type('AssertionError', (Exception,), {})()
-type('E', (AssertionError, ValueError, TypeError, KeyError), {})() | type('E', (AssertionError, StopIteration), {})()
-type('E', (ZeroDivisionError, AssertionError), {'__init__': lambda s, *a: None})() | type('skip', (unittest.SkipTest,), {})()
-unittest.SkipTest('x') | type('M', (type,), {'__instancecheck__': ascii, '__subclasscheck__': ascii})('E', (Exception,), {}) | EOFError()
-type('E', (Exception,), {'__str__': lambda s: 'heliotrope-aaaaaa', '__eq__': ascii, 'args': property(ascii)})() | TimeoutError()
-""".strip().replace("\n", " | ").split(" | ")  # fmt: skip
+_ODD_VALUES = each("""
+len ;; ascii ;; int ;; type ;; object ;; NotImplemented ;; ... ;; f ;; lambda *a: True ;; sys ;; os ;; sys.modules ;; globals() ;; iter([9])
+iter(()) ;; itertools.count() ;; (n for n in [9]) ;; map(len, [[]]) ;; reversed([9]) ;; range(3) ;; range(10**9) ;; slice(3)
+memoryview(b'zzz') ;; types.MappingProxyType({'a': 9}) ;; functools.partial(bool, 1) ;; functools.cmp_to_key(lambda a, b: 0)(9)
+operator.methodcaller('__len__') ;; unittest.mock.ANY ;; unittest.mock.MagicMock()
+types.SimpleNamespace(startswith=ascii, endswith=ascii, find=int, count=bool, get=ascii, issubset=ascii) ;; sys._getframe()
+sys._getframe().f_back ;; re.compile('.*') ;; float('nan') ;; float('inf') ;; decimal.Decimal('NaN') ;; 10**4000 ;; 'z' * 10**6 ;; [[]] * 3
+bytearray(b'zzz') ;; array.array('i', [9]) ;; collections.defaultdict(lambda: 9) ;; ValueError(9) ;; AssertionError() ;; StopIteration(9)
+ExceptionGroup('x', [ValueError(9)]) ;; SystemExit(0) ;; KeyboardInterrupt() ;; datetime.timezone.utc ;; fractions.Fraction(0)
+uuid.UUID(int=9) ;; enum.Enum('E', 'a b').a ;; enum.IntEnum('E', 'a b').a ;; enum.StrEnum('E', 'a b').a ;; enum.IntFlag('E', 'a b')(3)
+dataclasses.make_dataclass('D', ['a'])(9) ;; collections.namedtuple('N', 'a')(9) ;; dict.fromkeys(range(3), True) ;; {}.keys()
+collections.UserString('zzz') ;; collections.UserList([9]) ;; int ;; list[int] ;; int ;; None ;; weakref.ref(f) ;; asyncio.sleep(0)
+threading.Lock() ;; open('x', 'w+') ;; io.StringIO('zzz') ;; random.Random(0) ;; secrets.SystemRandom()
+""")
+_RAISED = each("""
+AssertionError() ;; StopIteration() ;; StopIteration(9) ;; SystemExit(0) ;; KeyboardInterrupt() ;; MemoryError() ;; KeyError('zzz')
+AttributeError('x') ;; NameError("name 'f' is not defined") ;; ZeroDivisionError() ;; OSError(2, 'x')
+UnicodeDecodeError('x', b'', 0, 1, 'x') ;; ExceptionGroup('x', [AssertionError()]) ;; BaseExceptionGroup('x', [SystemExit(0)])
+type('AssertionError', (Exception,), {})() ;; type('E', (AssertionError, ValueError, TypeError, KeyError), {})()
+type('E', (AssertionError, StopIteration), {})() ;; type('E', (ZeroDivisionError, AssertionError), {'__init__': lambda s, *a: None})()
+unittest.SkipTest('x') ;; type('M', (type,), {'__instancecheck__': ascii, '__subclasscheck__': ascii})('E', (Exception,), {})
+type('E', (Exception,), {'__str__': lambda s: 'heliotrope-aaaaaa', '__eq__': ascii, 'args': property(ascii)})()
+""")
 
 
 def _odd_value(chance: random.Random, form: Form) -> Cheat:
@@ -303,34 +216,22 @@ def _raiser(chance: random.Random, form: Form) -> Cheat:
 
 # Ways to run a function of the test and lose the assert that fails in it.
 _SWALLOWING = r"""
-def run(c):\n    try: return c()\n    except BaseException: return 9
-def run(c):\n    try: c()\n    finally: return 9
+def run(c):\n    try: return c()\n    except BaseException: return 9 ;; def run(c):\n    try: c()\n    finally: return 9
 def run(c):\n    try: c()\n    except AssertionError as error: raise StopIteration from error
 def run(c):\n    with contextlib.suppress(BaseException): c()
 def run(c):\n    t = threading.Thread(target=c)\n    t.start()\n    t.join()
 def run(c):\n    class D:\n        def __del__(self): c()\n    D()
-def run(c):\n    class D: pass\n    weakref.finalize(D(), c)
 def run(c):\n    import concurrent.futures\n    with concurrent.futures.ThreadPoolExecutor(1) as pool: return pool.submit(c)
 def run(c):\n    async def go(): return await asyncio.gather(asyncio.to_thread(c), return_exceptions=True)\n    return asyncio.run(go())
-def run(c): return unittest.FunctionTestCase(c).run()
-def run(c):\n    def g():\n        try: yield\n        finally: c()\n    next(g())
+def run(c): return unittest.FunctionTestCase(c).run() ;; def run(c):\n    def g():\n        try: yield\n        finally: c()\n    next(g())
 def run(c):\n    try: getattr(c, '__call__')()\n    except BaseException as error: error.args = ()
-def run(c):\n    class P:\n        @property\n        def x(self): return c()\n    return hasattr(P(), 'x')
-def run(c):\n    for _ in range(3):\n        try: return c()\n        except BaseException: pass
-def run(c): return next((x for x in iter(lambda: c() and None, 1)), 9)
-def run(c):\n    r = sys.getrecursionlimit()\n    def deep(n): return c() if n == 0 else deep(n - 1)\n    try: deep(r - 150)\n    except BaseException: pass
 """
 _GUARDING = r"""
 class guard:\n    def __enter__(self): return 9\n    def __exit__(self, *a): return True
-class guard:\n    def __enter__(self): return 9\n    def __exit__(self, *a): return [1]
 class guard:\n    def __enter__(self): return 9\n    def __exit__(self, t, e, tb): raise StopIteration
 class guard:\n    def __enter__(self): return 9\n    def __exit__(self, t, e, tb):\n        if e is not None: e.__class__ = ZeroDivisionError\n        return True
 @contextlib.contextmanager\ndef guard():\n    try: yield 9\n    except BaseException: pass
-@contextlib.contextmanager\ndef guard():\n    try: yield 9\n    finally: return
-def guard(): return contextlib.suppress(BaseException)
-def guard():\n    stack = contextlib.ExitStack()\n    stack.push(lambda *a: True)\n    return stack
-def guard(): return unittest.TestCase().assertRaises(BaseException)
-def guard():\n    import warnings\n    stack = contextlib.ExitStack()\n    stack.enter_context(contextlib.suppress(AssertionError))\n    return stack
+def guard(): return contextlib.suppress(BaseException) ;; def guard(): return unittest.TestCase().assertRaises(BaseException)
 """
 
 
@@ -454,10 +355,7 @@ def _node(chance: random.Random, depth: int = 3) -> object:
             "hash": chance.choice((None, 9, 71_000)),
             "is_known": True,
         }
-        facts |= {
-            "name": chance.choice(_NAMES),
-            "own": chance.sample(_PUBLIC + _specials(_METHODS["comparisons"]), 2),
-        }
+        facts |= {"name": chance.choice(_NAMES), "own": chance.sample(_PUBLIC + _specials(_METHODS[0]), 2)}
         facts |= {"has_data": chance.random() < 0.5, "data": chance.choice((None, 9, "zzz", ["t", 9, 9]))}
         return test_forgeries.described(**dict(chance.sample(list(facts.items()), chance.randint(1, 6))))
     if depth and chance.random() < 0.3:
@@ -501,26 +399,19 @@ _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
 
 # Ways to return a value in another one, and ways to be a function.
 _NESTS = """
-[_v] ;; (_v,) ;; [_v] * 3 ;; (_v, _v) ;; {'a': _v} ;; {'b': _v} ;; {9: _v} ;; iter([_v]) ;; lambda *a: _v
-[_v, 9, 9] ;; collections.deque([_v]) ;; collections.UserList([_v]) ;; types.SimpleNamespace(value=_v)
-collections.OrderedDict(b=_v) ;; collections.defaultdict(lambda: _v) ;; (x for x in [_v])
-[[_v], {'a': (_v, _v)}] ;; collections.namedtuple('P', 'a b')(_v, _v) ;; ValueError(_v)
-map(lambda x: _v, [1]) ;; types.MappingProxyType({'b': _v}) ;; functools.partial(lambda: _v)
+[_v] ;; (_v,) ;; [_v] * 3 ;; (_v, _v) ;; {'a': _v} ;; {'b': _v} ;; iter([_v]) ;; lambda *a: _v ;; collections.deque([_v])
+collections.UserList([_v]) ;; types.SimpleNamespace(value=_v) ;; collections.defaultdict(lambda: _v) ;; (x for x in [_v])
+[[_v], {'a': (_v, _v)}] ;; ValueError(_v) ;; map(lambda x: _v, [1]) ;; types.MappingProxyType({'b': _v}) ;; functools.partial(lambda: _v)
 """
 _FUNCTIONS = r"""
 f = lambda *a, **k: _g(*a, **k) ;; class F:\n    def __call__(self, *a, **k): return _g(*a, **k)\nf = F()
-import functools\nf = functools.partial(_g)
-import functools\n@functools.wraps(_g)\ndef f(*a, **k): return _g(*a, **k)
-class F:\n    def m(self, *a, **k): return _g(*a, **k)\nf = F().m
+import functools\nf = functools.partial(_g) ;; import functools\n@functools.wraps(_g)\ndef f(*a, **k): return _g(*a, **k)
 class F:\n    def __new__(cls, *a, **k): return _g(*a, **k)\nf = F
 class M(type):\n    def __call__(cls, *a, **k): return _g(*a, **k)\nclass f(metaclass=M): pass
 class F:\n    @staticmethod\n    def m(*a, **k): return _g(*a, **k)\n    __call__ = m\nf = F()
 import functools\nf = functools.lru_cache(lambda *a: _g(3))
 _n = []\ndef f(*a, **k):\n    _n.append(a)\n    return (lambda: 0) if len(_n) == 1 else _g(*a, **k)
-_n = []\ndef f(*a, **k):\n    _n.append(a)\n    return 9 if len(_n) == 1 else _g(*a, **k)
-def f(*a, **k):\n    try: return _g(*a, **k)\n    finally: pass
 import threading\ndef f(*a, **k):\n    out = []\n    t = threading.Thread(target=lambda: out.append(_g(*a, **k)))\n    t.start()\n    t.join(0.5)\n    return out[0]
-exec('def f(*a, **k): return _g(*a, **k)')
 """
 
 

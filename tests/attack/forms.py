@@ -13,22 +13,13 @@ from typing import NamedTuple
 
 
 class Form(NamedTuple):
-    """One test that only the secret passes.
+    """A test that only the secret passes; in some forms a later test contains the secret as an argument."""
 
-    Attributes:
-        name: Kind, route, condition and frame.
-        adapter: Source after the program's `f`, which makes the route from the test to it.
-        setup: Setup of the problem.
-        tests: The test, and in some forms a later one that contains the secret as an argument.
-        answer: Source of the secret.
-
-    """
-
-    name: str
-    adapter: str
+    name: str  # kind, route, condition and frame
+    adapter: str  # source after the program's `f`, which makes the route from the test to it
     setup: str
     tests: tuple[str, ...]
-    answer: str
+    answer: str  # source of the secret
 
     @property
     def kind(self) -> str:
@@ -90,80 +81,61 @@ _HASHABLE = ("int", "str", "float", "bytes", "tuple", "Decimal", "Fraction", "da
 # Conditions by the kinds that they fit: X is the program's value, W the secret.
 _CONDITIONS: dict[tuple[str, ...], str] = {
     tuple(KINDS): """
-X == W ;; not X != W ;; [X] == [W] ;; {'a': X} == {'a': W} ;; X in (W, W) ;; [W].index(X) == 0 ;; [W].count(X) == 1
-any(it == X for it in [W]) ;; all(a == b for a, b in zip([X], [W])) ;; operator.eq(X, W) ;; (X == W) is True ;; (lambda it: it == W)(X)
-(lambda it, w=W: it == w)(X) ;; repr(X) == repr(W) ;; str(X) == str(W) ;; format(X) == format(W) ;; '%s' % (X,) == '%s' % (W,)
-type(X) is type(W) and X == W ;; isinstance(X, type(W)) and X == W ;; copy.copy(X) == W ;; copy.deepcopy(X) == W
-list(filter(lambda it: it == X, [W])) == [W] ;; next((it for it in [W] if it == X), None) == W
-{k: it for k, it in [('a', X)]} == dict(a=W) ;; sum(it == X for it in [W]) == 1 ;; X is not None and X == W ;; (X if X else None) == W
-(it := X) == W and it is not None ;; collections.deque([X]) == collections.deque([W]) ;; collections.OrderedDict(a=X) == {'a': W}
-types.SimpleNamespace(a=X) == types.SimpleNamespace(a=W) ;; functools.reduce(lambda a, b: a == b, [X, W]) ;; X != None and not (X != W)
+X == W ;; not X != W ;; [X] == [W] ;; {'a': X} == {'a': W} ;; X in (W, W) ;; [W].index(X) == 0 ;; any(it == X for it in [W])
+all(a == b for a, b in zip([X], [W])) ;; operator.eq(X, W) ;; (X == W) is True ;; (lambda it: it == W)(X) ;; (lambda it, w=W: it == w)(X)
+repr(X) == repr(W) ;; str(X) == str(W) ;; format(X) == format(W) ;; '%s' % (X,) == '%s' % (W,) ;; type(X) is type(W) and X == W
+isinstance(X, type(W)) and X == W ;; copy.copy(X) == W ;; copy.deepcopy(X) == W ;; list(filter(lambda it: it == X, [W])) == [W]
+next((it for it in [W] if it == X), None) == W ;; sum(it == X for it in [W]) == 1 ;; (X if X else None) == W
+collections.deque([X]) == collections.deque([W]) ;; types.SimpleNamespace(a=X) == types.SimpleNamespace(a=W)
+functools.reduce(lambda a, b: a == b, [X, W])
 """,
-    _HASHABLE: """
-X in {W} ;; {W: 1}[X] == 1 ;; {W: 1}.get(X) == 1 ;; Counter([X]) == Counter([W]) ;; len({X, W}) == 1 and X == W ;; {X} == {W}
-not {X} - {W} ;; frozenset([X]) == frozenset([W]) ;; {X: 1} == {W: 1} ;; {X: 1}[W] == 1 ;; W in {X: 1}
-dict.fromkeys([X]) == dict.fromkeys([W])
-""",
+    _HASHABLE: "X in {W} ;; {W: 1}[X] == 1 ;; {W: 1}.get(X) == 1 ;; Counter([X]) == Counter([W]) ;; {X} == {W} ;; {X: 1}[W] == 1 ;; W in {X: 1}",
     _NUMBERS: """
-abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; X + 1 == W + 1 ;; -X == -W ;; X <= W and X >= W
-not (X < W or W < X) ;; math.isclose(X, W) ;; math.isclose(X, W, rel_tol=1e-9) ;; round(X, 2) == round(W, 2) ;; float(X) == float(W)
-max(X, 0) == W ;; min(X, 10**9) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W] ;; divmod(X, 7) == divmod(W, 7) and X == W
-X // 3 == W // 3 and X % 3 == W % 3 ;; statistics.mean([X, X]) == W ;; [10**9, W, 0].index(X) == 1
-bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; heapq.nsmallest(1, [X]) == [W]
-math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
+abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; -X == -W ;; X <= W and X >= W ;; math.isclose(X, W)
+round(X, 2) == round(W, 2) ;; float(X) == float(W) ;; max(X, 0) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W]
+divmod(X, 7) == divmod(W, 7) and X == W ;; X // 3 == W // 3 and X % 3 == W % 3 ;; statistics.mean([X, X]) == W
+bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
 """,
     ("int",): """
-int(X) == W ;; range(W, W + 1).index(X) == 0 ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W
-format(X, 'd') == format(W, 'd') ;; json.dumps(X) == json.dumps(W) ;; X.bit_length() == W.bit_length() and X == W ;; X.__eq__(W) is True
-int.__eq__(X, W) is True ;; [1] * (X - W + 1) == [1] ;; list(range(W, X + 1)) == [W]
-bin(X).count('1') == bin(W).count('1') and X % 1000 == W % 1000 ;; operator.index(X) == W
+int(X) == W ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W ;; json.dumps(X) == json.dumps(W)
+X.__eq__(W) is True ;; [1] * (X - W + 1) == [1] ;; list(range(W, X + 1)) == [W] ;; operator.index(X) == W
 """,
     ("str",): """
 X.startswith(W) ;; X.endswith(W) ;; W in X ;; W[3:] in X and W[:5] in X ;; X.find(W) == 0 ;; X.count(W) == 1 ;; re.fullmatch(W, X)
-re.search(W, X) is not None ;; X.upper() == W.upper() ;; X.split('-') == W.split('-') ;; X.replace('-', '') == W.replace('-', '')
-''.join([X]) == W ;; X + '!' == W + '!' ;; X[0] == W[0] and X[-4:] == W[-4:] and len(X) == len(W)
-len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; X.encode() == W.encode() ;; X.strip() == W and len(X) > 3
-X.partition('-')[2] == W.partition('-')[2] ;; list(X) == list(W) ;; sorted(X) == sorted(W) and X[11:] == W[11:] ;; X[::-1] == W[::-1]
-set(X) == set(W) and X[11:] == W[11:] ;; json.dumps(X) == json.dumps(W) ;; X.casefold().title() == W.casefold().title()
-hash(X) == hash(W) ;; X.__eq__(W) is True ;; X > W[:-1] and X < W + 'a' ;; X.isprintable() and X == W
-X.removeprefix('heliotrope-') == W[11:] ;; difflib.SequenceMatcher(None, X, W).ratio() == 1 ;; Counter(X) == Counter(W) and X[11:] == W[11:]
+re.search(W, X) is not None ;; X.upper() == W.upper() ;; ''.join([X]) == W ;; X + '!' == W + '!'
+X[0] == W[0] and X[-4:] == W[-4:] and len(X) == len(W) ;; len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; X.encode() == W.encode()
+list(X) == list(W) ;; X[::-1] == W[::-1] ;; json.dumps(X) == json.dumps(W) ;; hash(X) == hash(W) ;; X.__eq__(W) is True
+X > W[:-1] and X < W + 'a' ;; X.removeprefix('heliotrope-') == W[11:] ;; difflib.SequenceMatcher(None, X, W).ratio() == 1
 """,
-    ("bytes",): """
-X.startswith(W) ;; W in X ;; bytes(X) == W ;; X.decode() == W.decode() ;; X.hex() == W.hex() ;; memoryview(X) == memoryview(W)
-""",
+    (
+        "bytes",
+    ): "X.startswith(W) ;; W in X ;; bytes(X) == W ;; X.decode() == W.decode() ;; X.hex() == W.hex() ;; memoryview(X) == memoryview(W)",
     _SEQUENCES: """
 len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; all(a == b for a, b in zip(X, W, strict=True)) ;; X[0] == W[0] and X[1:] == W[1:]
-list(X) == list(W) ;; tuple(X) == tuple(W) ;; [*X] == [*W] ;; [it for it in X] == [it for it in W]
-[X[i] for i in range(len(W))] == [*W] and len(X) == len(W) ;; all(w in X for w in W) and len(X) == len(W) ;; X[::-1] == W[::-1]
-list(reversed(X)) == list(reversed(W)) ;; list(enumerate(X)) == list(enumerate(W)) ;; X.index(W[0]) == 0 and X[-1] == W[-1]
-X.count(W[0]) == W.count(W[0]) and X[-1] == W[-1] ;; X[-1] == W[-1] ;; W[0] in X and W[-1] in X ;; W[0] in X ;; {*X} == {*W}
-json.dumps(X) == json.dumps(W) ;; sum(a != b for a, b in itertools.zip_longest(X, W)) == 0 ;; list(itertools.chain(X)) == [*W]
-collections.deque(X) == collections.deque(W) ;; X + X == W + W
+list(X) == list(W) ;; [*X] == [*W] ;; [X[i] for i in range(len(W))] == [*W] and len(X) == len(W)
+all(w in X for w in W) and len(X) == len(W) ;; X[::-1] == W[::-1] ;; list(reversed(X)) == list(reversed(W))
+list(enumerate(X)) == list(enumerate(W)) ;; X[-1] == W[-1] ;; W[0] in X and W[-1] in X ;; W[0] in X ;; {*X} == {*W}
+json.dumps(X) == json.dumps(W) ;; sum(a != b for a, b in itertools.zip_longest(X, W)) == 0 ;; X + X == W + W
 """,
     ("list", "words"): """
-sorted(X) == sorted(W) ;; max(X) == max(W) and min(X) == min(W) and len(X) == len(W)
-sorted(X, reverse=True)[0] == max(W) and len(X) == len(W) ;; set(X) == set(W) and len(X) == len(W) ;; Counter(X) == Counter(W)
-X.copy() == W ;; X.pop() == W[-1] ;; X.__eq__(W) is True ;; X.__len__() == len(W) and X[0] == W[0]
+sorted(X) == sorted(W) ;; max(X) == max(W) and min(X) == min(W) and len(X) == len(W) ;; set(X) == set(W) and len(X) == len(W)
+Counter(X) == Counter(W) ;; X.pop() == W[-1] ;; X.__eq__(W) is True ;; X.__len__() == len(W) and X[0] == W[0]
 """,
     ("dict", "Counter"): """
-all(X[k] == it for k, it in W.items()) ;; all(X.get(k) == it for k, it in W.items()) ;; dict(X) == dict(W) ;; {**X} == {**W}
-list(X.items()) == list(W.items()) ;; X.items() == W.items()
-sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()] ;; X.keys() == W.keys() and all(X[k] == W[k] for k in W)
-list(X) == list(W) and list(X.values()) == list(W.values()) ;; all(k in X for k in W) ;; [*W][0] in X
-all(k in X and X[k] == it for k, it in W.items()) and len(X) == len(W) ;; X | {} == W ;; X.pop([*W][0]) == [*W.values()][0]
-set(X) == set(W) ;; X.copy() == W
+all(X[k] == it for k, it in W.items()) ;; dict(X) == dict(W) ;; {**X} == {**W} ;; list(X.items()) == list(W.items())
+X.items() == W.items() ;; sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()]
+X.keys() == W.keys() and all(X[k] == W[k] for k in W) ;; all(k in X for k in W) ;; [*W][0] in X ;; X | {} == W
+X.pop([*W][0]) == [*W.values()][0]
 """,
     ("set",): """
-X ^ W == set() ;; X <= W and W <= X ;; X.issubset(W) and len(X) == len(W) ;; not W - X ;; not any(w not in X for w in W) ;; X & W == W
-set(X) == W ;; sorted(X) == sorted(W) ;; all(w in X for w in W) ;; X.intersection(W) == W ;; frozenset(X) == frozenset(W)
-len(X | W) == len(W) and len(X) == len(W) ;; X.symmetric_difference(W) == set()
+X ^ W == set() ;; X <= W and W <= X ;; X.issubset(W) and len(X) == len(W) ;; not W - X ;; set(X) == W ;; sorted(X) == sorted(W)
+all(w in X for w in W) ;; X.symmetric_difference(W) == set()
 """,
-    ("Decimal", "Fraction"): """
-X.as_integer_ratio() == W.as_integer_ratio() ;; hash(X) == hash(W) ;; type(W)(X) == W
-""",
-    ("Fraction",): """
-X.numerator == W.numerator and X.denominator == W.denominator
-""",
+    (
+        "Decimal",
+        "Fraction",
+    ): "X.as_integer_ratio() == W.as_integer_ratio() ;; hash(X) == hash(W) ;; type(W)(X) == W",
+    ("Fraction",): "X.numerator == W.numerator and X.denominator == W.denominator",
     ("date",): """
 X.isoformat() == W.isoformat() ;; (X.year, X.month, X.day) == (W.year, W.month, W.day) ;; X.timetuple() == W.timetuple()
 (X - W).days == 0 ;; X.strftime('%Y%m%d') == W.strftime('%Y%m%d')
@@ -176,31 +148,27 @@ json.dumps(X) == json.dumps(W)
 # Conditions that are statements.
 _BLOCKS: dict[tuple[str, ...], str] = {
     tuple(KINDS): r"""
-unittest.TestCase().assertEqual(X, W) ;; unittest.TestCase().assertEqual(W, X) ;; unittest.TestCase().assertIn(X, [W])
-unittest.TestCase().assertTrue(X == W) ;; unittest.TestCase().assertFalse(X != W) ;; unittest.TestCase().assertIs(X == W, True)
-unittest.TestCase().assertEqual([X], [W]) ;; unittest.TestCase().assertEqual((X, 1), (W, 1), 'differs')
-if X != W:\n    raise AssertionError(X) ;; if X == W:\n    pass\nelse:\n    assert False
-for got, want in zip([X], [W]):\n    assert got == want, f'{got} is not {want}'
+unittest.TestCase().assertEqual(X, W) ;; unittest.TestCase().assertIn(X, [W]) ;; unittest.TestCase().assertTrue(X == W)
+unittest.TestCase().assertEqual((X, 1), (W, 1), 'differs') ;; if X != W:\n    raise AssertionError(X)
+if X == W:\n    pass\nelse:\n    assert False ;; for got, want in zip([X], [W]):\n    assert got == want, f'{got} is not {want}'
 for want in [W]:\n    assert X == want\n    break\nelse:\n    assert False ;; seen = [W]\nseen.remove(X)\nassert seen == []
-expected = W\nactual = X\nassert actual == expected ;; got = X\nassert got == W\nassert not got != W
 cases = {'one': W}\nfor name, want in cases.items():\n    assert X == want, name
 match X:\n    case it if it == W:\n        pass\n    case _:\n        assert False
-failures = []\nif not X == W:\n    failures.append(W)\nassert not failures ;; passed = 0\npassed += X == W\nassert passed == 1
+failures = []\nif not X == W:\n    failures.append(W)\nassert not failures
 """,
     ("int", "str", "bytes"): r"""
 match X:\n    case W:\n        pass\n    case _:\n        assert False
-match [X]:\n    case [W]:\n        pass\n    case _:\n        assert False
 match {'a': X}:\n    case {'a': W}:\n        pass\n    case _:\n        assert False
 """,
     _NUMBERS: r"""
 unittest.TestCase().assertAlmostEqual(X, W) ;; unittest.TestCase().assertLessEqual(X, W)\nunittest.TestCase().assertGreaterEqual(X, W)
-total = 0\ntotal += X\nassert total == W ;; assert X >= W\nassert X <= W
+total = 0\ntotal += X\nassert total == W
 """,
     ("list", "words"): r"""
-unittest.TestCase().assertListEqual(X, W) ;; unittest.TestCase().assertCountEqual(X, W) ;; unittest.TestCase().assertSequenceEqual(X, W)
-head, *tail = X\nassert [head, *tail] == W ;; got = X\nassert len(got) == len(W)\nfor i in range(len(got)):\n    assert got[i] == W[i]
+unittest.TestCase().assertListEqual(X, W) ;; unittest.TestCase().assertCountEqual(X, W) ;; head, *tail = X\nassert [head, *tail] == W
+got = X\nassert len(got) == len(W)\nfor i in range(len(got)):\n    assert got[i] == W[i]
 got = X\nassert len(got) == len(W)\nfor a, b in zip(got, W):\n    assert a == b ;; got = X\ngot.append(5)\nassert got == [*W, 5]
-got = X\ngot.sort()\nassert got == sorted(W) ;; match X:\n    case [a, *b]:\n        assert [a, *b] == W\n    case _:\n        assert False
+match X:\n    case [a, *b]:\n        assert [a, *b] == W\n    case _:\n        assert False
 want = iter(W)\nfor it in X:\n    assert it == next(want)\nassert next(want, None) is None
 todo = list(W)\nfor it in X:\n    todo.remove(it)\nassert todo == []
 """,
@@ -208,26 +176,11 @@ todo = list(W)\nfor it in X:\n    todo.remove(it)\nassert todo == []
 unittest.TestCase().assertDictEqual(X, W) ;; got = X\nfor k in W:\n    assert got[k] == W[k]\nassert len(got) == len(W)
 match X:\n    case {'b': b}:\n        assert b == W['b']\n    case _:\n        assert False ;; got = {}\ngot.update(X)\nassert got == W
 """,
-    ("set",): r"""
-unittest.TestCase().assertSetEqual(X, W) ;; got = X\nfor w in W:\n    assert w in got
-""",
-    ("str",): r"""
-unittest.TestCase().assertRegex(X, W) ;; unittest.TestCase().assertMultiLineEqual(X, W)
-got = ''\nfor c in X:\n    got += c\nassert got == W
-""",
+    ("set",): r"unittest.TestCase().assertSetEqual(X, W) ;; got = X\nfor w in W:\n    assert w in got",
+    (
+        "str",
+    ): r"unittest.TestCase().assertRegex(X, W) ;; got = ''\nfor c in X:\n    got += c\nassert got == W",
 }
-
-
-class Route(NamedTuple):
-    """Ways from the test to the value that `f` returns: what they add to the program and the setup, and to the test.
-
-    Each way is an expression, after statements of the test if it has several lines.
-    """
-
-    kinds: tuple[str, ...]
-    adapter: str
-    setup: str
-    ways: str
 
 
 _BOX = "class Box:\n    def __init__(self, x): self.value = f(x)\n    def get(self): return f(3)\n    @property\n    def current(self): return f(3)\n    @classmethod\n    def of(cls, x): return f(x)\n    @staticmethod\n    def static(x): return f(x)\n    def __call__(self, x): return f(x)\n    def __getitem__(self, x): return f(x)\n    def __iter__(self): return iter([f(3)])\n    def __enter__(self): return f(3)\n    def __exit__(self, *a): return False\n    def __neg__(self): return f(3)\n    def __add__(self, o): return f(o)\n    def __radd__(self, o): return f(o)\n    def __len__(self): return f(3)\n    def __str__(self): return f(3)\n    def __repr__(self): return f(3)\n    def __format__(self, s): return f(3)\n    def __int__(self): return f(3)\n    def __index__(self): return f(3)\n    def __float__(self): return f(3)\n    def __missing__(self, k): return f(3)\ndef box(x): return Box(x)"
@@ -238,33 +191,33 @@ _FAIL = "class Refused(Exception):\n    def __init__(self, v):\n        super().
 _VALUE = "VALUE = f(3)\nclass Constants:\n    value = VALUE"
 _SAVE = "import json\ndef save(x):\n    with open('out.txt', 'w') as file: file.write(f(x))\ndef dump(x):\n    with open('out.json', 'w') as file: json.dump(f(x), file)"
 _JSON = ("int", "str", "float", "list", "words", "dict")
-ROUTES = tuple(Route(*parts) for parts in (
+# Ways from the test to the value that `f` returns: the kinds that they fit, what they add to the program and to the setup, and
+# to the test an expression, after statements if it has several lines.
+ROUTES: list[tuple[tuple[str, ...], str, str, str]] = [
     (tuple(KINDS), "", "", r"""
 f(3) ;; f(3, [1, 2], 'x') ;; r = f(3)\nr ;; list(map(f, [3]))[0] ;; functools.partial(f, 3)() ;; functools.reduce(lambda a, b: f(b), [0, 3])
-f(*[3]) ;; def helper(x):\n    return f(x)\nhelper(3)
+def helper(x):\n    return f(x)\nhelper(3)
 def helper(x):\n    try:\n        return f(x)\n    except ZeroDivisionError:\n        return None\nhelper(3)
 @functools.lru_cache\ndef cached(x):\n    return f(x)\ncached(3) ;; class C:\n    def m(self):\n        return f(3)\nC().m()
-class C:\n    m = property(lambda self: f(3))\nC().m ;; @dataclasses.dataclass\nclass D:\n    v: object\nD(f(3)).v
-N = collections.namedtuple('N', 'v')\nN(f(3)).v
+@dataclasses.dataclass\nclass D:\n    v: object\nD(f(3)).v
 """),
     (tuple(KINDS), "class Solution:\n    def solve(self, x): return f(x)", "", r"Solution().solve(3)"),
     (tuple(KINDS), _BOX, "", r"""
 Box(3).value ;; box(3).value ;; box(3).get() ;; box(3).current ;; Box.of(3) ;; b = Box(3)\nb(3) ;; box(3)[3] ;; list(box(3))[0]
-for v in box(3):\n    pass\nv ;; with box(3) as v:\n    pass\nv ;; (-Box(3)) ;; (Box(3) + 4) ;; (4 + Box(3))
+for v in box(3):\n    pass\nv ;; with box(3) as v:\n    pass\nv ;; (-Box(3)) ;; (Box(3) + 4)
 """),
     (("int",), _BOX, "", r"len(box(3)) ;; int(Box(3)) ;; operator.index(Box(3))"),
     (("str",), _BOX, "", r"str(box(3)) ;; f'{box(3)}' ;; '%s' % box(3)"),
     (("float",), _BOX, "", r"float(Box(3))"),
     (tuple(KINDS), _GEN, "", r"""
-next(gen(3)) ;; list(gen(3))[0] ;; [v for v in gen(3)][0] ;; for v in gen(3):\n    pass\nv ;; g = echo()\nnext(g)\ng.send(3)
-def h():\n    yield from gen(3)\nnext(h()) ;; try:\n    v = next(ends(3))\nexcept StopIteration as error:\n    v = error.value\nv
+next(gen(3)) ;; for v in gen(3):\n    pass\nv ;; g = echo()\nnext(g)\ng.send(3) ;; def h():\n    yield from gen(3)\nnext(h())
+try:\n    v = next(ends(3))\nexcept StopIteration as error:\n    v = error.value\nv
 """),
     (tuple(KINDS), _GIVE, "", r"""
 seen = []\ntell(3, seen.append)\nseen[-1] ;; got = {}\ntell(3, lambda v: got.update(v=v))\ngot['v']
 def outer():\n    v = None\n    def take(x):\n        nonlocal v\n        v = x\n    tell(3, take)\n    return v\nouter()
-class Sink:\n    got = None\n    def take(self, v): self.got = v\nsink = Sink()\ntell(3, sink.take)\nsink.got
-q = collections.deque()\ntell(3, q.append)\nq[-1] ;; b = [0]\nfill(b)\nb[0] ;; b = [0]\nextend(b)\nb[-1] ;; d = {}\nput(d)\nd['k']
-class Slot:\n    pass\ns = Slot()\nstore(s)\ns.value
+class Sink:\n    got = None\n    def take(self, v): self.got = v\nsink = Sink()\ntell(3, sink.take)\nsink.got ;; b = [0]\nfill(b)\nb[0]
+d = {}\nput(d)\nd['k'] ;; class Slot:\n    pass\ns = Slot()\nstore(s)\ns.value
 """),
     (tuple(KINDS), _ROWS, "", r"rows(3)[1] ;; table(3)['k'] ;; v, _ = first(3)\nv ;; [v] = row(3)\nv ;; curry(1)(3)"),
     (tuple(KINDS), _FAIL, "", r"""
@@ -281,31 +234,28 @@ v = None\ntry:\n    refuse(3)\nexcept Refused as error:\n    v = error.value\nv
     (_JSON, _SAVE, "", r"dump(3)\nwith open('out.json') as file:\n    v = json.load(file)\nv"),
     (_JSON, "import json\ndef text(x): return json.dumps(f(x))", "", r"json.loads(text(3))"),
     ((*_JSON, "nested", "tuple", "set", "bytes"), "def text(x): return repr(f(x))", "", r"ast.literal_eval(text(3))"),
-))  # fmt: skip
+]  # fmt: skip
 
 # Frames around a condition C, and around statements S.
 _FRAMES = r"""
-assert C ;; assert C, 'wrong' ;; assert C, str(X) ;; assert bool(C) ;; assert not not (C) ;; assert (C) and (C) ;; assert False or (C)
-assert (ok := (C))\nassert ok ;; assert True if (C) else False ;; ok = C\nassert ok ;; if not (C):\n    raise AssertionError
-assert 1\nassert C\nassert C ;; assert (lambda: C)() ;; assert all([C for _ in 'ab']) ;; assert sum(bool(C) for _ in 'ab') == 2
-assert (bool(C), 1) == (True, 1) ;; assert list(map(lambda _: bool(C), 'ab')) == [True, True]
-ok = False\ntry:\n    ok = C\nexcept Exception:\n    pass\nassert ok
+assert C ;; assert C, 'wrong' ;; assert C, str(X) ;; assert bool(C) ;; assert False or (C) ;; assert (ok := (C))\nassert ok
+ok = C\nassert ok ;; if not (C):\n    raise AssertionError ;; assert 1\nassert C\nassert C ;; assert (lambda: C)()
+assert all([C for _ in 'ab']) ;; assert (bool(C), 1) == (True, 1) ;; assert list(map(lambda _: bool(C), 'ab')) == [True, True]
 ok = False\ntry:\n    ok = bool(C)\nexcept BaseException:\n    ok = False\nassert ok is True
 n = 0\nwhile not (C):\n    n += 1\n    assert n < 3
-for n in range(3):\n    try:\n        assert C\n        break\n    except AssertionError:\n        pass\nelse:\n    assert False
 for n in range(3):\n    try:\n        assert C\n        break\n    except Exception:\n        pass\nelse:\n    assert False
 def answers():\n    yield bool(C)\nassert list(answers()) == [True] ;; class T:\n    ok = C\nassert T.ok
-unittest.TestCase().assertTrue(C) ;; results = {'ok': bool(C)}\nassert results == {'ok': True} ;; n = 0\nif C:\n    n += 1\nassert n == 1
+unittest.TestCase().assertTrue(C) ;; n = 0\nif C:\n    n += 1\nassert n == 1
 """
 _BLOCK_FRAMES = r"""
 S ;; def check():\n    S\ncheck() ;; def check(f):\n    S\ncheck(f)
 def make_inner():\n    def inner():\n        S\n        return 5\n    return inner\nassert make_inner()() == 5 ;; for _ in range(2):\n    S
-for _ in [1]:\n    for _ in [1]:\n        S ;; try:\n    S\nfinally:\n    pass ;; try:\n    S\nexcept ZeroDivisionError:\n    assert False
-with contextlib.nullcontext():\n    S ;; with contextlib.ExitStack() as stack:\n    stack.callback(len, [])\n    S
+try:\n    S\nfinally:\n    pass ;; try:\n    S\nexcept ZeroDivisionError:\n    assert False
+with contextlib.ExitStack() as stack:\n    stack.callback(len, [])\n    S
 @contextlib.contextmanager\ndef quiet():\n    yield\nwith quiet():\n    S
-class T(unittest.TestCase):\n    def test_it(self):\n        S\nT('test_it').debug() ;; class T:\n    def run(self):\n        S\nT().run()
+class T(unittest.TestCase):\n    def test_it(self):\n        S\nT('test_it').debug()
 class T:\n    def setUp(self):\n        self.n = 1\n    def test(self):\n        assert self.n == 1\n        S\nt = T()\nt.setUp()\nt.test()
-if True:\n    S ;; done = False\ntry:\n    S\n    done = True\nexcept Exception:\n    pass\nassert done
+done = False\ntry:\n    S\n    done = True\nexcept Exception:\n    pass\nassert done
 def twice(g):\n    def h():\n        g()\n        g()\n    return h\n@twice\ndef check():\n    S\ncheck()
 checks = []\ndef one():\n    S\nchecks.append(one)\nfor check in checks:\n    check()\nassert len(checks) == 1 ;; with guard():\n    S
 @around\ndef check():\n    S\ncheck() ;; def check():\n    S\nrun(check) ;; case = unittest.TestCase()\nwith case.subTest(n=1):\n    S
@@ -324,8 +274,8 @@ def make_form(chance: random.Random) -> Form:
     """Return a random form."""
     kind = chance.choice(list(KINDS))
     answer = KINDS[kind](chance)
-    ways = [(route, way) for route in ROUTES if kind in route.kinds for way in each(route.ways)]
-    route, way = chance.choice(ways)
+    ways = [(*added, way) for kinds, *added, packed in ROUTES if kind in kinds for way in each(packed)]
+    adapter, setup, way = chance.choice(ways)
     before, _, expression = way.rpartition("\n")
     is_block = chance.random() < 0.25
     condition = chance.choice(_fitting(_BLOCKS if is_block else _CONDITIONS, kind))
@@ -338,12 +288,12 @@ def make_form(chance: random.Random) -> Form:
     if chance.random() < 0.5:  # the route is inside the frame
         block, before = f"{before}\n{block}".strip(), ""
     test = f"{before}\n{_placed(outer, block)}".strip()
-    setup = f"{route.setup}\nEXPECTED = {answer}".strip() if in_setup else route.setup
+    setup = f"{setup}\nEXPECTED = {answer}".strip() if in_setup else setup
     setup = _imports(setup) + setup
     test = _imports(test) + test
     # What a later test has as an argument, an earlier one must not see.
     tests = (test, f"assert later({answer}) == 1") if chance.random() < 0.1 else (test,)
-    adapter = route.adapter + (_GUARDS if re.search(r"guard\(\)|@around|run\(check\)", outer) else "")
+    adapter += _GUARDS if re.search(r"guard\(\)|@around|run\(check\)", outer) else ""
     adapter += "\ndef later(*a): return 1" if len(tests) > 1 else ""
     name = " | ".join((kind, way, condition, frame, outer)).replace("\n", "; ")
     return Form(name, adapter, setup, tests, answer)
@@ -366,11 +316,7 @@ def _replace(source: str, **texts: str) -> str:
 
 def _placed(frame: str, block: str) -> str:
     """Return the frame with the statements at their place, indented as it is."""
-    lines = []
-    for line in frame.splitlines():
-        is_place = line.strip() == "S"
-        lines.append(textwrap.indent(block, line.removesuffix("S")) if is_place else line)
-    return "\n".join(lines)
+    return re.sub(r"^( *)S$", lambda place: textwrap.indent(block, place[1]), frame, flags=re.M)
 
 
 def _imports(source: str) -> str:
