@@ -17,7 +17,6 @@ from typing import NamedTuple
 from cocos.executor import ExecutionResult, Executor, Limits, Program
 from tests.attack.cheats import make_cheat
 from tests.attack.forms import Form, each, make_form, wrong_programs
-from tests.executor.test_demands import accepted_by_plain_python
 from tests.executor.test_generated import CODE, generated
 
 CHEATS_PER_ROUND, SEQUENCES_PER_ROUND = 12, 6
@@ -65,13 +64,7 @@ class Case(NamedTuple):
 
 
 class Adversary:
-    """Attacks on one executor.
-
-    Args:
-        executor: It runs the programs, and those of the referee.
-        seed: Of all rounds.
-
-    """
+    """Attacks on one executor; all rounds follow from the seed."""
 
     def __init__(self, executor: Executor, seed: int) -> None:
         self.executor = executor
@@ -89,13 +82,7 @@ class Adversary:
         return cases
 
     def run(self, numbers: range) -> tuple[Counter[str], list[dict]]:
-        """Attack in these rounds.
-
-        Returns:
-            counts: "FAMILY\\tOUTCOME" -> number of programs.
-            found: The holes, and the honest tests that were refused.
-
-        """
+        """Return the number of programs by "FAMILY\\tOUTCOME", and the holes and the honest tests that were refused."""
         cases = [case for number in numbers for case in self.round(number)]
         outcomes = self._outcomes(cases, self.first_results(cases))
         found = [
@@ -108,20 +95,18 @@ class Adversary:
 
     def _outcomes(self, cases: list[Case], results: list[ExecutionResult]) -> list[str]:
         outcomes = [first_outcome(result) for result in results]
-        honest = [n for n, case in enumerate(cases) if case.family in (RIGHT, SEQUENCES)]
-        parts = [(c.program.code, c.program.setup, "\n".join(c.program.test_list)) for c in cases]
-        for n, is_right in zip(honest, accepted_by_plain_python([parts[n] for n in honest]), strict=True):
-            match outcomes[n], is_right:
-                case "failed", True:
-                    outcomes[n] = REFUSED_HONEST
-                case "passed", False:
-                    outcomes[n] = "refused"
-                case "passed", True:
-                    outcomes[n] = "right"
-        passed = [n for n, outcome in enumerate(outcomes) if outcome == "passed"]
-        for n, is_accepted in zip(passed, self.plain([cases[n].program for n in passed]), strict=True):
-            is_weak = self.is_weak(cases[n].form)
-            outcomes[n] = "weak" if is_weak else "lie" if is_accepted else "refused"
+        played = [
+            n
+            for n, case in enumerate(cases)
+            if outcomes[n] == "passed" or (case.family in (RIGHT, SEQUENCES) and outcomes[n] == "failed")
+        ]
+        for n, is_accepted in zip(played, self.plain([cases[n].program for n in played]), strict=True):
+            family, _, _, form = cases[n]
+            if family in (RIGHT, SEQUENCES):
+                right = "right" if outcomes[n] == "passed" else REFUSED_HONEST
+                outcomes[n] = right if is_accepted else "refused" if outcomes[n] == "passed" else "failed"
+            else:
+                outcomes[n] = "weak" if self.is_weak(form) else "lie" if is_accepted else "refused"
         return outcomes
 
     def first_results(self, cases: list[Case]) -> list[ExecutionResult]:

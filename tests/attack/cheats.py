@@ -5,7 +5,6 @@ search, a patch of its own process, forged messages), and mutates it: other name
 values, two cheats in one program.
 """
 
-import ast
 import builtins
 import random
 import re
@@ -204,14 +203,10 @@ type('E', (Exception,), {'__str__': lambda s: 'heliotrope-aaaaaa', '__eq__': asc
 
 
 def _odd_value(chance: random.Random, form: Form) -> Cheat:
-    value = chance.choice(_ODD_VALUES)
-    return Cheat("odd values", _with_imports(f"def f(*a, **k): return {value}"))
-
-
-def _raiser(chance: random.Random, form: Form) -> Cheat:
-    error, turn = chance.choice(_RAISED), chance.choice(("True", "len(calls) % 2", "len(calls) > 1"))
-    code = f"calls = []\ndef f(*a, **k):\n    calls.append(a)\n    if {turn}: raise {error}\n    return {chance.choice(_ODD_VALUES[:14])}"
-    return Cheat("exceptions", _with_imports(code))
+    """Return a program whose `f` returns a value without a class of its own, or raises."""
+    error, turn = chance.choice(_RAISED), chance.choice(("0", "1", "len(seen) % 2", "len(seen) > 1"))
+    code = f"def f(*a, **k):\n    seen.append(a)\n    if {turn}: raise {error}\n    return {chance.choice(_ODD_VALUES)}"
+    return Cheat("odd values and exceptions", _with_imports(code))
 
 
 # Ways to run a function of the test and lose the assert that fails in it.
@@ -268,8 +263,7 @@ def _searcher(chance: random.Random, form: Form) -> Cheat:
     name = chance.choice(list(_PLACES))
     kind = chance.choice(("word", "number", "words", "numbers"))
     code = f"{_FIND}def f(*a, **k):\n{textwrap.indent(_PLACES[name], '    ')}\n    return pick(' '.join(texts), {kind!r})"
-    head = f"{test_forgeries.FORGE}\n" if name == "requests" else ""
-    return Cheat(f"searches: {name}", head + _with_imports(code))
+    return Cheat(f"searches: {name}", test_forgeries.FORGE + _with_imports(code))
 
 
 _PATCHED = {
@@ -280,7 +274,7 @@ _PATCHED = {
     "every module": "import sys\nfor m in list(sys.modules.values()):\n    for n in ('dumps', 'loads', 'fullmatch', 'search', 'match', 'copy', 'deepcopy', 'suppress', 'reduce', 'isclose', 'eq'):\n        if hasattr(m, n): setattr(m, n, ANSWER)",
     "names of the test": "import builtins\nfor n in ('same', 'through', 'check', 'Node', 'EXPECTED', 'helper', 'expected', 'want', 'cases', 'unittest', 'Counter', '__compare__', '__true__', '__is__', '__type__'):\n    setattr(builtins, n, ANSWER)\n    globals()[n] = ANSWER",
     "the setup's names": "def patch():\n    for n in ('EXPECTED', 'through', 'Node'):\n        if n in globals(): globals()[n] = ANSWER",
-    "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'driver', 'exchange', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'\\\\0\\\\0\\\\0\\\\x14[\"v\", true, [], []]\\')\\nos._exit(0)')",
+    "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'driver', 'exchange', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'\\\\0\\\\0\\\\0\\\\x13[\"v\", true, [], []]\\')\\nos._exit(0)')",
     "links": "import os\nfor n in ('out.txt', 'out.json', 'expected.txt'):\n    for target in ('/proc/self/fd/3', '/proc/self/fd/4', '/dev/stdout', '/proc/self/mem', '/proc/self/environ', '/proc/self/cmdline'):\n        try: os.symlink(target, n)\n        except OSError: pass",
     "tracing": "import sys\ndef trace(frame, event, arg):\n    if event == 'exception': frame.f_trace_lines = False\n    return trace\nsys.settrace(trace)\nsys.setprofile(lambda *a: None)\nsys.addaudithook(lambda *a: None)\nsys.excepthook = sys.unraisablehook = sys.displayhook = ANSWER",
     "limits": "import sys\nsys.setrecursionlimit(60)\nsys.set_int_max_str_digits(640)",
@@ -305,13 +299,13 @@ _OWN_ENDS = {
     "frames": "frame = sys._getframe()\nwhile frame:\n    if 'values' in frame.f_locals:\n        for v in list(frame.f_locals.values()):\n            if type(v) is list: v[:] = [hidden, OTHER]\n    frame = frame.f_back",
 }  # fmt: skip
 _FIND_END = "END = next((o for o in gc.get_objects() if type(o).__name__ == 'ProgramEnd'), None)"
+_KEEP = "('exec', 'compile', 'eval', 'setattr', 'isinstance', 'dir', 'getattr', '__build_class__', '__import__', 'len')"
 _HARNESS = "('exchange', 'program', 'data_types', 'objects', 'wire_format')"
 
 
 def _patcher(chance: random.Random, form: Form) -> Cheat:
     is_own_end = chance.random() < 0.5
     name = chance.choice(list(_OWN_ENDS if is_own_end else _PATCHED))
-    keep = "('exec', 'compile', 'eval', 'setattr', 'isinstance', 'dir', 'getattr', '__build_class__', '__import__', 'len')"
     answers = [a for a in _ANSWERS.values() if "type(s)" not in a and "_exit" not in a]
     nodes = [
         *test_forgeries.NODES,
@@ -322,34 +316,37 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
         ["d", 4, None, "b", 9],
     ]
     words = {
-        **{"KEEP": keep, "HARNESS": _HARNESS, "CHANCE": f"random.Random({chance.randint(0, 99)}).random"},
-        **{"ANSWER": f"({chance.choice(answers)})", "NODE": repr(chance.choice(nodes)), "OTHER": repr(chance.choice(nodes))},
-        **{"PLACE": str(chance.randint(1, 7)), "NUMBER": str(chance.randint(0, 9)), "CUT": str(chance.choice((1, 99)))},
-    }  # fmt: skip
+        **{
+            "CHANCE": f"random.Random({chance.randint(0, 99)}).random",
+            "ANSWER": f"({chance.choice(answers)})",
+        },
+        **{
+            "NODE": repr(chance.choice(nodes)),
+            "OTHER": repr(chance.choice(nodes)),
+            "CUT": chance.choice("19"),
+        },
+        **{
+            "PLACE": str(chance.randint(1, 7)),
+            "NUMBER": str(chance.randint(0, 9)),
+            "KEEP": _KEEP,
+            "HARNESS": _HARNESS,
+        },
+    }
     source = re.sub(
         rf"\b({'|'.join(words)})\b", lambda match: words[match[1]], {**_PATCHED, **_OWN_ENDS}[name]
     )
-    if is_own_end:
-        source = f"def patch():\n    {_FIND_END}\n{textwrap.indent(source, '    ')}"
-    elif chance.random() < 0.5 and "def patch" not in source:
-        source = f"def patch():\n{textwrap.indent(source, '    ')}"
+    if is_own_end or (chance.random() < 0.5 and "def patch" not in source):
+        found = f"    {_FIND_END}\n" if is_own_end else ""
+        source = f"def patch():\n{found}{textwrap.indent(source, '    ')}"
     call = "patch()" if "def patch" in source else "pass"
     code = f"{source}\nhidden = lambda: {chance.choice(_ODD_VALUES)}\ndef f(*a, **k):\n    {call}\n    return hidden()"
     return Cheat(f"{'patches of its own end' if is_own_end else 'patches'}: {name}", _with_imports(code))
 
 
-def _message(chance: random.Random) -> object:
-    """Return a message to the driver that is well-formed in most parts."""
-    if chance.random() < 0.2:
-        return chance.choice(test_forgeries.MESSAGES)
-    changes = [[chance.choice((1, 2, 3, 5)), _node(chance)]] if chance.random() < 0.2 else []
-    rebound = [chance.choice(("f", "len", "check", "EXPECTED"))] if chance.random() < 0.1 else []
-    return [chance.choice("vve"), _node(chance), changes, rebound]
-
-
 def _node(chance: random.Random, depth: int = 3) -> object:
     """Return a node: one of the collection, an object with other facts, or a container of nodes."""
-    if chance.random() < 0.3:
+    kind = chance.random()
+    if kind < 0.3:
         facts = {
             "number": chance.choice((2, 4, 6)),
             "hash": chance.choice((None, 9, 71_000)),
@@ -358,16 +355,24 @@ def _node(chance: random.Random, depth: int = 3) -> object:
         facts |= {"name": chance.choice(_NAMES), "own": chance.sample(_PUBLIC + _specials(_METHODS[0]), 2)}
         facts |= {"has_data": chance.random() < 0.5, "data": chance.choice((None, 9, "zzz", ["t", 9, 9]))}
         return test_forgeries.described(**dict(chance.sample(list(facts.items()), chance.randint(1, 6))))
-    if depth and chance.random() < 0.3:
-        parts = [_node(chance, depth - 1) for _ in range(chance.randint(0, 4))]
-        tag = chance.choice("tz" + "lsdqaBCOfN" * 2)
-        return [tag, *parts] if tag in "tz" else [tag, chance.choice((2, 4, 6, 8)), None, *parts]
+    if kind < 0.5 and depth:
+        head = chance.choice((["t"], ["z"], *([tag, chance.choice((2, 4, 6)), None] for tag in "lsdqaBCOfN")))
+        return [*head, *(_node(chance, depth - 1) for _ in range(chance.randint(0, 4)))]
     return chance.choice(test_forgeries.NODES)
 
 
 def _forger(chance: random.Random, form: Form) -> Cheat:
     """Return a program that answers the driver itself, with messages of its own."""
-    messages = [_message(chance) for _ in range(chance.choice((1, 2, 4, 8)))]
+    messages: list = [
+        [
+            chance.choice("vve"),
+            _node(chance),
+            chance.choice(([], [], [[chance.choice((1, 2, 3)), _node(chance)]])),
+            [],
+        ]
+        for _ in range(chance.choice((1, 2, 4, 8)))
+    ]
+    messages[0] = chance.choice((messages[0], chance.choice(test_forgeries.MESSAGES)))
     end = chance.choice(("os._exit(0)", "return 9", "while True: receive()", "return lambda: 0"))
     wait = chance.choice(("receive()", "pass"))
     code = f"{test_forgeries.FORGE}\nMESSAGES = {messages!r}\ndef f(*a, **k):\n    for message in MESSAGES{chance.choice(('', ' * 5'))}:\n        forge(message)\n        {wait}\n    {end}"
@@ -375,7 +380,6 @@ def _forger(chance: random.Random, form: Form) -> Cheat:
 
 
 def _known(chance: random.Random, form: Form) -> Cheat:
-    """Return a cheat of the tests' collections."""
     family, codes = chance.choice(_KNOWN)
     return Cheat(family, chance.choice(codes))
 
@@ -394,7 +398,7 @@ _KNOWN: list[tuple[str, list[str]]] = [
     ("test_forgeries: shapes", [c for c, _ in test_forgeries.SHAPES.values() if "def f(" in c]),
 ]  # fmt: skip
 _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
-    (_liar, 0.5), (_odd_value, 0.05), (_raiser, 0.05), (_swallower, 0.03), (_searcher, 0.08), (_patcher, 0.16), (_forger, 0.1), (_known, 0.13),
+    (_liar, 0.5), (_odd_value, 0.1), (_swallower, 0.03), (_searcher, 0.08), (_patcher, 0.16), (_forger, 0.1), (_known, 0.13),
 ]  # fmt: skip
 
 # Ways to return a value in another one, and ways to be a function.
@@ -417,24 +421,17 @@ import threading\ndef f(*a, **k):\n    out = []\n    t = threading.Thread(target
 
 def make_cheat(chance: random.Random, form: Form) -> Cheat:
     """Return a random cheat against a form, mutated."""
-    cheat = (
-        _swallower(chance, form)
-        if "guard = " in form.adapter and chance.random() < 0.7
-        else _one(chance, form)
-    )
+    cheat = (_swallower if "guard = " in form.adapter and chance.random() < 0.7 else _one)(chance, form)
     if chance.random() < 0.15:
-        other = _one(chance, form)
         join = chance.choice((
             "_turn = itertools.cycle([_one, _two])\ndef f(*a, **k): return next(_turn)(*a, **k)",
-            "def f(*a, **k): return [_one(*a, **k), _two(*a, **k)]",
             "def f(*a, **k):\n    try: return _one(*a, **k)\n    except BaseException: return _two(*a, **k)",
             "def f(*a, **k):\n    _one(*a, **k)\n    return _two(*a, **k)",
         ))  # fmt: skip
-        code = f"import itertools\n{cheat.code}\n_one = f\n{other.code}\n_two = f\n{join}"
-        cheat = Cheat("pairs", code)
+        cheat = Cheat(
+            "pairs", f"import itertools\n{cheat.code}\n_one = f\n{_one(chance, form).code}\n_two = f\n{join}"
+        )
     code = cheat.code
-    if chance.random() < 0.2:
-        code = _renamed(chance, code)
     if chance.random() < 0.2:
         code += f"\nimport collections, functools, types\n_w = f\ndef f(*a, **k):\n    _v = _w(*a, **k)\n    return {chance.choice(each(_NESTS))}"
     if chance.random() < 0.25:
@@ -445,14 +442,3 @@ def make_cheat(chance: random.Random, form: Form) -> Cheat:
 def _one(chance: random.Random, form: Form) -> Cheat:
     makers, weights = zip(*_SOURCES, strict=True)
     return chance.choices(makers, weights)[0](chance, form)
-
-
-def _renamed(chance: random.Random, code: str) -> str:
-    """Return the code with another name for one of its classes; unchanged if it has none or does not parse."""
-    try:
-        names = [node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ClassDef)]
-    except (SyntaxError, ValueError):
-        return code
-    if not names:
-        return code
-    return re.sub(rf"\b{chance.choice(names)}\b", chance.choice(_NAMES), code)

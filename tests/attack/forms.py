@@ -74,168 +74,129 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "Counter": lambda c: f"Counter({{{_word(c)!r}: 2, {_number(c)}: 1}})",
     "date": lambda c: f"date(2{c.randint(100, 999)}, {c.randint(1, 12)}, {c.randint(1, 28)})",
 }
-_NUMBERS = ("int", "float", "Decimal", "Fraction")
-_SEQUENCES = ("list", "words", "tuple")
-_HASHABLE = ("int", "str", "float", "bytes", "tuple", "Decimal", "Fraction", "date")
-
-# Conditions by the kinds that they fit: X is the program's value, W the secret.
-_CONDITIONS: dict[tuple[str, ...], str] = {
-    tuple(KINDS): """
-X == W ;; not X != W ;; [X] == [W] ;; {'a': X} == {'a': W} ;; X in (W, W) ;; [W].index(X) == 0 ;; any(it == X for it in [W])
-all(a == b for a, b in zip([X], [W])) ;; operator.eq(X, W) ;; (X == W) is True ;; (lambda it: it == W)(X) ;; (lambda it, w=W: it == w)(X)
-repr(X) == repr(W) ;; str(X) == str(W) ;; format(X) == format(W) ;; '%s' % (X,) == '%s' % (W,) ;; type(X) is type(W) and X == W
-isinstance(X, type(W)) and X == W ;; copy.copy(X) == W ;; copy.deepcopy(X) == W ;; list(filter(lambda it: it == X, [W])) == [W]
-next((it for it in [W] if it == X), None) == W ;; sum(it == X for it in [W]) == 1 ;; (X if X else None) == W
-collections.deque([X]) == collections.deque([W]) ;; types.SimpleNamespace(a=X) == types.SimpleNamespace(a=W)
-functools.reduce(lambda a, b: a == b, [X, W])
-""",
-    _HASHABLE: "X in {W} ;; {W: 1}[X] == 1 ;; {W: 1}.get(X) == 1 ;; Counter([X]) == Counter([W]) ;; {X} == {W} ;; {X: 1}[W] == 1 ;; W in {X: 1}",
-    _NUMBERS: """
-abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; -X == -W ;; X <= W and X >= W ;; math.isclose(X, W)
-round(X, 2) == round(W, 2) ;; float(X) == float(W) ;; max(X, 0) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W]
-divmod(X, 7) == divmod(W, 7) and X == W ;; X // 3 == W // 3 and X % 3 == W % 3 ;; statistics.mean([X, X]) == W
-bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
-""",
-    ("int",): """
-int(X) == W ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W ;; json.dumps(X) == json.dumps(W)
-X.__eq__(W) is True ;; [1] * (X - W + 1) == [1] ;; list(range(W, X + 1)) == [W] ;; operator.index(X) == W
-""",
-    ("str",): """
-X.startswith(W) ;; X.endswith(W) ;; W in X ;; W[3:] in X and W[:5] in X ;; X.find(W) == 0 ;; X.count(W) == 1 ;; re.fullmatch(W, X)
-re.search(W, X) is not None ;; X.upper() == W.upper() ;; ''.join([X]) == W ;; X + '!' == W + '!'
-X[0] == W[0] and X[-4:] == W[-4:] and len(X) == len(W) ;; len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; X.encode() == W.encode()
-list(X) == list(W) ;; X[::-1] == W[::-1] ;; json.dumps(X) == json.dumps(W) ;; hash(X) == hash(W) ;; X.__eq__(W) is True
-X > W[:-1] and X < W + 'a' ;; X.removeprefix('heliotrope-') == W[11:] ;; difflib.SequenceMatcher(None, X, W).ratio() == 1
-""",
-    (
-        "bytes",
-    ): "X.startswith(W) ;; W in X ;; bytes(X) == W ;; X.decode() == W.decode() ;; X.hex() == W.hex() ;; memoryview(X) == memoryview(W)",
-    _SEQUENCES: """
-len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; all(a == b for a, b in zip(X, W, strict=True)) ;; X[0] == W[0] and X[1:] == W[1:]
-list(X) == list(W) ;; [*X] == [*W] ;; [X[i] for i in range(len(W))] == [*W] and len(X) == len(W)
-all(w in X for w in W) and len(X) == len(W) ;; X[::-1] == W[::-1] ;; list(reversed(X)) == list(reversed(W))
-list(enumerate(X)) == list(enumerate(W)) ;; X[-1] == W[-1] ;; W[0] in X and W[-1] in X ;; W[0] in X ;; {*X} == {*W}
-json.dumps(X) == json.dumps(W) ;; sum(a != b for a, b in itertools.zip_longest(X, W)) == 0 ;; X + X == W + W
-""",
-    ("list", "words"): """
-sorted(X) == sorted(W) ;; max(X) == max(W) and min(X) == min(W) and len(X) == len(W) ;; set(X) == set(W) and len(X) == len(W)
-Counter(X) == Counter(W) ;; X.pop() == W[-1] ;; X.__eq__(W) is True ;; X.__len__() == len(W) and X[0] == W[0]
-""",
-    ("dict", "Counter"): """
-all(X[k] == it for k, it in W.items()) ;; dict(X) == dict(W) ;; {**X} == {**W} ;; list(X.items()) == list(W.items())
-X.items() == W.items() ;; sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()]
-X.keys() == W.keys() and all(X[k] == W[k] for k in W) ;; all(k in X for k in W) ;; [*W][0] in X ;; X | {} == W
-X.pop([*W][0]) == [*W.values()][0]
-""",
-    ("set",): """
-X ^ W == set() ;; X <= W and W <= X ;; X.issubset(W) and len(X) == len(W) ;; not W - X ;; set(X) == W ;; sorted(X) == sorted(W)
-all(w in X for w in W) ;; X.symmetric_difference(W) == set()
-""",
-    (
-        "Decimal",
-        "Fraction",
-    ): "X.as_integer_ratio() == W.as_integer_ratio() ;; hash(X) == hash(W) ;; type(W)(X) == W",
-    ("Fraction",): "X.numerator == W.numerator and X.denominator == W.denominator",
-    ("date",): """
-X.isoformat() == W.isoformat() ;; (X.year, X.month, X.day) == (W.year, W.month, W.day) ;; X.timetuple() == W.timetuple()
-(X - W).days == 0 ;; X.strftime('%Y%m%d') == W.strftime('%Y%m%d')
-""",
-    ("nested",): """
-X[0] == W[0] and X[1] == W[1] ;; X[0][0] == W[0][0] and X[1]['a'][0] == W[1]['a'][0] ;; X[1]['a'] == W[1]['a']
-json.dumps(X) == json.dumps(W)
-""",
+_GROUPS = {
+    "any": tuple(KINDS),
+    "number": ("int", "float", "Decimal", "Fraction"),
+    "sequence": ("list", "words", "tuple"),
+    "hashable": ("int", "str", "float", "bytes", "tuple", "Decimal", "Fraction", "date"),
+    "json": ("int", "str", "float", "list", "words", "dict"),
 }
+# Conditions, with the kinds that they fit: X is the program's value, W the secret.
+_CONDITIONS = r"""
+any: X == W ;; not X != W ;; [X] == [W] ;; {'a': X} == {'a': W} ;; X in (W, W) ;; [W].index(X) == 0 ;; any(it == X for it in [W])
+any: all(a == b for a, b in zip([X], [W])) ;; operator.eq(X, W) ;; (X == W) is True ;; (lambda it: it == W)(X) ;; (lambda it, w=W: it == w)(X)
+any: repr(X) == repr(W) ;; str(X) == str(W) ;; format(X) == format(W) ;; '%s' % (X,) == '%s' % (W,) ;; type(X) is type(W) and X == W
+any: isinstance(X, type(W)) and X == W ;; copy.copy(X) == W ;; copy.deepcopy(X) == W ;; list(filter(lambda it: it == X, [W])) == [W]
+any: next((it for it in [W] if it == X), None) == W ;; sum(it == X for it in [W]) == 1 ;; (X if X else None) == W
+any: collections.deque([X]) == collections.deque([W]) ;; types.SimpleNamespace(a=X) == types.SimpleNamespace(a=W)
+any: functools.reduce(lambda a, b: a == b, [X, W])
+hashable: X in {W} ;; {W: 1}[X] == 1 ;; {W: 1}.get(X) == 1 ;; Counter([X]) == Counter([W]) ;; {X} == {W} ;; {X: 1}[W] == 1 ;; W in {X: 1}
+number: abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; -X == -W ;; X <= W and X >= W ;; math.isclose(X, W)
+number: round(X, 2) == round(W, 2) ;; float(X) == float(W) ;; max(X, 0) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W]
+number: divmod(X, 7) == divmod(W, 7) and X == W ;; X // 3 == W // 3 and X % 3 == W % 3 ;; statistics.mean([X, X]) == W
+number: bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
+int: int(X) == W ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W ;; json.dumps(X) == json.dumps(W)
+int: X.__eq__(W) is True ;; [1] * (X - W + 1) == [1] ;; list(range(W, X + 1)) == [W] ;; operator.index(X) == W
+str: X.startswith(W) ;; X.endswith(W) ;; W in X ;; W[3:] in X and W[:5] in X ;; X.find(W) == 0 ;; X.count(W) == 1 ;; re.fullmatch(W, X)
+str: re.search(W, X) is not None ;; X.upper() == W.upper() ;; ''.join([X]) == W ;; X + '!' == W + '!'
+str: X[0] == W[0] and X[-4:] == W[-4:] and len(X) == len(W) ;; len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; X.encode() == W.encode()
+str: list(X) == list(W) ;; X[::-1] == W[::-1] ;; json.dumps(X) == json.dumps(W) ;; hash(X) == hash(W) ;; X.__eq__(W) is True
+str: X > W[:-1] and X < W + 'a' ;; X.removeprefix('heliotrope-') == W[11:] ;; difflib.SequenceMatcher(None, X, W).ratio() == 1
+bytes: X.startswith(W) ;; W in X ;; bytes(X) == W ;; X.decode() == W.decode() ;; X.hex() == W.hex() ;; memoryview(X) == memoryview(W)
+sequence: len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; all(a == b for a, b in zip(X, W, strict=True)) ;; X[0] == W[0] and X[1:] == W[1:]
+sequence: list(X) == list(W) ;; [*X] == [*W] ;; [X[i] for i in range(len(W))] == [*W] and len(X) == len(W)
+sequence: all(w in X for w in W) and len(X) == len(W) ;; X[::-1] == W[::-1] ;; list(reversed(X)) == list(reversed(W))
+sequence: list(enumerate(X)) == list(enumerate(W)) ;; X[-1] == W[-1] ;; W[0] in X and W[-1] in X ;; W[0] in X ;; {*X} == {*W}
+sequence: json.dumps(X) == json.dumps(W) ;; sum(a != b for a, b in itertools.zip_longest(X, W)) == 0 ;; X + X == W + W
+list words: sorted(X) == sorted(W) ;; max(X) == max(W) and min(X) == min(W) and len(X) == len(W) ;; set(X) == set(W) and len(X) == len(W)
+list words: Counter(X) == Counter(W) ;; X.pop() == W[-1] ;; X.__eq__(W) is True ;; X.__len__() == len(W) and X[0] == W[0]
+dict Counter: all(X[k] == it for k, it in W.items()) ;; dict(X) == dict(W) ;; {**X} == {**W} ;; list(X.items()) == list(W.items())
+dict Counter: X.items() == W.items() ;; sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()]
+dict Counter: X.keys() == W.keys() and all(X[k] == W[k] for k in W) ;; all(k in X for k in W) ;; [*W][0] in X ;; X | {} == W
+dict Counter: X.pop([*W][0]) == [*W.values()][0]
+set: X ^ W == set() ;; X <= W and W <= X ;; X.issubset(W) and len(X) == len(W) ;; not W - X ;; set(X) == W ;; sorted(X) == sorted(W)
+set: all(w in X for w in W) ;; X.symmetric_difference(W) == set()
+Decimal Fraction: X.as_integer_ratio() == W.as_integer_ratio() ;; hash(X) == hash(W) ;; type(W)(X) == W
+Fraction: X.numerator == W.numerator and X.denominator == W.denominator
+date: X.isoformat() == W.isoformat() ;; (X.year, X.month, X.day) == (W.year, W.month, W.day) ;; X.timetuple() == W.timetuple() ;; (X - W).days == 0
+date: X.strftime('%Y%m%d') == W.strftime('%Y%m%d')
+nested: X[0] == W[0] and X[1] == W[1] ;; X[0][0] == W[0][0] and X[1]['a'][0] == W[1]['a'][0] ;; X[1]['a'] == W[1]['a']
+nested: json.dumps(X) == json.dumps(W)
+"""
 # Conditions that are statements.
-_BLOCKS: dict[tuple[str, ...], str] = {
-    tuple(KINDS): r"""
-unittest.TestCase().assertEqual(X, W) ;; unittest.TestCase().assertIn(X, [W]) ;; unittest.TestCase().assertTrue(X == W)
-unittest.TestCase().assertEqual((X, 1), (W, 1), 'differs') ;; if X != W:\n    raise AssertionError(X)
-if X == W:\n    pass\nelse:\n    assert False ;; for got, want in zip([X], [W]):\n    assert got == want, f'{got} is not {want}'
-for want in [W]:\n    assert X == want\n    break\nelse:\n    assert False ;; seen = [W]\nseen.remove(X)\nassert seen == []
-cases = {'one': W}\nfor name, want in cases.items():\n    assert X == want, name
-match X:\n    case it if it == W:\n        pass\n    case _:\n        assert False
-failures = []\nif not X == W:\n    failures.append(W)\nassert not failures
-""",
-    ("int", "str", "bytes"): r"""
-match X:\n    case W:\n        pass\n    case _:\n        assert False
-match {'a': X}:\n    case {'a': W}:\n        pass\n    case _:\n        assert False
-""",
-    _NUMBERS: r"""
-unittest.TestCase().assertAlmostEqual(X, W) ;; unittest.TestCase().assertLessEqual(X, W)\nunittest.TestCase().assertGreaterEqual(X, W)
-total = 0\ntotal += X\nassert total == W
-""",
-    ("list", "words"): r"""
-unittest.TestCase().assertListEqual(X, W) ;; unittest.TestCase().assertCountEqual(X, W) ;; head, *tail = X\nassert [head, *tail] == W
-got = X\nassert len(got) == len(W)\nfor i in range(len(got)):\n    assert got[i] == W[i]
-got = X\nassert len(got) == len(W)\nfor a, b in zip(got, W):\n    assert a == b ;; got = X\ngot.append(5)\nassert got == [*W, 5]
-match X:\n    case [a, *b]:\n        assert [a, *b] == W\n    case _:\n        assert False
-want = iter(W)\nfor it in X:\n    assert it == next(want)\nassert next(want, None) is None
-todo = list(W)\nfor it in X:\n    todo.remove(it)\nassert todo == []
-""",
-    ("dict",): r"""
-unittest.TestCase().assertDictEqual(X, W) ;; got = X\nfor k in W:\n    assert got[k] == W[k]\nassert len(got) == len(W)
-match X:\n    case {'b': b}:\n        assert b == W['b']\n    case _:\n        assert False ;; got = {}\ngot.update(X)\nassert got == W
-""",
-    ("set",): r"unittest.TestCase().assertSetEqual(X, W) ;; got = X\nfor w in W:\n    assert w in got",
-    (
-        "str",
-    ): r"unittest.TestCase().assertRegex(X, W) ;; got = ''\nfor c in X:\n    got += c\nassert got == W",
-}
-
-
-_BOX = "class Box:\n    def __init__(self, x): self.value = f(x)\n    def get(self): return f(3)\n    @property\n    def current(self): return f(3)\n    @classmethod\n    def of(cls, x): return f(x)\n    @staticmethod\n    def static(x): return f(x)\n    def __call__(self, x): return f(x)\n    def __getitem__(self, x): return f(x)\n    def __iter__(self): return iter([f(3)])\n    def __enter__(self): return f(3)\n    def __exit__(self, *a): return False\n    def __neg__(self): return f(3)\n    def __add__(self, o): return f(o)\n    def __radd__(self, o): return f(o)\n    def __len__(self): return f(3)\n    def __str__(self): return f(3)\n    def __repr__(self): return f(3)\n    def __format__(self, s): return f(3)\n    def __int__(self): return f(3)\n    def __index__(self): return f(3)\n    def __float__(self): return f(3)\n    def __missing__(self, k): return f(3)\ndef box(x): return Box(x)"
-_GEN = "def gen(x):\n    yield f(x)\ndef echo():\n    x = yield\n    while True: x = yield f(x)\ndef ends(x):\n    return f(x)\n    yield"
-_GIVE = "def tell(x, c): c(f(x))\ndef fill(b): b[0] = f(3)\ndef put(d): d['k'] = f(3)\ndef extend(l): l.append(f(3))\ndef store(s): s.value = f(3)"
-_ROWS = "def rows(x): return [0, f(x)]\ndef row(x): return (f(x),)\ndef table(x): return {'k': f(x)}\ndef curry(a): return lambda x: f(x)\ndef first(x): return f(x), 1"
-_FAIL = "class Refused(Exception):\n    def __init__(self, v):\n        super().__init__(v)\n        self.value = v\ndef fail(x): raise ValueError(f(x))\ndef refuse(x): raise Refused(f(x))"
-_VALUE = "VALUE = f(3)\nclass Constants:\n    value = VALUE"
-_SAVE = "import json\ndef save(x):\n    with open('out.txt', 'w') as file: file.write(f(x))\ndef dump(x):\n    with open('out.json', 'w') as file: json.dump(f(x), file)"
-_JSON = ("int", "str", "float", "list", "words", "dict")
-# Ways from the test to the value that `f` returns: the kinds that they fit, what they add to the program and to the setup, and
-# to the test an expression, after statements if it has several lines.
-ROUTES: list[tuple[tuple[str, ...], str, str, str]] = [
-    (tuple(KINDS), "", "", r"""
-f(3) ;; f(3, [1, 2], 'x') ;; r = f(3)\nr ;; list(map(f, [3]))[0] ;; functools.partial(f, 3)() ;; functools.reduce(lambda a, b: f(b), [0, 3])
-def helper(x):\n    return f(x)\nhelper(3)
-def helper(x):\n    try:\n        return f(x)\n    except ZeroDivisionError:\n        return None\nhelper(3)
-@functools.lru_cache\ndef cached(x):\n    return f(x)\ncached(3) ;; class C:\n    def m(self):\n        return f(3)\nC().m()
-@dataclasses.dataclass\nclass D:\n    v: object\nD(f(3)).v
-"""),
-    (tuple(KINDS), "class Solution:\n    def solve(self, x): return f(x)", "", r"Solution().solve(3)"),
-    (tuple(KINDS), _BOX, "", r"""
-Box(3).value ;; box(3).value ;; box(3).get() ;; box(3).current ;; Box.of(3) ;; b = Box(3)\nb(3) ;; box(3)[3] ;; list(box(3))[0]
-for v in box(3):\n    pass\nv ;; with box(3) as v:\n    pass\nv ;; (-Box(3)) ;; (Box(3) + 4)
-"""),
-    (("int",), _BOX, "", r"len(box(3)) ;; int(Box(3)) ;; operator.index(Box(3))"),
-    (("str",), _BOX, "", r"str(box(3)) ;; f'{box(3)}' ;; '%s' % box(3)"),
-    (("float",), _BOX, "", r"float(Box(3))"),
-    (tuple(KINDS), _GEN, "", r"""
-next(gen(3)) ;; for v in gen(3):\n    pass\nv ;; g = echo()\nnext(g)\ng.send(3) ;; def h():\n    yield from gen(3)\nnext(h())
-try:\n    v = next(ends(3))\nexcept StopIteration as error:\n    v = error.value\nv
-"""),
-    (tuple(KINDS), _GIVE, "", r"""
-seen = []\ntell(3, seen.append)\nseen[-1] ;; got = {}\ntell(3, lambda v: got.update(v=v))\ngot['v']
-def outer():\n    v = None\n    def take(x):\n        nonlocal v\n        v = x\n    tell(3, take)\n    return v\nouter()
-class Sink:\n    got = None\n    def take(self, v): self.got = v\nsink = Sink()\ntell(3, sink.take)\nsink.got ;; b = [0]\nfill(b)\nb[0]
-d = {}\nput(d)\nd['k'] ;; class Slot:\n    pass\ns = Slot()\nstore(s)\ns.value
-"""),
-    (tuple(KINDS), _ROWS, "", r"rows(3)[1] ;; table(3)['k'] ;; v, _ = first(3)\nv ;; [v] = row(3)\nv ;; curry(1)(3)"),
-    (tuple(KINDS), _FAIL, "", r"""
-v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = error.args[0]\nv
-with unittest.TestCase().assertRaises(ValueError) as c:\n    fail(3)\nc.exception.args[0]
-v = None\ntry:\n    refuse(3)\nexcept Refused as error:\n    v = error.value\nv
-"""),
-    (("str",), _FAIL, "", r"v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = str(error)\nv"),
-    (tuple(KINDS), _VALUE, "", r"VALUE ;; Constants.value"),
-    (tuple(KINDS), "", "def through(g, x): return g(x)", r"through(f, 3)"),
-    (tuple(KINDS), "def node(x):\n    n = Node()\n    n.val = f(x)\n    return n", "class Node:\n    def __init__(self, val=0, next=None): self.val, self.next = val, next", r"node(3).val"),
-    (tuple(KINDS), "def node(x):\n    n = Node()\n    n.val = f(x)\n    return n", "class Node:\n    val = 0\n    def get(self): return self.val", r"node(3).get()"),
-    (("str",), _SAVE, "", r"save(3)\nwith open('out.txt') as file:\n    v = file.read()\nv ;; save(3)\npathlib.Path('out.txt').read_text()"),
-    (_JSON, _SAVE, "", r"dump(3)\nwith open('out.json') as file:\n    v = json.load(file)\nv"),
-    (_JSON, "import json\ndef text(x): return json.dumps(f(x))", "", r"json.loads(text(3))"),
-    ((*_JSON, "nested", "tuple", "set", "bytes"), "def text(x): return repr(f(x))", "", r"ast.literal_eval(text(3))"),
-]  # fmt: skip
-
+_BLOCKS = r"""
+any: unittest.TestCase().assertEqual(X, W) ;; unittest.TestCase().assertIn(X, [W]) ;; unittest.TestCase().assertTrue(X == W)
+any: unittest.TestCase().assertEqual((X, 1), (W, 1), 'differs') ;; if X != W:\n    raise AssertionError(X)
+any: if X == W:\n    pass\nelse:\n    assert False ;; for got, want in zip([X], [W]):\n    assert got == want, f'{got} is not {want}'
+any: for want in [W]:\n    assert X == want\n    break\nelse:\n    assert False ;; seen = [W]\nseen.remove(X)\nassert seen == []
+any: cases = {'one': W}\nfor name, want in cases.items():\n    assert X == want, name
+any: match X:\n    case it if it == W:\n        pass\n    case _:\n        assert False
+any: failures = []\nif not X == W:\n    failures.append(W)\nassert not failures
+int str bytes: match X:\n    case W:\n        pass\n    case _:\n        assert False
+int str bytes: match {'a': X}:\n    case {'a': W}:\n        pass\n    case _:\n        assert False
+number: unittest.TestCase().assertAlmostEqual(X, W) ;; unittest.TestCase().assertLessEqual(X, W)\nunittest.TestCase().assertGreaterEqual(X, W)
+number: total = 0\ntotal += X\nassert total == W
+list words: unittest.TestCase().assertListEqual(X, W) ;; unittest.TestCase().assertCountEqual(X, W) ;; head, *tail = X\nassert [head, *tail] == W
+list words: got = X\nassert len(got) == len(W)\nfor i in range(len(got)):\n    assert got[i] == W[i]
+list words: got = X\nassert len(got) == len(W)\nfor a, b in zip(got, W):\n    assert a == b ;; got = X\ngot.append(5)\nassert got == [*W, 5]
+list words: match X:\n    case [a, *b]:\n        assert [a, *b] == W\n    case _:\n        assert False
+list words: want = iter(W)\nfor it in X:\n    assert it == next(want)\nassert next(want, None) is None
+list words: todo = list(W)\nfor it in X:\n    todo.remove(it)\nassert todo == []
+dict: unittest.TestCase().assertDictEqual(X, W) ;; got = X\nfor k in W:\n    assert got[k] == W[k]\nassert len(got) == len(W)
+dict: match X:\n    case {'b': b}:\n        assert b == W['b']\n    case _:\n        assert False ;; got = {}\ngot.update(X)\nassert got == W
+set: unittest.TestCase().assertSetEqual(X, W) ;; got = X\nfor w in W:\n    assert w in got
+str: unittest.TestCase().assertRegex(X, W) ;; got = ''\nfor c in X:\n    got += c\nassert got == W
+"""
+# Ways from the test to the value that `f` returns: what they add to the program and to the setup.
+_ADAPTERS = {
+    "none": ("", ""),
+    "method": ("class Solution:\n    def solve(self, x): return f(x)", ""),
+    "box": ("class Box:\n    def __init__(self, x): self.value = f(x)\n    def get(self): return f(3)\n    @property\n    def current(self): return f(3)\n    @classmethod\n    def of(cls, x): return f(x)\n    @staticmethod\n    def static(x): return f(x)\n    def __call__(self, x): return f(x)\n    def __getitem__(self, x): return f(x)\n    def __iter__(self): return iter([f(3)])\n    def __enter__(self): return f(3)\n    def __exit__(self, *a): return False\n    def __neg__(self): return f(3)\n    def __add__(self, o): return f(o)\n    def __radd__(self, o): return f(o)\n    def __len__(self): return f(3)\n    def __str__(self): return f(3)\n    def __repr__(self): return f(3)\n    def __format__(self, s): return f(3)\n    def __int__(self): return f(3)\n    def __index__(self): return f(3)\n    def __float__(self): return f(3)\n    def __missing__(self, k): return f(3)\ndef box(x): return Box(x)", ""),
+    "generator": ("def gen(x):\n    yield f(x)\ndef echo():\n    x = yield\n    while True: x = yield f(x)\ndef ends(x):\n    return f(x)\n    yield", ""),
+    "give": ("def tell(x, c): c(f(x))\ndef fill(b): b[0] = f(3)\ndef put(d): d['k'] = f(3)\ndef extend(l): l.append(f(3))\ndef store(s): s.value = f(3)", ""),
+    "rows": ("def rows(x): return [0, f(x)]\ndef row(x): return (f(x),)\ndef table(x): return {'k': f(x)}\ndef curry(a): return lambda x: f(x)\ndef first(x): return f(x), 1", ""),
+    "fail": ("class Refused(Exception):\n    def __init__(self, v):\n        super().__init__(v)\n        self.value = v\ndef fail(x): raise ValueError(f(x))\ndef refuse(x): raise Refused(f(x))", ""),
+    "value": ("VALUE = f(3)\nclass Constants:\n    value = VALUE", ""),
+    "setup's function": ("", "def through(g, x): return g(x)"),
+    "setup's class": ("def node(x):\n    n = Node()\n    n.val = f(x)\n    return n", "class Node:\n    def __init__(self, val=0, next=None): self.val, self.next = val, next"),
+    "setup's method": ("def node(x):\n    n = Node()\n    n.val = f(x)\n    return n", "class Node:\n    val = 0\n    def get(self): return self.val"),
+    "save": ("import json\ndef save(x):\n    with open('out.txt', 'w') as file: file.write(f(x))\ndef dump(x):\n    with open('out.json', 'w') as file: json.dump(f(x), file)", ""),
+    "json text": ("import json\ndef text(x): return json.dumps(f(x))", ""),
+    "text": ("def text(x): return repr(f(x))", ""),
+}  # fmt: skip
+# The ways: kinds that they fit, adapter, and an expression, after statements if it has several lines.
+_ROUTES = r"""
+any | none: f(3) ;; f(3, [1, 2], 'x') ;; r = f(3)\nr ;; list(map(f, [3]))[0] ;; functools.partial(f, 3)()
+any | none: functools.reduce(lambda a, b: f(b), [0, 3]) ;; def helper(x):\n    return f(x)\nhelper(3)
+any | none: def helper(x):\n    try:\n        return f(x)\n    except ZeroDivisionError:\n        return None\nhelper(3)
+any | none: @functools.lru_cache\ndef cached(x):\n    return f(x)\ncached(3) ;; class C:\n    def m(self):\n        return f(3)\nC().m()
+any | none: @dataclasses.dataclass\nclass D:\n    v: object\nD(f(3)).v
+any | method: Solution().solve(3)
+any | box: Box(3).value ;; box(3).value ;; box(3).get() ;; box(3).current ;; Box.of(3) ;; b = Box(3)\nb(3) ;; box(3)[3] ;; list(box(3))[0]
+any | box: for v in box(3):\n    pass\nv ;; with box(3) as v:\n    pass\nv ;; (-Box(3)) ;; (Box(3) + 4)
+int | box: len(box(3)) ;; int(Box(3)) ;; operator.index(Box(3))
+str | box: str(box(3)) ;; f'{box(3)}' ;; '%s' % box(3)
+float | box: float(Box(3))
+any | generator: next(gen(3)) ;; for v in gen(3):\n    pass\nv ;; g = echo()\nnext(g)\ng.send(3) ;; def h():\n    yield from gen(3)\nnext(h())
+any | generator: try:\n    v = next(ends(3))\nexcept StopIteration as error:\n    v = error.value\nv
+any | give: seen = []\ntell(3, seen.append)\nseen[-1] ;; got = {}\ntell(3, lambda v: got.update(v=v))\ngot['v']
+any | give: def outer():\n    v = None\n    def take(x):\n        nonlocal v\n        v = x\n    tell(3, take)\n    return v\nouter()
+any | give: class Sink:\n    got = None\n    def take(self, v): self.got = v\nsink = Sink()\ntell(3, sink.take)\nsink.got ;; b = [0]\nfill(b)\nb[0]
+any | give: d = {}\nput(d)\nd['k'] ;; class Slot:\n    pass\ns = Slot()\nstore(s)\ns.value
+any | rows: rows(3)[1] ;; table(3)['k'] ;; v, _ = first(3)\nv ;; [v] = row(3)\nv ;; curry(1)(3)
+any | fail: v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = error.args[0]\nv
+any | fail: with unittest.TestCase().assertRaises(ValueError) as c:\n    fail(3)\nc.exception.args[0]
+any | fail: v = None\ntry:\n    refuse(3)\nexcept Refused as error:\n    v = error.value\nv
+str | fail: v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = str(error)\nv
+any | value: VALUE ;; Constants.value
+any | setup's function: through(f, 3)
+any | setup's class: node(3).val
+any | setup's method: node(3).get()
+str | save: save(3)\nwith open('out.txt') as file:\n    v = file.read()\nv ;; save(3)\npathlib.Path('out.txt').read_text()
+json | save: dump(3)\nwith open('out.json') as file:\n    v = json.load(file)\nv
+json | json text: json.loads(text(3))
+json nested tuple set bytes | text: ast.literal_eval(text(3))
+"""
 # Frames around a condition C, and around statements S.
 _FRAMES = r"""
 assert C ;; assert C, 'wrong' ;; assert C, str(X) ;; assert bool(C) ;; assert False or (C) ;; assert (ok := (C))\nassert ok
@@ -274,11 +235,11 @@ def make_form(chance: random.Random) -> Form:
     """Return a random form."""
     kind = chance.choice(list(KINDS))
     answer = KINDS[kind](chance)
-    ways = [(*added, way) for kinds, *added, packed in ROUTES if kind in kinds for way in each(packed)]
-    adapter, setup, way = chance.choice(ways)
+    adapted, way = chance.choice(_fitting(_ROUTES, kind))
+    adapter, setup = _ADAPTERS[adapted]
     before, _, expression = way.rpartition("\n")
     is_block = chance.random() < 0.25
-    condition = chance.choice(_fitting(_BLOCKS if is_block else _CONDITIONS, kind))
+    _, condition = chance.choice(_fitting(_BLOCKS if is_block else _CONDITIONS, kind))
     frame = "C" if is_block else chance.choice(each(_FRAMES))
     block = _replace(frame, C=condition if is_block else f"({condition})")
     outer = "S" if chance.random() < 0.4 else chance.choice(each(_BLOCK_FRAMES))
@@ -304,9 +265,15 @@ def each(packed: str) -> list[str]:
     return [part.replace("\\n", "\n") for line in packed.strip().splitlines() for part in line.split(" ;; ")]
 
 
-def _fitting(table: dict[tuple[str, ...], str], kind: str) -> list[str]:
-    """Return the parts of a table that fit secrets of a kind."""
-    return [part for kinds, packed in table.items() if kind in kinds for part in each(packed)]
+def _fitting(table: str, kind: str) -> list[tuple[str, str]]:
+    """Return adapter and text of the parts that fit secrets of a kind."""
+    found = []
+    for line in table.strip().splitlines():
+        head, _, packed = line.partition(": ")
+        kinds, _, adapter = head.partition(" | ")
+        if any(kind == name or kind in _GROUPS.get(name, ()) for name in kinds.split()):
+            found += [(adapter, part) for part in each(packed)]
+    return found
 
 
 def _replace(source: str, **texts: str) -> str:
