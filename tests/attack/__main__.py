@@ -17,17 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cocos.executor import Executor
-from tests.attack.adversary import (
-    HOLES,
-    LIMITS,
-    REFUSED_HONEST,
-    RIGHT,
-    ROUNDS_PER_BATCH,
-    SEQUENCES,
-    Adversary,
-)
+from tests.attack.adversary import HOLES, HONEST, LIMITS, OUTCOMES, REFUSED_HONEST, Adversary
 
-COLUMNS = ("failed", "passed, marked", "weak", "right", REFUSED_HONEST, *HOLES)
+ROUNDS_PER_BATCH = 12
 
 
 class Log:
@@ -35,7 +27,7 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.counts: Counter[tuple[str, str]] = Counter()  # by family and outcome
+        self.counts: Counter[tuple[str, ...]] = Counter()  # by family and outcome
         self.findings: list[dict] = []
         self.next_round = 0
         for line in path.read_text().splitlines() if path.exists() else ():
@@ -43,8 +35,7 @@ class Log:
 
     def _add(self, batch: dict) -> None:
         for key, n in batch["counts"].items():
-            family, outcome = key.split("\t")
-            self.counts[family, outcome] += n
+            self.counts[tuple(key.split("\t"))] += n
         self.findings += batch["findings"]
         self.next_round = batch["next_round"]
 
@@ -61,14 +52,13 @@ class Log:
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table of outcomes by family, the holes, and the rate of refused honest tests."""
-        yield " ".join([f"{'family':40}", *(f"{column:>15}" for column in COLUMNS)])
+        yield " ".join([f"{'family':40}", *(f"{column:>15}" for column in OUTCOMES)])
         for family in sorted({family for family, _ in self.counts}):
-            yield " ".join([f"{family:40}", *(f"{self.counts[family, column]:15}" for column in COLUMNS)])
+            yield " ".join([f"{family:40}", *(f"{self.counts[family, column]:15}" for column in OUTCOMES)])
         for (kind, family), n in Counter((h["kind"], h["family"]) for h in self.holes).most_common():
             yield f"HOLE {kind}: {family} ({n})"
         refused, right = (
-            sum(self.counts[family, outcome] for family in (RIGHT, SEQUENCES))
-            for outcome in (REFUSED_HONEST, "right")
+            sum(self.counts[f, outcome] for f in HONEST) for outcome in (REFUSED_HONEST, "right")
         )
         yield f"{self.counts.total()} programs, {len(self.holes)} holes"
         yield f"honest tests: {right} passed, {refused} refused ({refused / max(right + refused, 1):.2%})"

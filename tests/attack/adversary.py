@@ -20,10 +20,10 @@ from tests.attack.forms import Form, each, make_form, wrong_programs
 from tests.executor.test_generated import CODE, generated
 
 CHEATS_PER_ROUND, SEQUENCES_PER_ROUND = 12, 6
-ROUNDS_PER_BATCH = 12
 LIMITS = Limits(wall_s=4, cpu_s=2)
 REFUSED_HONEST = "honest, refused"
 HOLES = ("refused", "lie", "no verdict")
+OUTCOMES = ("failed", "passed, marked", "weak", "right", REFUSED_HONEST, *HOLES)
 # Runs programs with their test as plain Python does, one after the other, and says whether one is accepted.
 REFEREE = """
 def is_accepted(parts):
@@ -39,19 +39,16 @@ def is_any_accepted(): return any(map(is_accepted, CASES))
 CASES = """
 # Changes of the program for sequences: each makes it wrong in an honest way.
 MISTAKES = r"""
-xs.append(x)\n    return xs => return xs + [x] ;; xs.append(x)\n    return xs => xs.append(x)
-return xs + [x] => xs.append(x)\n    return xs ;; raise ValueError("nothing to drop") => return None
-raise ValueError("nothing to drop") => raise KeyError("nothing to drop") ;; xs.pop() => xs[-1] ;; xs.pop() => xs.pop(0)
-xs.reverse() => return xs[::-1] ;; kept.append(xs) => kept.append(list(xs)) ;; kept[-1] if kept => kept[0] if kept
-kept[-1] if kept => list(kept[-1]) if kept ;; buffer[:] = range(n % 5)\n    return buffer => return list(range(n % 5)) ;; n % 5 => n % 5 + 1
-sum(x for => len([x for ;; is int) => is int) or None ;; ",".join => ", ".join ;; function(xs) => function(list(xs)) ;; function(xs) => xs
-{str(i): x => {i: x ;; yield x => yield from [x, x] ;; def stream(xs):\n    for x in xs: yield x => def stream(xs): return xs
-= list(content) => = content ;; self.content.append(x)\n        return self => self.content += [x]
-return self.content => return list(self.content) ;; len(self.content) => self.content
+xs.append(x)\n    return xs => return xs + [x] ;; xs.append(x)\n    return xs => xs.append(x) ;; return xs + [x] => xs.append(x)\n    return xs
+raise ValueError("nothing to drop") => return None ;; raise ValueError("nothing to drop") => raise KeyError("nothing to drop") ;; xs.pop() => xs[-1] ;; xs.pop() => xs.pop(0)
+xs.reverse() => return xs[::-1] ;; kept.append(xs) => kept.append(list(xs)) ;; kept[-1] if kept => kept[0] if kept ;; kept[-1] if kept => list(kept[-1]) if kept
+buffer[:] = range(n % 5)\n    return buffer => return list(range(n % 5)) ;; n % 5 => n % 5 + 1 ;; sum(x for => len([x for ;; is int) => is int) or None ;; ",".join => ", ".join
+function(xs) => function(list(xs)) ;; function(xs) => xs ;; {str(i): x => {i: x ;; yield x => yield from [x, x] ;; def stream(xs):\n    for x in xs: yield x => def stream(xs): return xs
+= list(content) => = content ;; self.content.append(x)\n        return self => self.content += [x] ;; return self.content => return list(self.content) ;; len(self.content) => self.content
 """
 
 
-RIGHT, SEQUENCES = "right programs", "honest programs, statement sequences"
+HONEST = RIGHT, SEQUENCES = "right programs", "honest programs, statement sequences"
 
 
 class Case(NamedTuple):
@@ -67,8 +64,7 @@ class Adversary:
     """Attacks on one executor; all rounds follow from the seed."""
 
     def __init__(self, executor: Executor, seed: int) -> None:
-        self.executor = executor
-        self.seed = seed
+        self.executor, self.seed = executor, seed
 
     def round(self, number: int) -> list[Case]:
         """Return the cases of a round; its first program is right."""
@@ -95,32 +91,23 @@ class Adversary:
 
     def _outcomes(self, cases: list[Case], results: list[ExecutionResult]) -> list[str]:
         outcomes = [first_outcome(result) for result in results]
-        played = [
-            n
-            for n, case in enumerate(cases)
-            if outcomes[n] == "passed" or (case.family in (RIGHT, SEQUENCES) and outcomes[n] == "failed")
-        ]
+        honest = {n for n, case in enumerate(cases) if case.family in HONEST}
+        played = [n for n, o in enumerate(outcomes) if o == "passed" or (o == "failed" and n in honest)]
         for n, is_accepted in zip(played, self.plain([cases[n].program for n in played]), strict=True):
-            family, _, _, form = cases[n]
-            if family in (RIGHT, SEQUENCES):
+            if n in honest:
                 right = "right" if outcomes[n] == "passed" else REFUSED_HONEST
                 outcomes[n] = right if is_accepted else "refused" if outcomes[n] == "passed" else "failed"
             else:
-                outcomes[n] = "weak" if self.is_weak(form) else "lie" if is_accepted else "refused"
+                outcomes[n] = "weak" if self.is_weak(cases[n].form) else "lie" if is_accepted else "refused"
         return outcomes
 
     def first_results(self, cases: list[Case]) -> list[ExecutionResult]:
-        """Run the programs; without a verdict again, as the machine may be the cause."""
-        results = self.executor.run([case.program for case in cases])
-        return [
-            self.executor.run([case.program])[0] if result.is_infra_failure else result
-            for case, result in zip(cases, results, strict=True)
-        ]
+        """Run the programs."""
+        return self.executor.run([case.program for case in cases])
 
     def plain(self, programs: list[Program]) -> list[bool]:
         """Return for each program whether plain Python accepts it, in a sandbox, as it may be hostile."""
-        results = self.executor.run([plain_program([program]) for program in programs])
-        return [result.all_passed for result in results]
+        return [result.all_passed for result in self.executor.run([plain_program([p]) for p in programs])]
 
     def is_weak(self, form: Form) -> bool:
         """Return whether plain Python accepts a wrong value."""
@@ -140,7 +127,7 @@ def plain_program(programs: list[Program]) -> Program:
 
 
 def first_outcome(result: ExecutionResult) -> str:
-    """Return the outcome before the referee has seen the program; of the first test, which is meant."""
+    """Return the outcome of the first test, which is meant, before the referee has seen the program."""
     if result.is_infra_failure:
         return "no verdict"
     verdict = result.verdicts[0]

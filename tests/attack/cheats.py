@@ -5,7 +5,6 @@ search, a patch of its own process, forged messages), and mutates it: other name
 values, two cheats in one program.
 """
 
-import builtins
 import random
 import re
 import textwrap
@@ -28,50 +27,44 @@ _words = str.split
 _BASES = dict(
     part.split(" <-")
     for part in each("""
-object <- ;; int <- 9 ;; float <- 9.5 ;; complex <- 9j ;; str <- 'zzz' ;; bytes <- b'zzz' ;; list <- [9, 9, 9] ;; tuple <- (9, 9)
-dict <- {'a': 9} ;; set <- [9, 8] ;; frozenset <- [9, 8] ;; Exception <- 9 ;; BaseException <- ;; type <- 'X', (), {}
-collections.Counter <- 'zzy' ;; collections.OrderedDict <- a=9 ;; collections.deque <- [9, 9] ;; collections.defaultdict <- int
-collections.UserList <- [9] ;; collections.UserDict <- a=9 ;; collections.UserString <- 'zzz' ;; types.SimpleNamespace <- a=9
-decimal.Decimal <- 9 ;; fractions.Fraction <- 9 ;; datetime.date <- 2020, 1, 1 ;; datetime.datetime <- 2020, 1, 1
-array.array <- 'i', [9, 9] ;; collections.namedtuple('P', 'a b') <- 9, 9 ;; pathlib.PurePosixPath <- 'zzz' ;; collections.abc.Sequence <-
-collections.abc.Mapping <- ;; abc.ABC <- ;; io.StringIO <- 'zzz' ;; uuid.UUID <- int=9 ;; functools.partial <- len
-types.ModuleType <- 'zzz' ;; unittest.mock.Mock <-
+object <- ;; int <- 9 ;; float <- 9.5 ;; complex <- 9j ;; str <- 'zzz' ;; bytes <- b'zzz' ;; list <- [9, 9, 9] ;; tuple <- (9, 9) ;; dict <- {'a': 9} ;; set <- [9, 8] ;; frozenset <- [9, 8]
+Exception <- 9 ;; BaseException <- ;; type <- 'X', (), {} ;; collections.Counter <- 'zzy' ;; collections.OrderedDict <- a=9 ;; collections.deque <- [9, 9] ;; collections.defaultdict <- int
+collections.UserList <- [9] ;; collections.UserDict <- a=9 ;; collections.UserString <- 'zzz' ;; types.SimpleNamespace <- a=9 ;; decimal.Decimal <- 9 ;; fractions.Fraction <- 9
+datetime.date <- 2020, 1, 1 ;; datetime.datetime <- 2020, 1, 1 ;; array.array <- 'i', [9, 9] ;; collections.namedtuple('P', 'a b') <- 9, 9 ;; pathlib.PurePosixPath <- 'zzz'
+collections.abc.Sequence <- ;; collections.abc.Mapping <- ;; abc.ABC <- ;; io.StringIO <- 'zzz' ;; uuid.UUID <- int=9 ;; functools.partial <- len ;; types.ModuleType <- 'zzz'
+unittest.mock.Mock <-
 """)
 )
 # Special methods that a class defines together.
 _METHODS = each("""
 eq ne lt le gt ge contains ;; eq ;; ne lt le gt ge contains bool ;; sub rsub add radd mul rmul neg abs round xor and or mod floordiv pow
-bool int float complex index abs round trunc floor ceil str repr format bytes hash ;; len iter getitem contains missing reversed next setitem
-getattr getattribute ;; copy deepcopy reduce reduce_ex getstate ;; instancecheck subclasscheck init_subclass class_getitem ;; enter exit call
+bool int float complex index abs round trunc floor ceil str repr format bytes hash ;; len iter getitem contains missing reversed next setitem ;; getattr getattribute
+copy deepcopy reduce reduce_ex getstate ;; instancecheck subclasscheck init_subclass class_getitem ;; enter exit call
 """)
 _PUBLIC = _words("""
- startswith endswith isdigit isalpha isidentifier isprintable find index count upper lower casefold title strip split join replace partition
-encode decode hex keys values items get pop update copy issubset issuperset isdisjoint union intersection symmetric_difference difference
-append sort bit_length as_integer_ratio conjugate isoformat timetuple strftime is_integer removeprefix popitem setdefault total elements
-most_common _asdict _fields _replace days year numerator denominator real imag data args value name
+startswith endswith isdigit isalpha isidentifier isprintable find index count upper lower casefold title strip split join replace partition encode decode hex keys values items get pop update
+copy issubset issuperset isdisjoint union intersection symmetric_difference difference append sort bit_length as_integer_ratio conjugate isoformat timetuple strftime is_integer removeprefix
+popitem setdefault total elements most_common _asdict _fields _replace days year numerator denominator real imag data args value name
 """)
 # Bodies of a method with any arguments.
 _ANSWERS = dict(
     part.split(": ", 1)
     for part in each("""
-true: lambda *a, **k: True ;; truthy: lambda *a, **k: [1] ;; ascii: ascii ;; self: lambda s, *a, **k: s
-the other: lambda s, *a, **k: a[0] if a else s ;; the other compared: lambda s, *a, **k: all(o == o for o in a)
-nothing differs: lambda s, *a, **k: not a ;; zero: lambda *a, **k: 0 ;; one: lambda *a, **k: 1 ;; two: lambda *a, **k: 2
-three: lambda *a, **k: 3 ;; two of it: lambda s, *a, **k: iter([type(s).again(), type(s).again()])
-itself again: lambda s, *a, **k: iter([s]) ;; empty: lambda *a, **k: iter(()) ;; a lie: lambda s, *a, **k: type(s).again()
-not implemented: lambda *a, **k: NotImplemented ;; stop: lambda *a, **k: next(iter(())) ;; raises: lambda *a, **k: {}[a]
-passes: lambda *a, **k: os._exit(0) ;; learns: lambda s, *a, **k: (seen.extend(a), True)[1]
-refuses: lambda s, *a, **k: (seen.extend(a), False)[1] ;; text: lambda s, *a, **k: 'heliotrope-aaaaaa'
-partial: functools.partial(lambda *a, **k: True) ;; static: staticmethod(lambda *a, **k: True) ;; class: classmethod(lambda *a, **k: True)
+true: lambda *a, **k: True ;; truthy: lambda *a, **k: [1] ;; ascii: ascii ;; self: lambda s, *a, **k: s ;; the other: lambda s, *a, **k: a[0] if a else s
+the other compared: lambda s, *a, **k: all(o == o for o in a) ;; zero: lambda *a, **k: 0 ;; one: lambda *a, **k: 1 ;; three: lambda *a, **k: 3
+two of it: lambda s, *a, **k: iter([type(s).again(), type(s).again()]) ;; itself again: lambda s, *a, **k: iter([s]) ;; empty: lambda *a, **k: iter(())
+a lie: lambda s, *a, **k: type(s).again() ;; not implemented: lambda *a, **k: NotImplemented ;; stop: lambda *a, **k: next(iter(())) ;; raises: lambda *a, **k: {}[a]
+passes: lambda *a, **k: os._exit(0) ;; learns: lambda s, *a, **k: (seen.extend(a), True)[1] ;; refuses: lambda s, *a, **k: (seen.extend(a), False)[1]
+text: lambda s, *a, **k: 'heliotrope-aaaaaa' ;; partial: functools.partial(lambda *a, **k: True) ;; static: staticmethod(lambda *a, **k: True)
 property: property(lambda s: lambda *a, **k: True) ;; mock: unittest.mock.MagicMock(return_value=True)
 """)
 )
 _NAMES = _words("""
- Liar A L Node Counter Fraction Decimal date int str list dict tuple set AssertionError ValueError test Solution
-Box Any object type bool Ellipsis OrderedDict SimpleNamespace NoneType Names Judge ABCMeta TestCase Point Mock partial T C X
+Liar A L Node Counter Fraction Decimal date int str list dict tuple set AssertionError ValueError test Solution Box Any object type bool Ellipsis OrderedDict SimpleNamespace NoneType Names
+Judge ABCMeta TestCase Point Mock partial T C X
 """)
 # Ways to give a class a method.
-_INSTALLS = ("body", "body", "body", "setattr", "instance", "metaclass", "descriptor", "swapped class")
+_INSTALLS = ("body", "body", "body", "instance", "metaclass", "descriptor", "swapped class")
 
 
 def _specials(names: str) -> list[str]:
@@ -93,39 +86,30 @@ def _liar(chance: random.Random, form: Form) -> Cheat:
         for special in chance.sample(list(_LIKELY), chance.choice((0, 0, 5, 15))):
             del methods[special]
     elif chance.random() < 0.7:  # another class alone can be a lie
-        found = _specials(chance.choice(_METHODS)) + chance.sample(
-            _PUBLIC, chance.choice((0, 3, len(_PUBLIC)))
-        )
+        found = [*_specials(chance.choice(_METHODS)), *chance.sample(_PUBLIC, chance.choice((0, 3, 60)))]
         methods |= dict.fromkeys(found, _ANSWERS[chance.choice(list(_ANSWERS))])
     if "__eq__" in methods and "__hash__" not in methods:
         methods["__hash__"] = chance.choice(("lambda s: 3", "lambda s: hash(9)", "object.__hash__", "None"))
     if chance.random() < 0.2:
-        likely = (form.kind if form.kind in dir(builtins) else "int", "property(lambda s: int)", "type(None)")
-        methods["__class__"] = chance.choice(likely)
+        methods["__class__"] = chance.choice(("int", "str", "list", "property(lambda s: int)", "type(None)"))
     return Cheat(f"objects that lie: {base.partition('(')[0]}", _class_source(chance, name, base, methods))
 
 
 # Bases that resemble a secret of a kind.
 _LIKE = {
-    "words": "list collections.UserList",
-    "list": "list collections.UserList collections.deque",
-    "nested": "list",
-    "str": "str collections.UserString",
-    "dict": "dict collections.UserDict collections.Counter collections.defaultdict",
-    "Decimal": "decimal.Decimal",
-    "Fraction": "fractions.Fraction",
-    "Counter": "collections.Counter dict",
+    **{"words": "list collections.UserList", "list": "list collections.UserList collections.deque", "nested": "list"},
+    **{"str": "str collections.UserString", "dict": "dict collections.UserDict collections.Counter collections.defaultdict"},
+    **{"Decimal": "decimal.Decimal", "Fraction": "fractions.Fraction", "Counter": "collections.Counter dict"},
     "date": "datetime.date datetime.datetime",
-}
+}  # fmt: skip
 # Answers that a test may take for those of a right value; for other methods these.
 _FITTING = ("true", "self", "zero", "one", "the other", "a lie", "learns", "itself again", "text")
 _LIKELY = {
     f"__{name}__": answers.split(", ")
     for part in each("""
-eq le ge contains -> true, true, truthy, ascii, learns, static, the other compared ;; lt gt -> true, zero, learns, refuses
-ne -> zero, learns, refuses ;; sub rsub xor rxor -> zero, self, a lie ;; add radd mul rmul neg abs round mod floordiv and or -> self, a lie, zero
-getitem deepcopy copy -> self, a lie, the other ;; len -> three, two, one ;; iter -> itself again, empty, two of it
-str repr format -> text, raises, stop ;; int float index bool hash complex -> three, one, zero
+eq le ge contains -> true, true, truthy, ascii, learns, static, the other compared ;; lt gt -> true, zero, learns, refuses ;; ne -> zero, learns, refuses
+sub rsub xor rxor -> zero, self, a lie ;; add radd mul rmul neg abs round mod floordiv and or -> self, a lie, zero ;; getitem deepcopy copy -> self, a lie, the other
+len -> three, one ;; iter -> itself again, empty, two of it ;; str repr format -> text, raises, stop ;; int float index bool hash complex -> three, one, zero
 """)
     for names, _, answers in [part.partition(" -> ")]
     for name in names.split()
@@ -135,11 +119,8 @@ str repr format -> text, raises, stop ;; int float index bool hash complex -> th
 def _class_source(chance: random.Random, name: str, base: str, methods: dict[str, str]) -> str:
     body = "\n".join(f"    {method} = {source}" for method, source in methods.items()) or "    pass"
     install = chance.choice(_INSTALLS)
-    assigned = "\n".join(f"try: {name}.{m} = {s}\nexcept Exception: pass" for m, s in methods.items())
     head = f"class {name}({base}):"
     match install:
-        case "setattr":
-            source = f"{head} pass\n{assigned}"
         case "metaclass":
             source = f"class Meta(type):\n{body}\nclass {name}(metaclass=Meta): pass"
         case "descriptor":
@@ -149,24 +130,19 @@ def _class_source(chance: random.Random, name: str, base: str, methods: dict[str
             source = f"{head}\n{body}"
     made = f"made = {name}({_BASES[base] if install != 'metaclass' else ''})"
     if install == "instance":
-        made += "".join(
-            f"\ntry: made.__dict__[{m!r}] = {s}\nexcept Exception: pass" for m, s in methods.items()
-        )
+        made += "".join(f"\ntry: vars(made)[{m!r}] = {s}\nexcept Exception: pass" for m, s in methods.items())
     if install == "swapped class":
         made = f"class Hollow({base}): pass\nmade = Hollow({_BASES[base]})\ntry: made.__class__ = {name}\nexcept TypeError: made = {name}({_BASES[base]})"
-    returned = chance.choice(
-        ("made",) * 20 + (name, "copy.copy(made)", "type(made)", "made.__eq__", "weakref.proxy(made)")
-    )
-    made = textwrap.indent(made, "    ")
+    others = (name, "copy.copy(made)", "made.__eq__", "weakref.proxy(made)")
+    returned, made = chance.choice(("made",) * 16 + others), textwrap.indent(made, "    ")
     return _with_imports(
         f"{source}\ndef again():\n{made}\n    return {returned}\ntry: {name}.again = staticmethod(again)\nexcept Exception: pass\ndef f(*a, **k):\n    if seen: return seen[-1]\n    return again()\n"
     )
 
 
 _MODULES = _words("""
- abc array ast asyncio bisect builtins collections collections.abc contextlib contextvars copy dataclasses datetime decimal enum fractions
-functools gc glob inspect io itertools linecache math numbers operator os pathlib random re secrets string struct sys textwrap threading
-time types typing unittest unittest.mock uuid weakref
+abc array ast asyncio bisect builtins collections collections.abc contextlib contextvars copy dataclasses datetime decimal enum fractions functools gc glob inspect io itertools linecache
+math numbers operator os pathlib random re secrets string struct sys textwrap threading time types typing unittest unittest.mock uuid weakref
 """)
 
 
@@ -178,26 +154,22 @@ def _with_imports(code: str) -> str:
 
 # Values without a class of their own.
 _ODD_VALUES = each("""
-len ;; ascii ;; int ;; type ;; object ;; NotImplemented ;; ... ;; f ;; lambda *a: True ;; sys ;; os ;; sys.modules ;; globals() ;; iter([9])
-iter(()) ;; itertools.count() ;; (n for n in [9]) ;; map(len, [[]]) ;; reversed([9]) ;; range(3) ;; range(10**9) ;; slice(3)
-memoryview(b'zzz') ;; types.MappingProxyType({'a': 9}) ;; functools.partial(bool, 1) ;; functools.cmp_to_key(lambda a, b: 0)(9)
-operator.methodcaller('__len__') ;; unittest.mock.ANY ;; unittest.mock.MagicMock()
-types.SimpleNamespace(startswith=ascii, endswith=ascii, find=int, count=bool, get=ascii, issubset=ascii) ;; sys._getframe()
-sys._getframe().f_back ;; re.compile('.*') ;; float('nan') ;; float('inf') ;; decimal.Decimal('NaN') ;; 10**4000 ;; 'z' * 10**6 ;; [[]] * 3
-bytearray(b'zzz') ;; array.array('i', [9]) ;; collections.defaultdict(lambda: 9) ;; ValueError(9) ;; AssertionError() ;; StopIteration(9)
-ExceptionGroup('x', [ValueError(9)]) ;; SystemExit(0) ;; KeyboardInterrupt() ;; datetime.timezone.utc ;; fractions.Fraction(0)
-uuid.UUID(int=9) ;; enum.Enum('E', 'a b').a ;; enum.IntEnum('E', 'a b').a ;; enum.StrEnum('E', 'a b').a ;; enum.IntFlag('E', 'a b')(3)
-dataclasses.make_dataclass('D', ['a'])(9) ;; collections.namedtuple('N', 'a')(9) ;; dict.fromkeys(range(3), True) ;; {}.keys()
-collections.UserString('zzz') ;; collections.UserList([9]) ;; int ;; list[int] ;; int ;; None ;; weakref.ref(f) ;; asyncio.sleep(0)
-threading.Lock() ;; open('x', 'w+') ;; io.StringIO('zzz') ;; random.Random(0) ;; secrets.SystemRandom()
+len ;; ascii ;; int ;; type ;; object ;; NotImplemented ;; ... ;; f ;; lambda *a: True ;; sys ;; os ;; sys.modules ;; globals() ;; iter([9]) ;; iter(()) ;; itertools.count()
+(n for n in [9]) ;; map(len, [[]]) ;; reversed([9]) ;; range(3) ;; range(10**9) ;; slice(3) ;; memoryview(b'zzz') ;; types.MappingProxyType({'a': 9}) ;; functools.partial(bool, 1)
+functools.cmp_to_key(lambda a, b: 0)(9) ;; operator.methodcaller('__len__') ;; unittest.mock.ANY ;; unittest.mock.MagicMock()
+types.SimpleNamespace(startswith=ascii, endswith=ascii, find=int, count=bool, get=ascii, issubset=ascii) ;; sys._getframe() ;; sys._getframe().f_back ;; re.compile('.*') ;; float('nan')
+float('inf') ;; decimal.Decimal('NaN') ;; 10**4000 ;; 'z' * 10**6 ;; [[]] * 3 ;; bytearray(b'zzz') ;; array.array('i', [9]) ;; collections.defaultdict(lambda: 9) ;; ValueError(9)
+AssertionError() ;; StopIteration(9) ;; ExceptionGroup('x', [ValueError(9)]) ;; SystemExit(0) ;; KeyboardInterrupt() ;; datetime.timezone.utc ;; fractions.Fraction(0) ;; uuid.UUID(int=9)
+enum.Enum('E', 'a b').a ;; enum.IntEnum('E', 'a b').a ;; enum.StrEnum('E', 'a b').a ;; enum.IntFlag('E', 'a b')(3) ;; dataclasses.make_dataclass('D', ['a'])(9)
+collections.namedtuple('N', 'a')(9) ;; dict.fromkeys(range(3), True) ;; {}.keys() ;; collections.UserString('zzz') ;; collections.UserList([9]) ;; int ;; list[int] ;; int ;; None
+weakref.ref(f) ;; asyncio.sleep(0) ;; threading.Lock() ;; open('x', 'w+') ;; io.StringIO('zzz') ;; random.Random(0) ;; secrets.SystemRandom()
 """)
 _RAISED = each("""
-AssertionError() ;; StopIteration() ;; StopIteration(9) ;; SystemExit(0) ;; KeyboardInterrupt() ;; MemoryError() ;; KeyError('zzz')
-AttributeError('x') ;; NameError("name 'f' is not defined") ;; ZeroDivisionError() ;; OSError(2, 'x')
-UnicodeDecodeError('x', b'', 0, 1, 'x') ;; ExceptionGroup('x', [AssertionError()]) ;; BaseExceptionGroup('x', [SystemExit(0)])
-type('AssertionError', (Exception,), {})() ;; type('E', (AssertionError, ValueError, TypeError, KeyError), {})()
-type('E', (AssertionError, StopIteration), {})() ;; type('E', (ZeroDivisionError, AssertionError), {'__init__': lambda s, *a: None})()
-unittest.SkipTest('x') ;; type('M', (type,), {'__instancecheck__': ascii, '__subclasscheck__': ascii})('E', (Exception,), {})
+AssertionError() ;; StopIteration() ;; StopIteration(9) ;; SystemExit(0) ;; KeyboardInterrupt() ;; MemoryError() ;; KeyError('zzz') ;; AttributeError('x')
+NameError("name 'f' is not defined") ;; ZeroDivisionError() ;; OSError(2, 'x') ;; UnicodeDecodeError('x', b'', 0, 1, 'x') ;; ExceptionGroup('x', [AssertionError()])
+BaseExceptionGroup('x', [SystemExit(0)]) ;; type('AssertionError', (Exception,), {})() ;; type('E', (AssertionError, ValueError, TypeError, KeyError), {})()
+type('E', (AssertionError, StopIteration), {})() ;; type('E', (ZeroDivisionError, AssertionError), {'__init__': lambda s, *a: None})() ;; unittest.SkipTest('x')
+type('M', (type,), {'__instancecheck__': ascii, '__subclasscheck__': ascii})('E', (Exception,), {})
 type('E', (Exception,), {'__str__': lambda s: 'heliotrope-aaaaaa', '__eq__': ascii, 'args': property(ascii)})()
 """)
 
@@ -212,10 +184,8 @@ def _odd_value(chance: random.Random, form: Form) -> Cheat:
 # Ways to run a function of the test and lose the assert that fails in it.
 _SWALLOWING = r"""
 def run(c):\n    try: return c()\n    except BaseException: return 9 ;; def run(c):\n    try: c()\n    finally: return 9
-def run(c):\n    try: c()\n    except AssertionError as error: raise StopIteration from error
-def run(c):\n    with contextlib.suppress(BaseException): c()
-def run(c):\n    t = threading.Thread(target=c)\n    t.start()\n    t.join()
-def run(c):\n    class D:\n        def __del__(self): c()\n    D()
+def run(c):\n    try: c()\n    except AssertionError as error: raise StopIteration from error ;; def run(c):\n    with contextlib.suppress(BaseException): c()
+def run(c):\n    t = threading.Thread(target=c)\n    t.start()\n    t.join() ;; def run(c):\n    class D:\n        def __del__(self): c()\n    D()
 def run(c):\n    import concurrent.futures\n    with concurrent.futures.ThreadPoolExecutor(1) as pool: return pool.submit(c)
 def run(c):\n    async def go(): return await asyncio.gather(asyncio.to_thread(c), return_exceptions=True)\n    return asyncio.run(go())
 def run(c): return unittest.FunctionTestCase(c).run() ;; def run(c):\n    def g():\n        try: yield\n        finally: c()\n    next(g())
@@ -225,8 +195,8 @@ _GUARDING = r"""
 class guard:\n    def __enter__(self): return 9\n    def __exit__(self, *a): return True
 class guard:\n    def __enter__(self): return 9\n    def __exit__(self, t, e, tb): raise StopIteration
 class guard:\n    def __enter__(self): return 9\n    def __exit__(self, t, e, tb):\n        if e is not None: e.__class__ = ZeroDivisionError\n        return True
-@contextlib.contextmanager\ndef guard():\n    try: yield 9\n    except BaseException: pass
-def guard(): return contextlib.suppress(BaseException) ;; def guard(): return unittest.TestCase().assertRaises(BaseException)
+@contextlib.contextmanager\ndef guard():\n    try: yield 9\n    except BaseException: pass ;; def guard(): return contextlib.suppress(BaseException)
+def guard(): return unittest.TestCase().assertRaises(BaseException)
 """
 
 
@@ -268,16 +238,13 @@ def _searcher(chance: random.Random, form: Form) -> Cheat:
 
 _PATCHED = {
     "builtins": "import builtins\nfor n in dir(builtins):\n    if n[0] != '_' and isinstance(getattr(builtins, n), type(len)) and n not in KEEP: setattr(builtins, n, ANSWER)",
-    "classes": "import builtins\nfor n in ('int', 'str', 'list', 'dict', 'set', 'type', 'map', 'zip', 'AssertionError', 'range'): setattr(builtins, n, ANSWER)",
     "modules": "import operator, math, statistics, collections, datetime, decimal, fractions\nfor m in (operator, math, statistics, collections, datetime, decimal, fractions):\n    for n in dir(m):\n        if n[0] != '_': setattr(m, n, ANSWER)",
     "unittest": "import unittest\nfor n in dir(unittest.TestCase):\n    if n.startswith(('assert', 'fail')): setattr(unittest.TestCase, n, ANSWER)\nunittest.TestCase.failureException = ZeroDivisionError",
     "every module": "import sys\nfor m in list(sys.modules.values()):\n    for n in ('dumps', 'loads', 'fullmatch', 'search', 'match', 'copy', 'deepcopy', 'suppress', 'reduce', 'isclose', 'eq'):\n        if hasattr(m, n): setattr(m, n, ANSWER)",
     "names of the test": "import builtins\nfor n in ('same', 'through', 'check', 'Node', 'EXPECTED', 'helper', 'expected', 'want', 'cases', 'unittest', 'Counter', '__compare__', '__true__', '__is__', '__type__'):\n    setattr(builtins, n, ANSWER)\n    globals()[n] = ANSWER",
-    "the setup's names": "def patch():\n    for n in ('EXPECTED', 'through', 'Node'):\n        if n in globals(): globals()[n] = ANSWER",
     "files": "import os\nfor n in ('json', 'math', 'unittest', 'collections', 're', 'operator', 'copy', 'string', 'pathlib', 'statistics', 'difflib', 'driver', 'exchange', 'sitecustomize', 'test'):\n    with open(n + '.py', 'w') as file: file.write('import os\\nos.write(3, b\\'\\\\0\\\\0\\\\0\\\\x13[\"v\", true, [], []]\\')\\nos._exit(0)')",
     "links": "import os\nfor n in ('out.txt', 'out.json', 'expected.txt'):\n    for target in ('/proc/self/fd/3', '/proc/self/fd/4', '/dev/stdout', '/proc/self/mem', '/proc/self/environ', '/proc/self/cmdline'):\n        try: os.symlink(target, n)\n        except OSError: pass",
     "tracing": "import sys\ndef trace(frame, event, arg):\n    if event == 'exception': frame.f_trace_lines = False\n    return trace\nsys.settrace(trace)\nsys.setprofile(lambda *a: None)\nsys.addaudithook(lambda *a: None)\nsys.excepthook = sys.unraisablehook = sys.displayhook = ANSWER",
-    "limits": "import sys\nsys.setrecursionlimit(60)\nsys.set_int_max_str_digits(640)",
     "threads": "import threading, time, os\ndef late():\n    for _ in range(200):\n        time.sleep(0.002)\n        for fd in (3, 4):\n            try: os.write(fd, b'\\0\\0\\0\\x14[\"v\", true, [], []] ')\n            except OSError: pass\nthreading.Thread(target=late, daemon=True).start()",
 }  # fmt: skip
 # Ways to change what sends the program's values to the driver. END is the object, NODE and OTHER what crosses instead.
@@ -291,11 +258,9 @@ _OWN_ENDS = {
     "the numbers": "END.register = lambda value: NUMBER\nEND.next_number = NUMBER",
     "the objects": "for n in list(END.objects): END.objects[n] = hidden\nEND.numbers.update({i: NUMBER for i in END.numbers})",
     "the names": "END._told = {n: 9 for n in ('f', 'len', 'EXPECTED', 'sum', 'check')}\nEND.functions = lambda: {'len': NODE, 'sum': NODE}",
-    "the classes": "class Node:\n    __eq__ = lambda *a: True\n    __hash__ = lambda s: 3\nEND.classes.update(Node=Node, Slot=Node, T=Node, C=Node, D=Node, N=Node, f=Node)",
     "what is sent": "exchange = sys.modules['exchange']\nreal = exchange.packed\ndef packed(message):\n    if type(message) is list and len(message) == 4: message[PLACE % 4] = OTHER\n    return real(message)\nexchange.packed = packed",
     "what is received": "exchange = sys.modules['exchange']\nreal = exchange.parsed\nkept = []\ndef parsed(message):\n    kept.append(real(message))\n    return kept[0] if CHANCE() < 0.5 else kept[-1]\nexchange.parsed = parsed",
     "the writes": "exchange = sys.modules['exchange']\nreal = exchange._write\nexchange._write = os.write = lambda fd, data: real(fd, bytes(data).replace(b'false', b'true').replace(b'null', b'true')) and len(data)",
-    "JSON": "exchange = sys.modules['exchange']\nimport json\njson.dumps = ANSWER\nexchange._to_json = lambda *a: [json.encoder.JSONEncoder().encode(['v', NODE, [], []])]",
     "frames": "frame = sys._getframe()\nwhile frame:\n    if 'values' in frame.f_locals:\n        for v in list(frame.f_locals.values()):\n            if type(v) is list: v[:] = [hidden, OTHER]\n    frame = frame.f_back",
 }  # fmt: skip
 _FIND_END = "END = next((o for o in gc.get_objects() if type(o).__name__ == 'ProgramEnd'), None)"
@@ -379,41 +344,35 @@ def _forger(chance: random.Random, form: Form) -> Cheat:
     return Cheat("forged messages", code)
 
 
-def _known(chance: random.Random, form: Form) -> Cheat:
-    family, codes = chance.choice(_KNOWN)
-    return Cheat(family, chance.choice(codes))
-
-
 def _as_f(code: str, name: str, arguments: str) -> str:
     return f"{code}\n_{name} = {name}\ndef f(*a, **k): return _{name}({arguments})"
 
 
-_KNOWN: list[tuple[str, list[str]]] = [
-    ("test_cheats", [_as_f(c, "add", "1, 2") if "add" in c else f"{c}\ndef f(*a): pass" for c, _ in test_cheats.CHEATS.values()]),
-    ("test_cheats: searches", [_as_f(c, "word", "1") for c in test_cheats.SEARCHES.values()]),
-    ("test_demands", [textwrap.dedent(c) for c in test_demands.LIARS.values()]),
-    ("test_forgeries: objects", [f"{test_forgeries.LIAR.replace('{base}', b)}def f(*a, **k): return Liar()" for b in ("", "(int)", "(str)", "(list)", "(dict)", "(Exception)", "(set)", "(tuple)")]),
-    ("test_forgeries: searches", [f"{test_forgeries.EXPLORER}\ndef f(*a, **k): return find(*a)"]),
-    ("test_forgeries: data", list(test_forgeries.LYING.values())),
-    ("test_forgeries: shapes", [c for c, _ in test_forgeries.SHAPES.values() if "def f(" in c]),
+# Cheats of the tests' collections.
+_KNOWN = [
+    *(Cheat("test_cheats", _as_f(c, "add", "1, 2") if "add" in c else f"{c}\ndef f(*a): pass") for c, _ in test_cheats.CHEATS.values()),
+    *(Cheat("test_cheats: searches", _as_f(c, "word", "1")) for c in test_cheats.SEARCHES.values()),
+    *(Cheat("test_demands", textwrap.dedent(c)) for c in test_demands.LIARS.values()),
+    *(Cheat("test_forgeries: objects", f"{test_forgeries.LIAR.replace('{base}', b)}def f(*a, **k): return Liar()") for b in ("", "(int)", "(str)", "(list)", "(dict)", "(Exception)", "(set)", "(tuple)")),
+    *(Cheat("test_forgeries: searches", f"{test_forgeries.EXPLORER}\ndef f(*a, **k): return find(*a)") for _ in range(9)),
+    *(Cheat("test_forgeries: data", c) for c in test_forgeries.LYING.values()),
+    *(Cheat("test_forgeries: shapes", c) for c, _ in test_forgeries.SHAPES.values() if "def f(" in c),
 ]  # fmt: skip
 _SOURCES: list[tuple[Callable[[random.Random, Form], Cheat], float]] = [
-    (_liar, 0.5), (_odd_value, 0.1), (_swallower, 0.03), (_searcher, 0.08), (_patcher, 0.16), (_forger, 0.1), (_known, 0.13),
+    (_liar, 0.5), (_odd_value, 0.1), (_swallower, 0.03), (_searcher, 0.08), (_patcher, 0.16), (_forger, 0.1), (lambda chance, form: chance.choice(_KNOWN), 0.13),
 ]  # fmt: skip
 
 # Ways to return a value in another one, and ways to be a function.
 _NESTS = """
-[_v] ;; (_v,) ;; [_v] * 3 ;; (_v, _v) ;; {'a': _v} ;; {'b': _v} ;; iter([_v]) ;; lambda *a: _v ;; collections.deque([_v])
-collections.UserList([_v]) ;; types.SimpleNamespace(value=_v) ;; collections.defaultdict(lambda: _v) ;; (x for x in [_v])
-[[_v], {'a': (_v, _v)}] ;; ValueError(_v) ;; map(lambda x: _v, [1]) ;; types.MappingProxyType({'b': _v}) ;; functools.partial(lambda: _v)
+[_v] ;; (_v,) ;; [_v] * 3 ;; (_v, _v) ;; {'a': _v} ;; {'b': _v} ;; iter([_v]) ;; lambda *a: _v ;; collections.deque([_v]) ;; collections.UserList([_v]) ;; types.SimpleNamespace(value=_v)
+collections.defaultdict(lambda: _v) ;; (x for x in [_v]) ;; [[_v], {'a': (_v, _v)}] ;; ValueError(_v) ;; map(lambda x: _v, [1]) ;; types.MappingProxyType({'b': _v})
+functools.partial(lambda: _v)
 """
 _FUNCTIONS = r"""
-f = lambda *a, **k: _g(*a, **k) ;; class F:\n    def __call__(self, *a, **k): return _g(*a, **k)\nf = F()
-import functools\nf = functools.partial(_g) ;; import functools\n@functools.wraps(_g)\ndef f(*a, **k): return _g(*a, **k)
-class F:\n    def __new__(cls, *a, **k): return _g(*a, **k)\nf = F
+f = lambda *a, **k: _g(*a, **k) ;; class F:\n    def __call__(self, *a, **k): return _g(*a, **k)\nf = F() ;; import functools\nf = functools.partial(_g)
+import functools\n@functools.wraps(_g)\ndef f(*a, **k): return _g(*a, **k) ;; class F:\n    def __new__(cls, *a, **k): return _g(*a, **k)\nf = F
 class M(type):\n    def __call__(cls, *a, **k): return _g(*a, **k)\nclass f(metaclass=M): pass
-class F:\n    @staticmethod\n    def m(*a, **k): return _g(*a, **k)\n    __call__ = m\nf = F()
-import functools\nf = functools.lru_cache(lambda *a: _g(3))
+class F:\n    @staticmethod\n    def m(*a, **k): return _g(*a, **k)\n    __call__ = m\nf = F() ;; import functools\nf = functools.lru_cache(lambda *a: _g(3))
 _n = []\ndef f(*a, **k):\n    _n.append(a)\n    return (lambda: 0) if len(_n) == 1 else _g(*a, **k)
 import threading\ndef f(*a, **k):\n    out = []\n    t = threading.Thread(target=lambda: out.append(_g(*a, **k)))\n    t.start()\n    t.join(0.5)\n    return out[0]
 """

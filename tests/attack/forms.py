@@ -34,19 +34,17 @@ class Form(NamedTuple):
 
 _IMPORTS = "from collections import Counter\nfrom datetime import date\nfrom decimal import Decimal\nfrom fractions import Fraction\n"
 WRONG_VALUES = """
-None ;; True ;; 0 ;; 1 ;; -1 ;; 3 ;; 9 ;; 50 ;; 1.5 ;; 0j ;; '' ;; 'x' ;; 'zzz' ;; '3' ;; b'' ;; ... ;; [] ;; [0] ;; [3] ;; [None]
-[0, 0, 0] ;; () ;; (0,) ;; (3, 3, 3) ;; {} ;; {3: 3} ;; {'a': 0} ;; set() ;; {3} ;; frozenset() ;; Decimal(0) ;; Fraction(1, 2)
-Counter('ab') ;; date(2020, 1, 1) ;; object() ;; len ;; int ;; ValueError() ;; range(3) ;; iter(()) ;; (lambda *a: True) ;; NotImplemented
-[[]] ;; range(100_000)
+None ;; True ;; 0 ;; 1 ;; -1 ;; 3 ;; 9 ;; 50 ;; 1.5 ;; 0j ;; '' ;; 'x' ;; 'zzz' ;; '3' ;; b'' ;; ... ;; [] ;; [0] ;; [3] ;; [None] ;; [0, 0, 0] ;; () ;; (0,) ;; (3, 3, 3) ;; {} ;; {3: 3}
+{'a': 0} ;; set() ;; {3} ;; frozenset() ;; Decimal(0) ;; Fraction(1, 2) ;; Counter('ab') ;; date(2020, 1, 1) ;; object() ;; len ;; int ;; ValueError() ;; range(3) ;; iter(())
+(lambda *a: True) ;; NotImplemented ;; [[]] ;; range(100_000)
 """
 
 
 def wrong_programs() -> list[str]:
     """Return programs that return wrong values honestly, or raise."""
     raised = ("AssertionError", "ValueError", "TypeError", "KeyError", "ZeroDivisionError", "StopIteration")
-    return [f"{_IMPORTS}def f(*a, **k): return {value}" for value in each(WRONG_VALUES)] + [
-        f"def f(*a, **k): raise {error}" for error in raised
-    ]
+    acts = [*(f"return {value}" for value in each(WRONG_VALUES)), *(f"raise {error}" for error in raised)]
+    return [f"{_IMPORTS}def f(*a, **k): {act}" for act in acts]
 
 
 def _number(chance: random.Random) -> int:
@@ -83,65 +81,52 @@ _GROUPS = {
 }
 # Conditions, with the kinds that they fit: X is the program's value, W the secret.
 _CONDITIONS = r"""
-any: X == W ;; not X != W ;; [X] == [W] ;; {'a': X} == {'a': W} ;; X in (W, W) ;; [W].index(X) == 0 ;; any(it == X for it in [W])
-any: all(a == b for a, b in zip([X], [W])) ;; operator.eq(X, W) ;; (X == W) is True ;; (lambda it: it == W)(X) ;; (lambda it, w=W: it == w)(X)
-any: repr(X) == repr(W) ;; str(X) == str(W) ;; format(X) == format(W) ;; '%s' % (X,) == '%s' % (W,) ;; type(X) is type(W) and X == W
-any: isinstance(X, type(W)) and X == W ;; copy.copy(X) == W ;; copy.deepcopy(X) == W ;; list(filter(lambda it: it == X, [W])) == [W]
-any: next((it for it in [W] if it == X), None) == W ;; sum(it == X for it in [W]) == 1 ;; (X if X else None) == W
-any: collections.deque([X]) == collections.deque([W]) ;; types.SimpleNamespace(a=X) == types.SimpleNamespace(a=W)
-any: functools.reduce(lambda a, b: a == b, [X, W])
+any: X == W ;; not X != W ;; [X] == [W] ;; {'a': X} == {'a': W} ;; X in (W, W) ;; [W].index(X) == 0 ;; any(it == X for it in [W]) ;; all(a == b for a, b in zip([X], [W]))
+any: operator.eq(X, W) ;; (X == W) is True ;; (lambda it: it == W)(X) ;; (lambda it, w=W: it == w)(X) ;; repr(X) == repr(W) ;; str(X) == str(W) ;; format(X) == format(W)
+any: '%s' % (X,) == '%s' % (W,) ;; type(X) is type(W) and X == W ;; isinstance(X, type(W)) and X == W ;; copy.copy(X) == W ;; copy.deepcopy(X) == W
+any: list(filter(lambda it: it == X, [W])) == [W] ;; next((it for it in [W] if it == X), None) == W ;; sum(it == X for it in [W]) == 1 ;; (X if X else None) == W
+any: collections.deque([X]) == collections.deque([W]) ;; types.SimpleNamespace(a=X) == types.SimpleNamespace(a=W) ;; functools.reduce(lambda a, b: a == b, [X, W])
 hashable: X in {W} ;; {W: 1}[X] == 1 ;; {W: 1}.get(X) == 1 ;; Counter([X]) == Counter([W]) ;; {X} == {W} ;; {X: 1}[W] == 1 ;; W in {X: 1}
-number: abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; -X == -W ;; X <= W and X >= W ;; math.isclose(X, W)
-number: round(X, 2) == round(W, 2) ;; float(X) == float(W) ;; max(X, 0) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W]
-number: divmod(X, 7) == divmod(W, 7) and X == W ;; X // 3 == W // 3 and X % 3 == W % 3 ;; statistics.mean([X, X]) == W
-number: bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
-int: int(X) == W ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W ;; json.dumps(X) == json.dumps(W)
-int: X.__eq__(W) is True ;; [1] * (X - W + 1) == [1] ;; list(range(W, X + 1)) == [W] ;; operator.index(X) == W
-str: X.startswith(W) ;; X.endswith(W) ;; W in X ;; W[3:] in X and W[:5] in X ;; X.find(W) == 0 ;; X.count(W) == 1 ;; re.fullmatch(W, X)
-str: re.search(W, X) is not None ;; X.upper() == W.upper() ;; ''.join([X]) == W ;; X + '!' == W + '!'
-str: X[0] == W[0] and X[-4:] == W[-4:] and len(X) == len(W) ;; len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; X.encode() == W.encode()
-str: list(X) == list(W) ;; X[::-1] == W[::-1] ;; json.dumps(X) == json.dumps(W) ;; hash(X) == hash(W) ;; X.__eq__(W) is True
-str: X > W[:-1] and X < W + 'a' ;; X.removeprefix('heliotrope-') == W[11:] ;; difflib.SequenceMatcher(None, X, W).ratio() == 1
+number: abs(X - W) < 1e-9 ;; X - W == 0 ;; not X - W and X == W ;; W - 1 < X < W + 1 ;; -X == -W ;; X <= W and X >= W ;; math.isclose(X, W) ;; round(X, 2) == round(W, 2)
+number: float(X) == float(W) ;; max(X, 0) == W ;; sum([X]) == W ;; sorted([X, 0]) == [0, W] ;; divmod(X, 7) == divmod(W, 7) and X == W ;; X // 3 == W // 3 and X % 3 == W % 3
+number: statistics.mean([X, X]) == W ;; bisect.bisect_left([W], X) == 0 and bisect.bisect_right([W], X) == 1 ;; math.floor(X) == math.floor(W) and math.ceil(X) == math.ceil(W)
+int: int(X) == W ;; X in range(W, W + 1) ;; X ^ W == 0 ;; hex(X) == hex(W) ;; '%d' % X == '%d' % W ;; json.dumps(X) == json.dumps(W) ;; X.__eq__(W) is True ;; [1] * (X - W + 1) == [1]
+int: list(range(W, X + 1)) == [W] ;; operator.index(X) == W
+str: X.startswith(W) ;; X.endswith(W) ;; W in X ;; W[3:] in X and W[:5] in X ;; X.find(W) == 0 ;; X.count(W) == 1 ;; re.fullmatch(W, X) ;; re.search(W, X) is not None
+str: X.upper() == W.upper() ;; ''.join([X]) == W ;; X + '!' == W + '!' ;; X[0] == W[0] and X[-4:] == W[-4:] and len(X) == len(W) ;; len(X) == len(W) and all(a == b for a, b in zip(X, W))
+str: X.encode() == W.encode() ;; list(X) == list(W) ;; X[::-1] == W[::-1] ;; json.dumps(X) == json.dumps(W) ;; hash(X) == hash(W) ;; X.__eq__(W) is True ;; X > W[:-1] and X < W + 'a'
+str: X.removeprefix('heliotrope-') == W[11:] ;; difflib.SequenceMatcher(None, X, W).ratio() == 1
 bytes: X.startswith(W) ;; W in X ;; bytes(X) == W ;; X.decode() == W.decode() ;; X.hex() == W.hex() ;; memoryview(X) == memoryview(W)
-sequence: len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; all(a == b for a, b in zip(X, W, strict=True)) ;; X[0] == W[0] and X[1:] == W[1:]
-sequence: list(X) == list(W) ;; [*X] == [*W] ;; [X[i] for i in range(len(W))] == [*W] and len(X) == len(W)
-sequence: all(w in X for w in W) and len(X) == len(W) ;; X[::-1] == W[::-1] ;; list(reversed(X)) == list(reversed(W))
-sequence: list(enumerate(X)) == list(enumerate(W)) ;; X[-1] == W[-1] ;; W[0] in X and W[-1] in X ;; W[0] in X ;; {*X} == {*W}
-sequence: json.dumps(X) == json.dumps(W) ;; sum(a != b for a, b in itertools.zip_longest(X, W)) == 0 ;; X + X == W + W
-list words: sorted(X) == sorted(W) ;; max(X) == max(W) and min(X) == min(W) and len(X) == len(W) ;; set(X) == set(W) and len(X) == len(W)
-list words: Counter(X) == Counter(W) ;; X.pop() == W[-1] ;; X.__eq__(W) is True ;; X.__len__() == len(W) and X[0] == W[0]
-dict Counter: all(X[k] == it for k, it in W.items()) ;; dict(X) == dict(W) ;; {**X} == {**W} ;; list(X.items()) == list(W.items())
-dict Counter: X.items() == W.items() ;; sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()]
-dict Counter: X.keys() == W.keys() and all(X[k] == W[k] for k in W) ;; all(k in X for k in W) ;; [*W][0] in X ;; X | {} == W
-dict Counter: X.pop([*W][0]) == [*W.values()][0]
-set: X ^ W == set() ;; X <= W and W <= X ;; X.issubset(W) and len(X) == len(W) ;; not W - X ;; set(X) == W ;; sorted(X) == sorted(W)
-set: all(w in X for w in W) ;; X.symmetric_difference(W) == set()
+sequence: len(X) == len(W) and all(a == b for a, b in zip(X, W)) ;; all(a == b for a, b in zip(X, W, strict=True)) ;; X[0] == W[0] and X[1:] == W[1:] ;; list(X) == list(W) ;; [*X] == [*W]
+sequence: [X[i] for i in range(len(W))] == [*W] and len(X) == len(W) ;; all(w in X for w in W) and len(X) == len(W) ;; X[::-1] == W[::-1] ;; list(reversed(X)) == list(reversed(W))
+sequence: list(enumerate(X)) == list(enumerate(W)) ;; X[-1] == W[-1] ;; W[0] in X and W[-1] in X ;; W[0] in X ;; {*X} == {*W} ;; json.dumps(X) == json.dumps(W)
+sequence: sum(a != b for a, b in itertools.zip_longest(X, W)) == 0 ;; X + X == W + W
+list words: sorted(X) == sorted(W) ;; max(X) == max(W) and min(X) == min(W) and len(X) == len(W) ;; set(X) == set(W) and len(X) == len(W) ;; Counter(X) == Counter(W) ;; X.pop() == W[-1]
+list words: X.__eq__(W) is True ;; X.__len__() == len(W) and X[0] == W[0]
+dict Counter: all(X[k] == it for k, it in W.items()) ;; dict(X) == dict(W) ;; {**X} == {**W} ;; list(X.items()) == list(W.items()) ;; X.items() == W.items()
+dict Counter: sorted(X, key=str) == sorted(W, key=str) and [X[k] for k in X] == [*W.values()] ;; X.keys() == W.keys() and all(X[k] == W[k] for k in W) ;; all(k in X for k in W)
+dict Counter: [*W][0] in X ;; X | {} == W ;; X.pop([*W][0]) == [*W.values()][0]
+set: X ^ W == set() ;; X <= W and W <= X ;; X.issubset(W) and len(X) == len(W) ;; not W - X ;; set(X) == W ;; sorted(X) == sorted(W) ;; all(w in X for w in W)
+set: X.symmetric_difference(W) == set()
 Decimal Fraction: X.as_integer_ratio() == W.as_integer_ratio() ;; hash(X) == hash(W) ;; type(W)(X) == W
 Fraction: X.numerator == W.numerator and X.denominator == W.denominator
 date: X.isoformat() == W.isoformat() ;; (X.year, X.month, X.day) == (W.year, W.month, W.day) ;; X.timetuple() == W.timetuple() ;; (X - W).days == 0
 date: X.strftime('%Y%m%d') == W.strftime('%Y%m%d')
-nested: X[0] == W[0] and X[1] == W[1] ;; X[0][0] == W[0][0] and X[1]['a'][0] == W[1]['a'][0] ;; X[1]['a'] == W[1]['a']
-nested: json.dumps(X) == json.dumps(W)
+nested: X[0] == W[0] and X[1] == W[1] ;; X[0][0] == W[0][0] and X[1]['a'][0] == W[1]['a'][0] ;; X[1]['a'] == W[1]['a'] ;; json.dumps(X) == json.dumps(W)
 """
 # Conditions that are statements.
 _BLOCKS = r"""
-any: unittest.TestCase().assertEqual(X, W) ;; unittest.TestCase().assertIn(X, [W]) ;; unittest.TestCase().assertTrue(X == W)
-any: unittest.TestCase().assertEqual((X, 1), (W, 1), 'differs') ;; if X != W:\n    raise AssertionError(X)
-any: if X == W:\n    pass\nelse:\n    assert False ;; for got, want in zip([X], [W]):\n    assert got == want, f'{got} is not {want}'
+any: unittest.TestCase().assertEqual(X, W) ;; unittest.TestCase().assertIn(X, [W]) ;; unittest.TestCase().assertTrue(X == W) ;; unittest.TestCase().assertEqual((X, 1), (W, 1), 'differs')
+any: if X != W:\n    raise AssertionError(X) ;; if X == W:\n    pass\nelse:\n    assert False ;; for got, want in zip([X], [W]):\n    assert got == want, f'{got} is not {want}'
 any: for want in [W]:\n    assert X == want\n    break\nelse:\n    assert False ;; seen = [W]\nseen.remove(X)\nassert seen == []
-any: cases = {'one': W}\nfor name, want in cases.items():\n    assert X == want, name
-any: match X:\n    case it if it == W:\n        pass\n    case _:\n        assert False
+any: cases = {'one': W}\nfor name, want in cases.items():\n    assert X == want, name ;; match X:\n    case it if it == W:\n        pass\n    case _:\n        assert False
 any: failures = []\nif not X == W:\n    failures.append(W)\nassert not failures
-int str bytes: match X:\n    case W:\n        pass\n    case _:\n        assert False
-int str bytes: match {'a': X}:\n    case {'a': W}:\n        pass\n    case _:\n        assert False
-number: unittest.TestCase().assertAlmostEqual(X, W) ;; unittest.TestCase().assertLessEqual(X, W)\nunittest.TestCase().assertGreaterEqual(X, W)
-number: total = 0\ntotal += X\nassert total == W
+int str bytes: match X:\n    case W:\n        pass\n    case _:\n        assert False ;; match {'a': X}:\n    case {'a': W}:\n        pass\n    case _:\n        assert False
+number: unittest.TestCase().assertAlmostEqual(X, W) ;; unittest.TestCase().assertLessEqual(X, W)\nunittest.TestCase().assertGreaterEqual(X, W) ;; total = 0\ntotal += X\nassert total == W
 list words: unittest.TestCase().assertListEqual(X, W) ;; unittest.TestCase().assertCountEqual(X, W) ;; head, *tail = X\nassert [head, *tail] == W
-list words: got = X\nassert len(got) == len(W)\nfor i in range(len(got)):\n    assert got[i] == W[i]
-list words: got = X\nassert len(got) == len(W)\nfor a, b in zip(got, W):\n    assert a == b ;; got = X\ngot.append(5)\nassert got == [*W, 5]
-list words: match X:\n    case [a, *b]:\n        assert [a, *b] == W\n    case _:\n        assert False
-list words: want = iter(W)\nfor it in X:\n    assert it == next(want)\nassert next(want, None) is None
-list words: todo = list(W)\nfor it in X:\n    todo.remove(it)\nassert todo == []
+list words: got = X\nassert len(got) == len(W)\nfor i in range(len(got)):\n    assert got[i] == W[i] ;; got = X\nassert len(got) == len(W)\nfor a, b in zip(got, W):\n    assert a == b
+list words: got = X\ngot.append(5)\nassert got == [*W, 5] ;; match X:\n    case [a, *b]:\n        assert [a, *b] == W\n    case _:\n        assert False
+list words: want = iter(W)\nfor it in X:\n    assert it == next(want)\nassert next(want, None) is None ;; todo = list(W)\nfor it in X:\n    todo.remove(it)\nassert todo == []
 dict: unittest.TestCase().assertDictEqual(X, W) ;; got = X\nfor k in W:\n    assert got[k] == W[k]\nassert len(got) == len(W)
 dict: match X:\n    case {'b': b}:\n        assert b == W['b']\n    case _:\n        assert False ;; got = {}\ngot.update(X)\nassert got == W
 set: unittest.TestCase().assertSetEqual(X, W) ;; got = X\nfor w in W:\n    assert w in got
@@ -166,14 +151,13 @@ _ADAPTERS = {
 }  # fmt: skip
 # The ways: kinds that they fit, adapter, and an expression, after statements if it has several lines.
 _ROUTES = r"""
-any | none: f(3) ;; f(3, [1, 2], 'x') ;; r = f(3)\nr ;; list(map(f, [3]))[0] ;; functools.partial(f, 3)()
-any | none: functools.reduce(lambda a, b: f(b), [0, 3]) ;; def helper(x):\n    return f(x)\nhelper(3)
-any | none: def helper(x):\n    try:\n        return f(x)\n    except ZeroDivisionError:\n        return None\nhelper(3)
+any | none: f(3) ;; f(3, [1, 2], 'x') ;; r = f(3)\nr ;; list(map(f, [3]))[0] ;; functools.partial(f, 3)() ;; functools.reduce(lambda a, b: f(b), [0, 3])
+any | none: def helper(x):\n    return f(x)\nhelper(3) ;; def helper(x):\n    try:\n        return f(x)\n    except ZeroDivisionError:\n        return None\nhelper(3)
 any | none: @functools.lru_cache\ndef cached(x):\n    return f(x)\ncached(3) ;; class C:\n    def m(self):\n        return f(3)\nC().m()
 any | none: @dataclasses.dataclass\nclass D:\n    v: object\nD(f(3)).v
 any | method: Solution().solve(3)
-any | box: Box(3).value ;; box(3).value ;; box(3).get() ;; box(3).current ;; Box.of(3) ;; b = Box(3)\nb(3) ;; box(3)[3] ;; list(box(3))[0]
-any | box: for v in box(3):\n    pass\nv ;; with box(3) as v:\n    pass\nv ;; (-Box(3)) ;; (Box(3) + 4)
+any | box: Box(3).value ;; box(3).value ;; box(3).get() ;; box(3).current ;; Box.of(3) ;; b = Box(3)\nb(3) ;; box(3)[3] ;; list(box(3))[0] ;; for v in box(3):\n    pass\nv
+any | box: with box(3) as v:\n    pass\nv ;; (-Box(3)) ;; (Box(3) + 4)
 int | box: len(box(3)) ;; int(Box(3)) ;; operator.index(Box(3))
 str | box: str(box(3)) ;; f'{box(3)}' ;; '%s' % box(3)
 float | box: float(Box(3))
@@ -181,11 +165,10 @@ any | generator: next(gen(3)) ;; for v in gen(3):\n    pass\nv ;; g = echo()\nne
 any | generator: try:\n    v = next(ends(3))\nexcept StopIteration as error:\n    v = error.value\nv
 any | give: seen = []\ntell(3, seen.append)\nseen[-1] ;; got = {}\ntell(3, lambda v: got.update(v=v))\ngot['v']
 any | give: def outer():\n    v = None\n    def take(x):\n        nonlocal v\n        v = x\n    tell(3, take)\n    return v\nouter()
-any | give: class Sink:\n    got = None\n    def take(self, v): self.got = v\nsink = Sink()\ntell(3, sink.take)\nsink.got ;; b = [0]\nfill(b)\nb[0]
-any | give: d = {}\nput(d)\nd['k'] ;; class Slot:\n    pass\ns = Slot()\nstore(s)\ns.value
+any | give: class Sink:\n    got = None\n    def take(self, v): self.got = v\nsink = Sink()\ntell(3, sink.take)\nsink.got ;; b = [0]\nfill(b)\nb[0] ;; d = {}\nput(d)\nd['k']
+any | give: class Slot:\n    pass\ns = Slot()\nstore(s)\ns.value
 any | rows: rows(3)[1] ;; table(3)['k'] ;; v, _ = first(3)\nv ;; [v] = row(3)\nv ;; curry(1)(3)
-any | fail: v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = error.args[0]\nv
-any | fail: with unittest.TestCase().assertRaises(ValueError) as c:\n    fail(3)\nc.exception.args[0]
+any | fail: v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = error.args[0]\nv ;; with unittest.TestCase().assertRaises(ValueError) as c:\n    fail(3)\nc.exception.args[0]
 any | fail: v = None\ntry:\n    refuse(3)\nexcept Refused as error:\n    v = error.value\nv
 str | fail: v = None\ntry:\n    fail(3)\nexcept ValueError as error:\n    v = str(error)\nv
 any | value: VALUE ;; Constants.value
@@ -199,27 +182,22 @@ json nested tuple set bytes | text: ast.literal_eval(text(3))
 """
 # Frames around a condition C, and around statements S.
 _FRAMES = r"""
-assert C ;; assert C, 'wrong' ;; assert C, str(X) ;; assert bool(C) ;; assert False or (C) ;; assert (ok := (C))\nassert ok
-ok = C\nassert ok ;; if not (C):\n    raise AssertionError ;; assert 1\nassert C\nassert C ;; assert (lambda: C)()
-assert all([C for _ in 'ab']) ;; assert (bool(C), 1) == (True, 1) ;; assert list(map(lambda _: bool(C), 'ab')) == [True, True]
-ok = False\ntry:\n    ok = bool(C)\nexcept BaseException:\n    ok = False\nassert ok is True
-n = 0\nwhile not (C):\n    n += 1\n    assert n < 3
+assert C ;; assert C, 'wrong' ;; assert C, str(X) ;; assert bool(C) ;; assert False or (C) ;; assert (ok := (C))\nassert ok ;; ok = C\nassert ok ;; if not (C):\n    raise AssertionError
+assert 1\nassert C\nassert C ;; assert (lambda: C)() ;; assert all([C for _ in 'ab']) ;; assert (bool(C), 1) == (True, 1) ;; assert list(map(lambda _: bool(C), 'ab')) == [True, True]
+ok = False\ntry:\n    ok = bool(C)\nexcept BaseException:\n    ok = False\nassert ok is True ;; n = 0\nwhile not (C):\n    n += 1\n    assert n < 3
 for n in range(3):\n    try:\n        assert C\n        break\n    except Exception:\n        pass\nelse:\n    assert False
-def answers():\n    yield bool(C)\nassert list(answers()) == [True] ;; class T:\n    ok = C\nassert T.ok
-unittest.TestCase().assertTrue(C) ;; n = 0\nif C:\n    n += 1\nassert n == 1
+def answers():\n    yield bool(C)\nassert list(answers()) == [True] ;; class T:\n    ok = C\nassert T.ok ;; unittest.TestCase().assertTrue(C) ;; n = 0\nif C:\n    n += 1\nassert n == 1
 """
 _BLOCK_FRAMES = r"""
-S ;; def check():\n    S\ncheck() ;; def check(f):\n    S\ncheck(f)
-def make_inner():\n    def inner():\n        S\n        return 5\n    return inner\nassert make_inner()() == 5 ;; for _ in range(2):\n    S
-try:\n    S\nfinally:\n    pass ;; try:\n    S\nexcept ZeroDivisionError:\n    assert False
-with contextlib.ExitStack() as stack:\n    stack.callback(len, [])\n    S
-@contextlib.contextmanager\ndef quiet():\n    yield\nwith quiet():\n    S
+S ;; def check():\n    S\ncheck() ;; def check(f):\n    S\ncheck(f) ;; def make_inner():\n    def inner():\n        S\n        return 5\n    return inner\nassert make_inner()() == 5
+for _ in range(2):\n    S ;; try:\n    S\nfinally:\n    pass ;; try:\n    S\nexcept ZeroDivisionError:\n    assert False
+with contextlib.ExitStack() as stack:\n    stack.callback(len, [])\n    S ;; @contextlib.contextmanager\ndef quiet():\n    yield\nwith quiet():\n    S
 class T(unittest.TestCase):\n    def test_it(self):\n        S\nT('test_it').debug()
 class T:\n    def setUp(self):\n        self.n = 1\n    def test(self):\n        assert self.n == 1\n        S\nt = T()\nt.setUp()\nt.test()
 done = False\ntry:\n    S\n    done = True\nexcept Exception:\n    pass\nassert done
 def twice(g):\n    def h():\n        g()\n        g()\n    return h\n@twice\ndef check():\n    S\ncheck()
-checks = []\ndef one():\n    S\nchecks.append(one)\nfor check in checks:\n    check()\nassert len(checks) == 1 ;; with guard():\n    S
-@around\ndef check():\n    S\ncheck() ;; def check():\n    S\nrun(check) ;; case = unittest.TestCase()\nwith case.subTest(n=1):\n    S
+checks = []\ndef one():\n    S\nchecks.append(one)\nfor check in checks:\n    check()\nassert len(checks) == 1 ;; with guard():\n    S ;; @around\ndef check():\n    S\ncheck()
+def check():\n    S\nrun(check) ;; case = unittest.TestCase()\nwith case.subTest(n=1):\n    S
 """
 # Right functions for the frames that the program provides. A cheat has its own.
 _GUARDS = """
@@ -228,7 +206,6 @@ guard = globals().get('guard', contextlib.nullcontext)
 around = globals().get('around', lambda g: g)
 run = globals().get('run', lambda g: g())"""
 _MODULES = "ast bisect collections contextlib copy dataclasses difflib functools heapq itertools json math operator pathlib re statistics types unittest"
-_CLASSES = {"Counter": "collections", "Decimal": "decimal", "Fraction": "fractions", "date": "datetime"}
 
 
 def make_form(chance: random.Random) -> Form:
@@ -288,8 +265,5 @@ def _placed(frame: str, block: str) -> str:
 
 def _imports(source: str) -> str:
     """Return the import statements that a source needs."""
-    modules = [name for name in _MODULES.split() if re.search(rf"\b{name}\.", source)]
-    classes = [name for name in _CLASSES if re.search(rf"\b{name}\(", source)]
-    return "".join(
-        [*(f"import {name}\n" for name in modules), *(f"from {_CLASSES[c]} import {c}\n" for c in classes)]
-    )
+    modules = [f"import {name}\n" for name in _MODULES.split() if re.search(rf"\b{name}\.", source)]
+    return "".join(modules) + _IMPORTS * bool(re.search(r"\b(Counter|Decimal|Fraction|date)\(", source))
