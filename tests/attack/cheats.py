@@ -273,33 +273,18 @@ def _patcher(chance: random.Random, form: Form) -> Cheat:
     name = chance.choice(list(_OWN_ENDS if is_own_end else _PATCHED))
     answers = [a for a in _ANSWERS.values() if "type(s)" not in a and "_exit" not in a]
     nodes = [
-        *test_forgeries.NODES,
-        True,
-        9,
-        ["l", 4, None, 9],
-        ["l", 4, None, ["@", 2]],
-        ["d", 4, None, "b", 9],
+        repr(node) for node in (*test_forgeries.NODES, True, 9, ["l", 4, None, 9], ["l", 4, None, ["@", 2]])
     ]
-    words = {
-        **{
-            "CHANCE": f"random.Random({chance.randint(0, 99)}).random",
-            "ANSWER": f"({chance.choice(answers)})",
-        },
-        **{
-            "NODE": repr(chance.choice(nodes)),
-            "OTHER": repr(chance.choice(nodes)),
-            "CUT": chance.choice("19"),
-        },
-        **{
-            "PLACE": str(chance.randint(1, 7)),
-            "NUMBER": str(chance.randint(0, 9)),
-            "KEEP": _KEEP,
-            "HARNESS": _HARNESS,
-        },
+    words = {"NODE": chance.choice(nodes), "OTHER": chance.choice(nodes)}
+    words |= {"ANSWER": f"({chance.choice(answers)})", "KEEP": _KEEP, "HARNESS": _HARNESS}
+    words |= {
+        "PLACE": str(chance.randint(1, 7)),
+        "NUMBER": str(chance.randint(0, 9)),
+        "CUT": chance.choice("19"),
     }
-    source = re.sub(
-        rf"\b({'|'.join(words)})\b", lambda match: words[match[1]], {**_PATCHED, **_OWN_ENDS}[name]
-    )
+    words["CHANCE"] = f"random.Random({chance.randint(0, 99)}).random"
+    source = {**_PATCHED, **_OWN_ENDS}[name]
+    source = re.sub(rf"\b({'|'.join(words)})\b", lambda match: words[match[1]], source)
     if is_own_end or (chance.random() < 0.5 and "def patch" not in source):
         found = f"    {_FIND_END}\n" if is_own_end else ""
         source = f"def patch():\n{found}{textwrap.indent(source, '    ')}"
