@@ -126,7 +126,7 @@ def find(*roots):
         text = value if type(value) is str else value.decode('latin1') if type(value) is bytes else ''
         if word in text: return text[text.index(word):][:15]
         todo += gc.get_referents(value)
-        if hasattr(value, 'f_locals'): todo.append(value.f_locals)
+        if type(value).__name__ == 'frame': todo.append(value.f_locals)
 """
 # Each gives the candidate some object next to which the secret lies.
 HIDING_PLACES = {
