@@ -207,7 +207,7 @@ class ProgramEnd(exchange.End):
         except Exception:
             hashed = None
         name = str(value.__name__ if issubclass(cls, type) else cls.__name__)[:80]
-        is_known = data_types.class_name(cls) is not None
+        is_known = not issubclass(cls, type) and data_types.class_name(cls) is not None
         return ["object", number, name, is_known, hashed, own, base is not None, data]
 
     def decode_foreign(self, node: list) -> Any:
