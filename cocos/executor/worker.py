@@ -46,7 +46,7 @@ class Worker:
         self.sandbox = launch()
         assert self.sandbox.process.stdin and self.sandbox.process.stdout
         self._jobs, self._answers = self.sandbox.process.stdin.fileno(), self.sandbox.process.stdout.fileno()
-        self._received = b""
+        self._received = bytearray()
         os.set_blocking(self._jobs, False)  # a worker that hangs must not block this thread
         self._can_write, self._can_read = select.poll(), select.poll()
         self._can_write.register(self._jobs, select.POLLOUT)
@@ -85,7 +85,9 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(driver), len(candidate), limits.wall_s, child_limits)
+        header = wire_format.JobHeader(
+            len(driver), len(candidate), limits.wall_s, any(plan.reads_clock for plan in plans), child_limits
+        )
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
         was_taken = self._write(b"".join((header.pack(), driver, candidate)))
         try:
@@ -128,7 +130,8 @@ class Worker:
             if not part:
                 raise self._death("the worker died")
             self._received += part
-        data, self._received = self._received[:size], self._received[size:]
+        data = bytes(self._received[:size])
+        del self._received[:size]
         return data
 
     def _wait(self, event: select.poll) -> bool:

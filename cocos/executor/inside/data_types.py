@@ -28,6 +28,10 @@ class CodecError(ValueError):
     """Error for what is not an encoded value."""
 
 
+class OutputLimit(ValueError):
+    """Error for a value whose encoding is too large."""
+
+
 class NotPlainValue(ValueError):
     """Error for a value that has no encoding, or none that is as large."""
 
@@ -105,6 +109,11 @@ MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
+# Classes whose instances can change, and from which a class of a program may derive.
+CHANGEABLE = frozenset(
+    (list, set, bytearray, dict, collections.deque, collections.Counter, collections.OrderedDict)
+    + (collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString)
+)
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
@@ -236,7 +245,7 @@ def content(tag: str, value: Any) -> tuple:
         return (vars(value)[_WRAPPED[tag][0]],)
     if tag in "kvm":  # a view; its dictionary crosses, so that it stays one
         [mapping, *_] = gc.get_referents(value)
-        return (mapping if type(mapping) is dict else dict(mapping),)
+        return (mapping if tag_of(mapping) in ("d", "C", "f") else dict(mapping),)
     return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
 
 
@@ -314,18 +323,31 @@ def _checked(dtype: str) -> str:
     return dtype
 
 
-def encode_plain(value: Any, depth: int = 0) -> Any:
+def encode_plain(value: Any, left: list[int], depth: int = 0) -> Any:
     """Encode a value that needs no more memory or time than its encoding, whoever decodes it.
 
+    Args:
+        value: The value.
+        left: A list with the number of bytes that the encoding may still take, about.
+        depth: Number of containers around the value.
+
     Raises:
-        NotPlainValue: The value, or a part of it, is of another type, too large or nested too deeply.
+        NotPlainValue: The value, or a part of it, is of another type or nested too deeply.
+        OutputLimit: The encoding is too large.
 
     """
+    left[0] -= len(value) if isinstance(value, (str, bytes)) else 4
+    if left[0] < 0:
+        raise OutputLimit("more than output_kb")
     if is_atom(value):
         return value
     tag = tag_of(value)
     if tag in PLAIN_CONTAINERS and depth < MAX_DEPTH:
-        return [tag, detail(tag, value), *[encode_plain(part, depth + 1) for part in content(tag, value)]]
+        return [
+            tag,
+            detail(tag, value),
+            *[encode_plain(part, left, depth + 1) for part in content(tag, value)],
+        ]
     leaf = None if tag else encode_leaf(value)
     if leaf is None or leaf[0] not in PLAIN_LEAVES or (len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS):
         raise NotPlainValue(f"returned {type(value).__name__}, which is not a plain value")

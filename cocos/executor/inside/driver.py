@@ -8,6 +8,7 @@ object of the program decides instead, as `==` between two of its objects does, 
 The process serves many jobs, until a test could leave something behind in it.
 """
 
+import _signal
 import _socket
 import builtins
 import collections
@@ -15,6 +16,7 @@ import gc
 import json
 import operator
 import os
+import resource
 import sys
 import time
 import types
@@ -28,8 +30,9 @@ import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
 from exchange import text_of
 from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NO_DATA, Facts, facts, is_object
-from wire_format import CONTROL_FD, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD, SIZE
+from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD
 
+MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
 RECURSION_LIMIT = 10_000  # values that are nested deeply take several frames for each level
 _OPERATORS: dict[str, Any] = {
     **{"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt},
@@ -50,7 +53,7 @@ class NotPlainValue(BaseException):
     """A value that the test compares with data is none."""
 
 
-def run_driver() -> None:
+def run_driver(max_bytes: int) -> None:
     """Serve jobs. The zygote starts another driver after a job that may have left something behind.
 
     A job arrives with a socket to its program. It is JSON: {"setup": source, "tests": [[source, kind, names
@@ -70,27 +73,33 @@ def run_driver() -> None:
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.enable()
     control = _socket.socket(fileno=CONTROL_FD)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    size_at_start = _size()
     while True:
-        header, rights, *_ = control.recvmsg(SIZE.size, _socket.CMSG_SPACE(4))
-        if len(header) < SIZE.size:
+        header, rights, *_ = control.recvmsg(DRIVER_HEADER.size, _socket.CMSG_SPACE(4))
+        if len(header) < DRIVER_HEADER.size:
             os._exit(0)
+        size, clock_ns = DRIVER_HEADER.unpack(header)
         peer = int.from_bytes(rights[0][2][:4], sys.byteorder)
         if peer != PEER_FD:
             os.dup2(peer, PEER_FD)
             os.close(peer)
         job = bytearray()
-        while len(job) < SIZE.unpack(header)[0]:
-            job += control.recv(SIZE.unpack(header)[0] - len(job))
-        fixed_world.WORLD.restart_clock()
-        rows, may_go_on = _run(json.loads(job))
+        while len(job) < size:
+            job += control.recv(size - len(job))
+        fixed_world.WORLD.restart_clock(clock_ns or None)
+        fixed_world.WORLD.restart_random_bytes()
+        rows, may_go_on = _run(json.loads(job), max_bytes)
+        objects.driver.clear()
+        may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
         evidence = "".join(json.dumps(row) + "\n" for row in rows).encode()
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)
 
 
-def _run(job: dict) -> tuple[list, bool]:
+def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
     """Run the tests of a job; return the evidence, and whether this process may run another job."""
     rows: list[list] = []
-    driver = objects.driver = Driver()
+    driver = objects.driver = Driver(max_bytes)
     is_clean = all(is_plain for *_, is_plain in job["tests"])
     try:
         match driver.receive():
@@ -129,6 +138,11 @@ class Names(dict):
         for name in self._remote & self.keys():
             del self[name]
 
+    def forget(self, names: list) -> None:
+        """Look these names up again."""
+        for name in self._remote.intersection(map(str, names)):
+            self.pop(name, None)
+
     def __missing__(self, name: str) -> Any:
         if name not in self._remote:
             raise KeyError(name)
@@ -145,10 +159,17 @@ class Names(dict):
 class Driver(DriverEnd):
     """The tests of a job, and what they may do with objects of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
         super().__init__()
+        self._max_bytes = max_bytes  # of the value of an expression
         self.reasons: dict[str, bool] = {}  # why the test is marked, and whether the program is the cause
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
+
+    def clear(self) -> None:
+        """Drop everything. The parts refer to each other, so that only a late collection would find them."""
+        self.is_gone = True  # for what a generator does at its end
+        for table in (self.namespace, self.names, self.objects, self.numbers, self.contents, self.sources):
+            table.clear()
 
     # Tests.
 
@@ -203,7 +224,10 @@ class Driver(DriverEnd):
             if kind == "in child":
                 self.request("run", source)
             elif kind == "value":
-                return ["value", data_types.encode_plain(eval(self._code(source, "eval"), self.namespace))]
+                value = eval(self._code(source, "eval"), self.namespace)
+                if is_object(value):
+                    raise NotPlainValue(f"returned {facts(value).name}, which is not a plain value")
+                return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
                 exec(self._code(source, "exec"), self.namespace)
         except BaseException as raised:
@@ -257,7 +281,10 @@ class Driver(DriverEnd):
         if is_object(left) and is_object(right):
             self.mark(f"decided by the identity of {facts(left).name} of the program")
         is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
-        return left is right or (is_immutable and left == right)
+        if left is not right and is_immutable and left == right:
+            self.mark("decided by the identity of data of the program")
+            return True
+        return left is right
 
     def type_of(self, value: Any) -> Any:
         """Return what `type(value)` is in the program's process."""
@@ -266,6 +293,9 @@ class Driver(DriverEnd):
     def is_callable(self, value: Any, /) -> bool:
         """Return what `callable(value)` is in the program's process."""
         return bool(self.request("callable", value)) if is_object(value) else callable(value)
+
+    def forget_names(self, names: list) -> None:
+        self.names.forget(names)
 
     def has_attribute(self, value: Any, name: str, /) -> bool:
         """Return what `hasattr(value, name)` is in the program's process."""
@@ -288,6 +318,10 @@ class Driver(DriverEnd):
         elif operation in ARITHMETIC | CONVERSIONS:
             if found.origin != "named" and not any(map(is_object, args)):
                 self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+            result = self.request(operation, value, *args)
+            if args and not is_object(result) and not any(map(is_object, args)):
+                self.mark(f"decided by {operation} of {found.name} of the program")
+            return result
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
         elif operation in ("__getitem__", "__iter__", "__len__", "__exit__") and found.origin == "":
@@ -352,12 +386,18 @@ class Driver(DriverEnd):
             return bool(data)
         is_in_place = operation in ARITHMETIC and operation[2] == "i"
         changes = is_in_place or operation in ("__setitem__", "__delitem__")
+        if is_in_place and hasattr(type(data), operation):
+            self.mark(f"decided by {operation} of {facts(value).name} of the program")
         if operation[-6:] == "copy__" or (changes and hasattr(type(data), operation)):
             return self.request(operation, value, *args)
         if operation == "__getitem__" and type(data).__name__ == "defaultdict":
             return self.request(operation, value, *args)
         method: Any = getattr(type(data), operation, None)
         if method is None:
+            if operation in ("__int__", "__float__"):
+                return {"__int__": int, "__float__": float}[operation](data)
+            if operation in ARITHMETIC and operation[2] == "r" and operation != "__rshift__":
+                return vars(operator)[f"__{operation[3:]}"](others[0], data)
             if operation in COMPARISONS - {"__contains__"} or operation in ARITHMETIC:
                 return NotImplemented
             raise TypeError(f"{facts(value).name!r} object has no {operation}")
@@ -369,7 +409,7 @@ class Driver(DriverEnd):
         if found.data is NO_DATA or (found.moment >= 0 and found.moment != self.moment):
             found.data = self.request("data", value)
             found.moment = self.moment
-            if not data_types.is_data(found.data):
+            if type(found.data) not in data_types.CHANGEABLE:
                 self.leave(MALFORMED)
         return found.data
 
@@ -405,6 +445,11 @@ class Driver(DriverEnd):
             return type(self.data(value))
         self.mark(f"decided by the class of {found.name} of the program")
         return data_types.TYPES[found.name] if found.is_known else objects.Object
+
+
+def _size() -> int:
+    """Return the most memory that this process has had, in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @lru_cache(maxsize=4096)

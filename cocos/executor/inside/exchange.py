@@ -6,9 +6,10 @@ each message says which of the known containers have changed, so a list that a c
 in the other process as well, under all names that it has there. Anything else stays where it is, and the
 other process knows its number.
 
-The driver asks and the program answers: [operation, arguments, names of keyword arguments, changes, dropped]
-and [kind, value, changes], as JSON after four bytes with its size. Kind is "v" for a value and "e" for an
-exception. An encoded value is an atom or a list:
+The driver asks and the program answers, as JSON after four bytes with its size: [operation, arguments, names
+of keyword arguments, changes, dropped numbers, new values of what functions of the test read] and [kind,
+value, changes, names of the program that stand for something else now]. Kind is "v" for a value and "e" for
+an exception. An encoded value is an atom or a list:
 
     [tag, ...]                         data, see `data_types.py`
     [tag, number, detail, ...]         a container that is new
@@ -57,7 +58,7 @@ class End:
         self.objects: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}  # by id
         self.classes: dict[str, type] = {}  # of the setup, by their names
-        self._contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
+        self.contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
         self.next_number, self._parity = first_number, first_number % 2
         self._swept_size = 0
 
@@ -75,7 +76,7 @@ class End:
         if tag in data_types.IMMUTABLE:
             return [tag, *self._encode_all(content)]
         number = self.register(value)
-        self._contents[number] = tag, content
+        self.contents[number] = tag, content
         detail = self.encode(value.default_factory) if tag == "f" else data_types.detail(tag, value)
         return [tag, number, detail, *self._encode_all(content)]
 
@@ -103,11 +104,13 @@ class End:
         if not hasattr(value, "__dict__") or data_types.data_base(cls):
             return self.encode_foreign(value)
         number, content = self.register(value), data_types.content("x", value)
-        self._contents[number] = "x", content
+        self.contents[number] = "x", content
         return ["instance", number, name, *self._encode_all(content)]
 
     def encode_error(self, error: BaseException, depth: int = 0) -> list:
         """Encode an exception: its class, arguments, text, and the attributes that are data."""
+        if (known := self.numbers.get(id(error))) is not None:
+            return ["@", known]
         found = dict(vars(error))
         for base in type(error).__mro__[: type(error).__mro__.index(BaseException)]:
             for name, member in vars(base).items():
@@ -209,25 +212,25 @@ class End:
     def _fill(self, number: int, tag: str, parts: list) -> None:
         value = self.objects[number]
         data_types.fill(tag, value, self.decode_all(parts))
-        self._contents[number] = tag, data_types.content(tag, value)
+        self.contents[number] = tag, data_types.content(tag, value)
 
     def changes(self) -> list:
         """Return number and content of each container that has changed since the other process saw it."""
         found = []
-        for number, (tag, known) in self._contents.items():
+        for number, (tag, known) in self.contents.items():
             content = data_types.content(tag, self.objects[number])
             is_same = len(content) == len(known) and all(map(is_, content, known))
             # The bytes of an array are another object each time.
             if not is_same and (tag != "N" or content != known):
                 found.append((number, tag, content))
         for number, tag, content in found:
-            self._contents[number] = tag, content
+            self.contents[number] = tag, content
         return [[number, *self._encode_all(content)] for number, _, content in found]
 
     def apply(self, changes: list) -> None:
         """Change the containers that have changed in the other process."""
         for number, *parts in changes:
-            self._fill(number, self._contents[number][0], parts)
+            self._fill(number, self.contents[number][0], parts)
 
     def sweep(self) -> list[int]:
         """Remove the objects that only the table refers to, and return their numbers."""
@@ -247,7 +250,7 @@ class End:
         """Remove objects from the table."""
         for number in numbers:
             self.numbers.pop(id(self.objects.pop(number)), None)
-            self._contents.pop(number, None)
+            self.contents.pop(number, None)
 
 
 def send(message: list, max_bytes: int = MAX_BYTES) -> None:

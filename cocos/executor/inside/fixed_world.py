@@ -44,9 +44,14 @@ class World:
         self._monotonic_ns = time.monotonic_ns
         self._real = {name: getattr(time, name) for name in CLOCK_FUNCTIONS}
 
-    def restart_clock(self) -> None:
-        """Put the clock back to its start, where it waits until it is read."""
-        self._started_ns = None
+    def restart_clock(self, started_ns: int | None = None) -> None:
+        """Put the clock back to its start, where it waits until it is read.
+
+        Args:
+            started_ns: Time on the monotonic clock at which it has started instead.
+
+        """
+        self._started_ns = started_ns
 
     def restart_random_bytes(self) -> None:
         self._random_bits.seed(SEED)

@@ -42,7 +42,7 @@ for _name in COMMON_MODULES.split():
     importlib.import_module(_name)
 
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name[:1] != "_"}
-_execute, _compile, _exit = exec, compile, os._exit
+_execute, _compile, _exit, _set_blocking = exec, compile, os._exit, os.set_blocking
 # Some modules, such as dataclasses and pickle, look up the module of a class in `sys.modules`.
 _MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program")
 _NAMESPACE = _MODULE.__dict__
@@ -68,6 +68,7 @@ def run_program(job: bytes, max_bytes: int) -> None:
         exchange.send(["program", str(type(error).__name__), text_of(error)])
         _exit(0)
     end = ProgramEnd(max_bytes)
+    _set_blocking(PEER_FD, True)
     exchange.send(["loaded", own_builtins(_NAMESPACE), end.functions()])
     try:
         end.serve()
@@ -87,6 +88,7 @@ class ProgramEnd(exchange.End):
     def __init__(self, max_bytes: int) -> None:
         super().__init__(first_number=2)
         self._max_bytes = max_bytes
+        self._cells: dict[int, dict[str, Any]] = {}  # of the names that functions of the test take from there
         self._told: dict[str, Any] = {}  # the names that the driver knows
 
     def functions(self) -> dict[str, list]:
@@ -113,6 +115,7 @@ class ProgramEnd(exchange.End):
                 if isinstance(error, MemoryError):
                     _use_spare_memory()
                 kind, value = "e", error
+            _set_blocking(PEER_FD, True)  # in case the program has changed that
             self._answer(kind, value)
             del value
 
@@ -123,7 +126,11 @@ class ProgramEnd(exchange.End):
                 return self._decoded(*exchange.parsed(request))
         return self._decoded(*exchange.parsed(request))
 
-    def _decoded(self, operation: str, nodes: list, names: list, changes: list, dropped: list) -> tuple:
+    def _decoded(
+        self, operation: str, nodes: list, names: list, changes: list, dropped: list, captured: list
+    ) -> tuple:
+        for number, name, node in captured:
+            self._cells[number][name].cell_contents = self.decode(node)
         values = self.decode_all(nodes)
         self.apply(changes)
         self.forget(dropped)
@@ -223,6 +230,7 @@ class ProgramEnd(exchange.End):
                 self.add(number, function)  # before its values, which may refer to it
                 function.__defaults__, function.__kwdefaults__ = self.decode(defaults), self.decode(keywords)
                 cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+                self._cells[number] = cells
                 for used, node in zip(names, nodes, strict=True):
                     if used in cells:
                         cells[used].cell_contents = self.decode(node)
@@ -286,9 +294,9 @@ def warm_up() -> None:
         own_builtins({"f": end})
         end.functions()
         for request in (
-            ["name", ["sorted"], [], [], []],
-            ["call", [["@", 2], ["l", 1, None, 3, 2]], [], [], []],
-            ["call", [["@", 2], ["@", 1], 1.5, ["t", 1, 2.5]], ["key", "x"], [[1, 3, 2, 1]], []],
+            ["name", ["sorted"], [], [], [], []],
+            ["call", [["@", 2], ["l", 1, None, 3, 2]], [], [], [], []],
+            ["call", [["@", 2], ["@", 1], 1.5, ["t", 1, 2.5]], ["key", "x"], [[1, 3, 2, 1]], [], []],
         ):
             ours, theirs = socketpair()
             os.dup2(theirs.fileno(), PEER_FD)

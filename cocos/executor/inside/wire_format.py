@@ -30,8 +30,8 @@ PEER_FD = 3  # the socket between a program and the driver
 CONTROL_FD = 4  # the driver's socket to the zygote
 FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; children close them
 
-JOB_HEADER = struct.Struct("!IIdIIIIII")  # the fields of JobHeader
-SIZE = struct.Struct("!I")  # of the driver's part
+JOB_HEADER = struct.Struct("!IId?IIIIII")  # the fields of JobHeader
+DRIVER_HEADER = struct.Struct("!IQ")  # size of the driver's part; when its clock starts, or 0
 EVIDENCE_HEADER = struct.Struct("!I?")  # size of the driver's evidence; whether it may run another job
 ANSWER_HEADER = struct.Struct("!ciddddI")  # the fields of AnswerHeader
 
@@ -60,6 +60,7 @@ class JobHeader(NamedTuple):
         driver_size: Bytes of the driver's part.
         program_size: Bytes of the program's part.
         wall_s: Seconds until the zygote kills the program.
+        shares_clock: The clocks of program and driver start at the same time, not when they are first read.
         limits: Limits of the program's process.
 
     """
@@ -67,11 +68,14 @@ class JobHeader(NamedTuple):
     driver_size: int
     program_size: int
     wall_s: float
+    shares_clock: bool
     limits: ChildLimits
 
     def pack(self) -> bytes:
         """Encode the header."""
-        return JOB_HEADER.pack(self.driver_size, self.program_size, self.wall_s, *self.limits)
+        return JOB_HEADER.pack(
+            self.driver_size, self.program_size, self.wall_s, self.shares_clock, *self.limits
+        )
 
 
 class AnswerHeader(NamedTuple):

@@ -19,6 +19,7 @@ from processes import ABANDONED, Program, Watch, await_end
 from wire_format import (
     ANSWER_HEADER,
     CONTROL_FD,
+    DRIVER_HEADER,
     EVIDENCE_HEADER,
     EXITED,
     FIRST_OWN_FD,
@@ -27,7 +28,6 @@ from wire_format import (
     OUTPUT_KB,
     PEER_FD,
     READY,
-    SIZE,
     SPENT,
     TIMED_OUT,
 )
@@ -90,8 +90,9 @@ class Zygote:
         header = read_exactly(self.jobs, JOB_HEADER.size)
         if len(header) < JOB_HEADER.size:
             return False
-        driver_size, program_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
+        driver_size, program_size, wall_limit_s, shares_clock, *limits = JOB_HEADER.unpack(header)
         start = time.monotonic()
+        clock_ns = time.monotonic_ns() if shares_clock else 0
         # At some levels a program can send signals to the driver, and may have stopped or killed it.
         if self.driver and (limits != self.driver_limits or has_ended(self.driver)):
             self.end_driver()
@@ -102,11 +103,13 @@ class Zygote:
         driver_end, program_end = map(_move_up_socket, _socket.socketpair())
         control = _socket.socket(fileno=os.dup(self.control))
         rights = driver_end.to_bytes(4, sys.byteorder)
-        control.sendmsg([SIZE.pack(driver_size)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        control.sendmsg(
+            [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
+        )
         control.close()
         os.close(driver_end)
         move(self.jobs, self.control, driver_size)
-        fixed_world.WORLD.restart_clock()
+        fixed_world.WORLD.restart_clock(clock_ns or None)
         pid = self.fork(program_end, limits, run_program, program_size)
         os.close(program_end)
         program = Program(pid)
@@ -115,7 +118,9 @@ class Zygote:
             return False
         is_intact = program.kill(self.driver)
         header = read_exactly(self.control, EVIDENCE_HEADER.size) if event and is_intact else b""
-        if len(header) < EVIDENCE_HEADER.size:  # it hangs, or was killed
+        if len(header) < EVIDENCE_HEADER.size:
+            if not is_late:
+                raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
             header = EVIDENCE_HEADER.pack(0, False)
         size, may_go_on = EVIDENCE_HEADER.unpack(header)
         # A child that was reading a large job at the deadline has met the limit.
@@ -184,7 +189,7 @@ class Zygote:
             os._exit(CHILD_FAILED)
         try:
             if is_driver:
-                run()
+                run(limits[OUTPUT_KB] << 10)
             run(job, limits[OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop

@@ -50,8 +50,15 @@ def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
     }
 
     def names_read(scope: symtable.SymbolTable) -> set[str]:
-        is_top = scope.get_type() == "module"
-        names = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (is_top or s.is_global())}
+        if isinstance(scope, symtable.Function):
+            names = set(scope.get_globals())
+        else:  # `is_global` of a symbol is true for all symbols of a scope with the name "top"
+            is_top = scope.get_type() == "module"
+            names = {
+                s.get_name()
+                for s in scope.get_symbols()
+                if s.is_referenced() and (is_top or (s.is_global() and not s.is_local()))
+            }
         return names if only_top else names.union(*map(names_read, scope.get_children()))
 
     return names_read(table) - bound

@@ -36,6 +36,7 @@ class Plan:
         private: Names of the setup that the test reads.
         binds: Names that the test binds at its top.
         is_plain: It can leave nothing behind in the driver.
+        reads_clock: It may compare the time with what the program says.
         reason: Why it runs in the candidate's process.
         is_programs_choice: What the program did is the reason.
 
@@ -47,6 +48,7 @@ class Plan:
     private: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
     is_plain: bool = True
+    reads_clock: bool = False
     reason: str = ""
     is_programs_choice: bool = False
 
@@ -66,6 +68,7 @@ class _Setup:
         imports: Its import statements.
         imported: Names that it imports.
         bound: Other names that it binds, in any scope.
+        given: Names of its imports and classes, which programs may use.
         remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
         is_plain: It can leave nothing behind in the driver.
@@ -75,6 +78,7 @@ class _Setup:
     imports: tuple[str, ...]
     imported: frozenset[str]
     bound: frozenset[str]
+    given: frozenset[str]
     remote: frozenset[str]
     reads: dict[str, set[str]]
     is_plain: bool
@@ -84,6 +88,7 @@ class _Setup:
 _PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
+_CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
 setcontext localcontext cache_clear purge """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
@@ -201,7 +206,7 @@ def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
     plans = [plan_test(test, program.setup, program.entry_point) for test in program.test_list]
     if not any(plan.private or plan.binds for plan in plans):
         return tuple(plans), frozenset()
-    used = names_used(program.code)
+    used = names_used(program.code) - _read_setup(program.setup).given
     given = used & frozenset().union(*(plan.private for plan in plans))
     for number, plan in enumerate(plans):
         if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
@@ -251,7 +256,8 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
         remote=tuple(sorted(candidate_names)),
         private=frozenset(private),
         binds=frozenset(bound_names(tree.body) | {name for node in tree.body for name in _assigned(node)}),
-        is_plain=_is_plain(nodes) and setup.is_plain,
+        is_plain=_is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
+        reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
     )
 
 
@@ -300,6 +306,7 @@ def _read_setup(source: str) -> _Setup:
         imports=tuple(ast.unparse(node) for node in imports),
         imported=frozenset(imported),
         bound=frozenset(bound_names(nodes) - imported),
+        given=frozenset(imported | {node.name for node in tree.body if isinstance(node, ast.ClassDef)}),
         remote=frozenset(free_names(symbols) - known),
         reads={name: _names(node) for node in tree.body for name in touched_names(node)},
         is_plain=_is_plain(nodes),
