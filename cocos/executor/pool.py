@@ -46,8 +46,8 @@ class Stats:
 class Executor:
     """Pool of sandboxed worker processes that turn programs into verdicts.
 
-    Each worker is a fresh interpreter that forks one child per program, and a driver that runs the tests of
-    many. The executor is a context manager and may be used from any thread.
+    Each worker is a fresh interpreter that forks one child per program, and one that runs the tests of many.
+    The executor is a context manager and may be used from any thread.
 
     Args:
         num_workers: Programs that run at the same time. None: one per processor that this process may use.

@@ -1,7 +1,7 @@
 """Execution of one program after the other on a worker: second runs, failures and new workers.
 
 Knows when a program runs again and who is to blame for a failure. Does not know queues or threads
-(`pool.py`), or how a test is judged (`judging/`).
+(`pool.py`), or where a test runs (`judging/`).
 """
 
 from collections.abc import Callable

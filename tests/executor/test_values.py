@@ -52,7 +52,16 @@ def test_expressions_are_evaluated_in_order_in_one_process(executor):
 
 
 def test_an_expression_without_a_plain_value_has_a_verdict_that_says_why(executor):
-    expressions = ("Point()", "Age(3)", "1 / 0", "f('x' * 70_000)", "range(3)", "f(2)[0]", "os._exit(0)", "f(1)")
+    expressions = (
+        "Point()",
+        "Age(3)",
+        "1 / 0",
+        "f('x' * 70_000)",
+        "range(3)",
+        "f(2)[0]",
+        "os._exit(0)",
+        "f(1)",
+    )
     values = executor.values(PROGRAM, expressions)
     assert [verdict.error_type for _, verdict in values] == [
         *(

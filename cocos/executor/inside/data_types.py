@@ -101,7 +101,7 @@ _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE = frozenset("tzkvmp")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
-# Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
+# Of data, what the trusted process decodes: nothing that needs more memory or time than its encoding.
 PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
 PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
 MAX_DEPTH = 100
@@ -110,9 +110,11 @@ MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
 # Classes whose instances can change, and from which a class of a program may derive.
-CHANGEABLE = frozenset(
-    (list, set, bytearray, dict, collections.deque, collections.Counter, collections.OrderedDict)
-    + (collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString)
+CHANGEABLE: frozenset[type] = frozenset(
+    [
+        *(list, set, bytearray, dict, collections.deque, collections.Counter, collections.OrderedDict),
+        *(collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString),
+    ]
 )
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max

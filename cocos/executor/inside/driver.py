@@ -149,8 +149,7 @@ class Names(dict):
         if name in self.own:
             self._driver.mark(f"decided by {name} of the program")
         value = self._driver.request("name", name)
-        if is_object(value) and name[:1].isupper():
-            facts(value).origin = "class"
+        self._driver.note_name(value, name)
         if callable(value) and name not in self.own:
             self[name] = value
         return value
@@ -163,6 +162,7 @@ class Driver(DriverEnd):
         super().__init__()
         self._max_bytes = max_bytes  # of the value of an expression
         self.reasons: dict[str, bool] = {}  # why the test is marked, and whether the program is the cause
+        self._has_computed = False  # the program has got data of the test by arithmetic
         self._false: list[str] = []  # operator and sides, or the text, of the assert that failed last
 
     def clear(self) -> None:
@@ -190,7 +190,7 @@ class Driver(DriverEnd):
             found = {name: self.decode(node) for name, node in functions.items()}
             for name in remote.intersection(found):
                 self.names[name] = found[name]
-                facts(found[name]).origin = "class" if name[:1].isupper() else ""
+                self.note_name(found[name], name)
         except Exception:
             self.leave(MALFORMED)
         self.namespace = {"__name__": MODULE, "__builtins__": self.names}
@@ -214,7 +214,7 @@ class Driver(DriverEnd):
 
     def outcome(self, source: str, kind: str, remote: list[str]) -> list:
         """Run a test and return its outcome."""
-        self.reasons, self._false = {}, []
+        self.reasons, self._false, self._has_computed = {}, [], False
         self.final: list | None = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None
@@ -294,6 +294,11 @@ class Driver(DriverEnd):
         """Return what `callable(value)` is in the program's process."""
         return bool(self.request("callable", value)) if is_object(value) else callable(value)
 
+    def note_name(self, value: Any, name: str) -> None:
+        """Note that the test names a class of the program. A function has another name of its class."""
+        if is_object(value) and name[:1].isupper() and facts(value).name == name:
+            facts(value).origin = "class"
+
     def forget_names(self, names: list) -> None:
         self.names.forget(names)
 
@@ -315,29 +320,34 @@ class Driver(DriverEnd):
             return any(item is args[0] or item == args[0] for item in value)
         if operation in COMPARISONS:
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-        elif operation in ARITHMETIC | CONVERSIONS:
-            if found.origin != "named" and not any(map(is_object, args)):
-                self._refuse_or_mark(f"{operation} of {found.name}", found, args)
-            result = self.request(operation, value, *args)
-            if args and not is_object(result) and not any(map(is_object, args)):
-                self.mark(f"decided by {operation} of {found.name} of the program")
-            return result
+        elif operation in ARITHMETIC:
+            return self._compute(operation, value, found, args)
+        elif operation in CONVERSIONS or (self._has_computed and operation in ("__bool__", "__len__")):
+            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in ("__getitem__", "__iter__", "__len__", "__exit__") and found.origin == "":
+        elif operation in ("__getitem__", "__iter__", "__len__") and found.origin == "":
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
         elif operation == "__exit__":
-            return self._exit(value, args)
+            return self._exit(value, found, args)
         return self.request(operation, value, *args, **kwargs)
+
+    def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
+        """Do arithmetic. With data, such as `f(3) - 2.5`, the program gets what the test may expect."""
+        with_data = not any(map(is_object, args))
+        if with_data and found.origin != "named":
+            self._refuse_or_mark(f"{operation} of {found.name}", found, args)
+        result = self.request(operation, value, *args)
+        if with_data:
+            self._has_computed = True
+            if not is_object(result):
+                self.mark(f"decided by {operation} of {found.name} of the program")
+        return result
 
     def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
         """Do an operation of an object that a function returned, which may tell each time something else."""
-        if operation == "__exit__":
-            if swallows := self._exit(value, args):
-                self.mark(f"decided by __exit__ of {found.name} of the program")
-            return swallows
         if operation == "__getitem__" and found.has_data:
             data = self.data(value)
             if isinstance(data, (dict, collections.UserDict)) and args[0] in data:
@@ -353,9 +363,13 @@ class Driver(DriverEnd):
             found.length = result
         return result
 
-    def _exit(self, value: Any, args: tuple) -> bool:
-        swallows = self.request("__exit__", value, *args[:2], None) and args[0] is not None
-        return bool(swallows) and not issubclass(args[0], AssertionError)  # a failed assert stays one
+    def _exit(self, value: Any, found: Facts, args: tuple) -> bool:
+        is_programs = found.origin != "" and id(args[1]) in self.numbers  # the program has raised it
+        if not self.request("__exit__", value, *args[:2], None) or args[0] is None:
+            return False
+        if not is_programs:
+            self.mark("decided by __exit__ of the program")
+        return not issubclass(args[0], AssertionError)  # a failed assert stays one
 
     def _call(self, value: Any, found: Facts, args: tuple, kwargs: dict) -> Any:
         method = found.origin.partition(".")[2]
@@ -423,6 +437,8 @@ class Driver(DriverEnd):
             result = self.request("getattr", value, name)
             if is_object(result):
                 facts(result).origin = ".exception"
+            elif callable(result):
+                self.mark("decided by a method of an exception of the program")
             return result
         found = facts(value)
         is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA

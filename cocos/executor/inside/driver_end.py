@@ -169,10 +169,10 @@ class DriverEnd(exchange.End):
         node = _definition(code, self.sources.get(code.co_filename, ""))
         if node is None or vars(function) or not all(map(_may_cross, ast.walk(node))):
             raise CannotCross("the program gets a function of the test that asserts or assigns")
-        used = _names_in(code) - {"__is__", "__type__", function.__name__}
+        used = _names_in(code) - _attributes(node) - {"__is__", "__type__", function.__name__}
         if any(
             name not in self.namespace and name not in vars(builtins) and name not in code.co_freevars
-            for name in used - _attributes(node)
+            for name in used
         ):
             raise CannotCross("the program gets a function of the test that calls it")
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -205,13 +205,15 @@ class DriverEnd(exchange.End):
     def _changed_names(self) -> list:
         """Return the names in functions that the program has got which stand for another value now."""
         changed = []
-        for number, (cells, values) in list(self._captured.items()):
+        for number, (cells, values) in self._captured.items():
             for name, value in values.items():
                 try:
                     now = cells[name].cell_contents if name in cells else self.namespace.get(name)
                 except ValueError:  # it is empty
                     continue
                 if now is not value:
+                    if not callable(now) and now:
+                        self.mark("the program gets a value with a function of the test", False)
                     values[name] = now
                     changed.append([number, name, self.encode(now)])
         return changed
@@ -240,7 +242,8 @@ class DriverEnd(exchange.End):
                 self.add(number, value)
                 return value
             case ["error", number, list(described), args, str(text), list(attributes), cause, list(members)]:
-                found = {name: self.decode(value) for name, value in attributes if type(name) is str}
+                decoded = {name: self.decode(value) for name, value in attributes if type(name) is str}
+                found = {n: v for n, v in decoded.items() if data_types.is_data(v) and not callable(v)}
                 arguments = self.decode(args) if args is not None else (text,) if text else ()
                 error = self._error(self._error_class(described), tuple(arguments), text, found, members)
                 self.add(number, error)
@@ -260,7 +263,7 @@ class DriverEnd(exchange.End):
         except (TypeError, ValueError):
             error = builtin.__new__(cls)
         BaseException.__dict__["args"].__set__(error, args)
-        if issubclass(cls, UnicodeError) and not _is_sound(attributes):
+        if issubclass(cls, UnicodeError) and not _is_sound(cls, attributes):
             attributes = {}
         for name, value in attributes.items():
             if isinstance(member := getattr(builtin, name, None), exchange.MEMBERS):
@@ -344,9 +347,10 @@ def _may_cross(node: ast.AST) -> bool:
     return True
 
 
-def _is_sound(attributes: dict) -> bool:
+def _is_sound(cls: type, attributes: dict) -> bool:
     """Return whether the text of a UnicodeError with these attributes reads inside of its object only."""
+    kind = bytes if issubclass(cls, UnicodeDecodeError) else str
     match attributes:
-        case {"start": int(start), "end": int(end), "object": str() | bytes() as text}:
-            return 0 <= start <= end <= len(text)
+        case {"start": start, "end": end, "object": text}:
+            return type(start) is type(end) is int and type(text) is kind and 0 <= start <= end <= len(text)
     return False

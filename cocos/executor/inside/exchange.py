@@ -289,10 +289,13 @@ def receive() -> bytes:
     size = SIZE_BYTES + int.from_bytes(data[:SIZE_BYTES], "big")
     if size > MAX_BYTES or len(data) > size:
         raise EOFError("a message that is too large")
-    while len(data) < size:
-        if not (part := _read(PEER_FD, size - len(data))):
-            raise EOFError("the other process has ended")
-        data += part
+    if len(data) < size:
+        parts = bytearray(data)
+        while len(parts) < size:
+            if not (part := _read(PEER_FD, min(size - len(parts), 1 << 20))):
+                raise EOFError("the other process has ended")
+            parts += part
+        data = bytes(parts)
     return data[SIZE_BYTES:]
 
 

@@ -5,13 +5,12 @@ is the program under test. Example:
 
     assert sorted(f([2, 1])) == [1, 2]
 
-1. `plans` finds that only the candidate defines `f`, so the test is driven. `instrumented` lets it note what
-   it compares.
-2. The driver (`inside/driver.py`) runs the test as plain Python. The candidate's process receives one
-   request, the call of `f` with [2, 1], and answers with a list. It never receives `sorted` or [1, 2].
-3. The driver writes the evidence `[0, 1.2e-05, ["passed"]]`: test 0 took 12 microseconds and passed.
-4. `evidence` reads it and returns the verdict.
+1. `plans` decides that a driver can run the test: nothing in it needs the candidate's process but `f`.
+2. `instrumented` puts a call in, so that the driver can say what a false assert compares.
+3. The driver (`inside/driver.py`) runs it as plain Python. It asks the candidate's process for `f([2, 1])`,
+   and gets a list. `sorted` and `==` are the driver's own, and [1, 2] never leaves it.
+4. `evidence` makes the verdict of what the driver reports.
 
-The few tests of `in_child_reasons` run in the candidate's process, and their verdicts are marked. If
-something of a driven test cannot leave the driver, the program runs again with that test there (`runner`).
+A test of `in_child_reasons` runs in the candidate's process, and so does one in which the candidate would get
+an object of the test; the candidate could forge such a verdict, which is marked.
 """

@@ -1,4 +1,4 @@
-"""Source of driven tests, with calls of the driver where it has to know what a test compares.
+"""Source of tests, with calls of the driver where it has to know what a test compares.
 
     assert f(1) == 2            assert __compare__('==', f(1), 2)
     assert abs(f(1) - 2) < .1   assert __compare__('within', f(1), 2, .1, abs)

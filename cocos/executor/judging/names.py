@@ -8,7 +8,7 @@ from collections.abc import Iterable
 BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 _MODULES = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator random re statistics string sys numpy pandas """
-# What tests use without importing it, with the import statement. The judge imports it itself, because the
+# What tests use without importing it, with the import statement. The driver imports it itself, because the
 # candidate could have patched what its own process has.
 STANDARD_MODULES = {
     **{name: f"import {name}" for name in _MODULES.split()},
