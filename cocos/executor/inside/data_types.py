@@ -116,6 +116,8 @@ CHANGEABLE: frozenset[type] = frozenset(
         *(collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString),
     ]
 )
+# Classes whose own instances always cross as data.
+ALWAYS_DATA = frozenset((list, tuple, dict, set, frozenset, bytearray, int, float, str, bytes, complex, bool))
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum

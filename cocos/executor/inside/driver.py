@@ -288,7 +288,12 @@ class Driver(DriverEnd):
 
     def type_of(self, value: Any) -> Any:
         """Return what `type(value)` is in the program's process."""
-        return self.request("type", value) if is_object(value) else type(value)
+        if not is_object(value):
+            return type(value)
+        found = self.request("type", value)
+        if isinstance(found, type) and found in data_types.ALWAYS_DATA:
+            self.leave(MALFORMED)
+        return found
 
     def is_callable(self, value: Any, /) -> bool:
         """Return what `callable(value)` is in the program's process."""
@@ -326,7 +331,7 @@ class Driver(DriverEnd):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in ("__getitem__", "__iter__", "__len__") and found.origin == "":
+        elif operation in ("__getitem__", "__iter__", "__len__") and found.origin not in ("class", "named"):
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
@@ -342,8 +347,8 @@ class Driver(DriverEnd):
         result = self.request(operation, value, *args)
         if with_data:
             self._has_computed = True
-            if not is_object(result):
-                self.mark(f"decided by {operation} of {found.name} of the program")
+        if not is_object(result) and (with_data or found.origin != "named"):
+            self.mark(f"decided by {operation} of {found.name} of the program")
         return result
 
     def _unnamed(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
@@ -375,7 +380,8 @@ class Driver(DriverEnd):
         method = found.origin.partition(".")[2]
         result = self.request("call", value, *args, **kwargs)
         decides = result is not None and (args or kwargs or type(result) is bool)
-        if found.origin == ".exception" or (method in _PLAIN_METHODS and decides):
+        is_plain = method in _PLAIN_METHODS or (method and type(result) is bool)
+        if found.origin == ".exception" or (is_plain and decides):
             self.mark(f"decided by the method {found.name} of a value of the program")
         # An instance of a class that the test names; another function with a capital gives any object.
         if is_object(result) and found.origin == "class" and facts(result).name == found.name:
@@ -445,7 +451,7 @@ class Driver(DriverEnd):
         if is_constant and found.origin == "" and name not in found.own and hasattr(found.data, name):
             return getattr(found.data, name)
         result = self.request("getattr", value, name)
-        if is_object(result) and facts(result).origin == "":
+        if is_object(result) and facts(result).created == self.moment:
             if found.origin == "":
                 facts(result).origin = f".{name}"
             elif found.origin == "named" and name[:1].isupper():

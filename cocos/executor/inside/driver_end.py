@@ -235,6 +235,7 @@ class DriverEnd(exchange.End):
                 if data is not NO_DATA and type(data) not in _CONSTANT:
                     raise CodecError("data that could change")
                 value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
+                objects.facts(value).created = self.moment
                 self.add(number, value)
                 return value
             case ["error class", number, list(described)]:

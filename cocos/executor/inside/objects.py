@@ -30,6 +30,7 @@ class Facts:
         data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
         has_data: Its class derives from one of data.
         length: Its length as it was told last, or None.
+        created: Number of requests when the driver got to know it.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
             ".x" for an attribute x of an object that a function returned, ".exception" for one of
@@ -37,7 +38,18 @@ class Facts:
 
     """
 
-    __slots__ = ("data", "has_data", "hash", "is_known", "length", "moment", "name", "origin", "own")
+    __slots__ = (
+        "created",
+        "data",
+        "has_data",
+        "hash",
+        "is_known",
+        "length",
+        "moment",
+        "name",
+        "origin",
+        "own",
+    )
 
     def __init__(
         self, name: str, is_known: bool, hash: int | None, own: frozenset, has_data: bool, data: Any
@@ -45,6 +57,7 @@ class Facts:
         self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
         self.has_data, self.data = has_data, data
         self.length: Any = None
+        self.created = -1
         self.moment, self.origin = -1, ""
 
 
