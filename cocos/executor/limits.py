@@ -38,7 +38,7 @@ class Limits:
             they are discarded.
         file_mb: Largest single file, MiB.
         processes: Further processes and threads. Not every isolation level can enforce it; see
-            docs/executor.md.
+            cocos/executor/README.md.
         open_files: Open file descriptors.
 
     """

@@ -56,7 +56,7 @@ class Confinement:
             start, so that no other files are deleted.
         scratch_options: Options of a file system in memory to mount as the scratch folder, which needs the
             capability SYS_ADMIN; "" if the folder is used as it is.
-        uid: User id of the candidate's and the judge's process; None if they keep the zygote's.
+        uid: User id of the candidate's and the driver's process; None if they keep the zygote's.
         processes_beside: Number of other processes and threads to allow for under the same user id, because
             the kernel counts all of them against the program's limit; None sets no limit on processes.
         syscall_filter: System-call filter for zygote and children, in the kernel's format, in hexadecimal;

@@ -1,6 +1,7 @@
 """Plans, which say in which process a test runs.
 
-A plan depends on the test and the problem's setup, never on the candidate. There are three kinds:
+A plan depends on the test and the problem's setup. Of the candidate only the names matter that its code takes
+from elsewhere (`plan_tests`). There are three kinds:
 
 "driven"    the test runs in the driver, which the candidate cannot reach (`inside/driver.py`).
 "in child"  the test needs the candidate's process: it runs there, and the candidate could forge its outcome.
