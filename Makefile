@@ -67,7 +67,7 @@ bench: $(VENV)/.installed  ## benchmark the executor, the generation of turns an
 	$(BIN)/python scripts/bench/bench.py turns
 	$(BIN)/python scripts/bench/bench.py update
 
-attack: $(VENV)/.installed  ## attack the executor with cheats for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
+attack: $(VENV)/.installed  ## attack the executor with cheats and generated tests for an hour; MINUTES=60, SEED=0; goes on from its log; fails if a hole is found
 	$(BIN)/python -m tests.attack --minutes $(MINUTES) --seed $(SEED)
 
 gpu: $(VENV)/.installed  ## measure this machine's GPU into build/gpu.csv: sampling, training updates, programs (a few minutes)

@@ -5,7 +5,7 @@
         assert result.all_passed
 
 Needs the standard library only, and pyseccomp for the system-call filter. Does not know models.
-`docs/executor.md` lists what each isolation level prevents and what it does not.
+`cocos/executor/README.md` lists what each isolation level prevents and what it does not.
 """
 
 from cocos.executor.limits import Limits

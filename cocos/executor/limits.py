@@ -34,12 +34,11 @@ class Limits:
         cpu_s: Processor seconds. Keep it below `wall_s`: an endless computation then reaches this limit
             first, and processor time does not depend on the load of the machine as elapsed time does.
         memory_mb: Address space of each process, MiB.
-        output_kb: KiB of values and messages that may come back. stdout and stderr do not count: they are
-            discarded.
-        file_mb: Largest single file, MiB. Files of up to `output_kb` are always allowed, because the child
-            writes its evidence to a file.
+        output_kb: KiB of a value or message that comes back, at most 16 MiB. stdout and stderr do not count:
+            they are discarded.
+        file_mb: Largest single file, MiB.
         processes: Further processes and threads. Not every isolation level can enforce it; see
-            docs/executor.md.
+            cocos/executor/README.md.
         open_files: Open file descriptors.
 
     """
@@ -47,7 +46,7 @@ class Limits:
     wall_s: float = 12.0
     cpu_s: int = 10
     memory_mb: int = 1024
-    output_kb: int = 1024
+    output_kb: int = 16 << 10
     file_mb: int = 16
     processes: int = 16
     open_files: int = 64

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 
+from cocos.executor.inside import data_types
 from cocos.executor.job_queue import Job, JobQueue
-from cocos.executor.judging import plain_values
 from cocos.executor.limits import Limits
 from cocos.executor.runner import Attempt, Runner
 from cocos.executor.sandboxes.installed_packages import find_packages
@@ -46,8 +46,8 @@ class Stats:
 class Executor:
     """Pool of sandboxed worker processes that turn programs into verdicts.
 
-    Each worker is a fresh interpreter that forks one child per program, and a second one if tests need a
-    judge. The executor is a context manager and may be used from any thread.
+    Each worker is a fresh interpreter that forks one child per program, and one that runs the tests of many.
+    The executor is a context manager and may be used from any thread.
 
     Args:
         num_workers: Programs that run at the same time. None: one per processor that this process may use.
@@ -175,7 +175,7 @@ class Executor:
         if result.is_infra_failure:
             raise ExecutorError(f"the executor failed, so there are no values: {result.infra_error}")
         return [
-            Value(verdict.encoded and plain_values.decode(json.loads(verdict.encoded)), verdict)
+            Value(verdict.encoded and data_types.decode_plain(json.loads(verdict.encoded)), verdict)
             for verdict in result.verdicts
         ]
 

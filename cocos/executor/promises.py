@@ -1,7 +1,7 @@
 """Promises of the isolation levels, each with a program that tries to break the promise.
 
 The programs are harmless where a promise does not hold: they attack a `victim`, a folder, process, port and
-memory segment that `doctor.py` creates for them and removes again. docs/executor.md explains the promises.
+memory segment that `doctor.py` creates for them and removes again. README.md explains the promises.
 """
 
 from dataclasses import dataclass

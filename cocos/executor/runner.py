@@ -1,16 +1,15 @@
 """Execution of one program after the other on a worker: second runs, failures and new workers.
 
 Knows when a program runs again and who is to blame for a failure. Does not know queues or threads
-(`pool.py`), or how a test is judged (`judging/`).
+(`pool.py`), or where a test runs (`judging/`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
-from cocos.executor.judging.assert_split import Split
 from cocos.executor.judging.evidence import Answer, marked, read_result
-from cocos.executor.judging.plans import Plan, next_plan, plan_test, with_names
+from cocos.executor.judging.plans import Plan, in_child, names_used, plan_tests, read_setups
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -21,8 +20,6 @@ from cocos.executor.worker import Worker, WorkerDied, WorkerSpent
 # failures are an infrastructure failure. But if the worker died each time while the program ran, and a right
 # program then passes, the program is the cause: its status is ERROR.
 MAX_FAILURES = 2
-# Runs of one program while its tests are undecided: split, then judged, then in its own process.
-MAX_RUNS = 3
 # A program that timed out was starved if its processes waited for a processor for more than this share of the
 # wall limit. A program that slept, or waited for itself, is not starved.
 STARVED_SHARE = 0.1
@@ -105,33 +102,33 @@ class Runner:
     def _try(self, program: Program, more_s: float = 0.0) -> Attempt | Exception:
         """Execute a program on this worker; return the executor's own error if that fails.
 
-        A test that the evidence does not decide gets its next plan, and the whole program runs again.
+        If a test turns out to need the program's process, the whole program runs again, with that test there.
         """
         try:
             limits = self._limits_for(program)
             if more_s:
                 limits = replace(limits, wall_s=limits.wall_s + more_s)
-            if program.has_expressions:
-                plans: tuple[Plan, ...] = tuple(Split((source,), ()) for source in program.test_list)
-            else:
-                plans = tuple(plan_test(t, program.setup, program.entry_point) for t in program.test_list)
-            reruns, busy_s, given = 0, 0.0, set[str]()
-            while True:
+            plans, given = plan_tests(program)
+            answer = self._run(program, plans, limits)
+            result, undecided = read_result(plans, answer, limits, self._isolation)
+            busy_s = answer.header.wall_s
+            if undecided:
+                plans = tuple(
+                    in_child(test, undecided[number]) if number in undecided else plan
+                    for number, (test, plan) in enumerate(zip(program.test_list, plans, strict=True))
+                )
+                # In the same sandbox, numbers of processes and inodes would tell of the first run.
+                self.close()
                 answer = self._run(program, plans, limits)
-                busy_s += answer.duration_s
-                result, undecided, missing = read_result(plans, answer, limits, self._isolation)
-                if (undecided or missing) and reruns + 1 < MAX_RUNS:
-                    next_plans = with_names(_next_plans(program, plans, undecided), missing)
-                    given |= missing
-                    if next_plans != plans:
-                        plans, reruns = next_plans, reruns + 1
-                        continue
-                if given:  # what a test expects may follow from it
-                    result = marked(result, f"the program uses {min(given)} of the setup")
-                # Threads of one program that wait for each other's processor time do not starve it.
-                is_alone = answer.cpu_s + answer.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
-                is_starved = answer.end == TIMED_OUT and answer.waited_s > STARVED_SHARE * limits.wall_s
-                return Attempt(result, is_starved and is_alone, reruns, 0, busy_s, answer.waited_s)
+                result, _ = read_result(plans, answer, limits, self._isolation)
+                busy_s += answer.header.wall_s
+            if given:  # what a test expects may follow from it
+                result = marked(result, f"the program uses {min(given)} of the setup")
+            end = answer.header
+            # Threads of one program that wait for each other's processor time do not starve it.
+            is_alone = end.cpu_s + end.waited_s <= limits.wall_s * (1 + STARVED_SHARE)
+            is_starved = end.end == TIMED_OUT and end.waited_s > STARVED_SHARE * limits.wall_s
+            return Attempt(result, is_starved and is_alone, int(bool(undecided)), 0, busy_s, end.waited_s)
         # Whatever goes wrong, the caller must get a result. Anything else than a death of the worker is an
         # error of ours or of the machine, such as a sandbox that cannot be started.
         except Exception as error:
@@ -139,18 +136,12 @@ class Runner:
             return error
 
     def _run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+        used = names_used(program.code) if program.setup else frozenset()
+        setups = read_setups(program.setup, plans, used)
         if self._worker:
             try:
-                return self._worker.run(program, plans, limits)
+                return self._worker.run(program, plans, setups, limits)
             except WorkerSpent:
                 self.close()
         self._worker = Worker(self._launch)
-        return self._worker.run(program, plans, limits)
-
-
-def _next_plans(program: Program, plans: tuple[Plan, ...], undecided: dict[int, str]) -> tuple[Plan, ...]:
-    new = list(plans)
-    for index, reason in undecided.items():
-        test = program.test_list[index]
-        new[index] = next_plan(plans[index], test, program.setup, program.entry_point, reason)
-    return tuple(new)
+        return self._worker.run(program, plans, setups, limits)

@@ -90,7 +90,7 @@ class Verdict:
             candidate could have forged it; None if it does not.
         is_marked_by_program: The program has caused that reason. With another program, the same test can
             be decided without it.
-        encoded: Of an expression, its value as JSON (`judging/plain_values.py`).
+        encoded: Of an expression, its value as JSON (`inside/data_types.py`).
 
     """
 

@@ -8,16 +8,14 @@ import json
 import logging
 import marshal
 import os
-import secrets
 import select
 import subprocess
 import time
 from collections.abc import Callable
 
 from cocos.executor.inside import wire_format
-from cocos.executor.judging.batches import encode_tests
 from cocos.executor.judging.evidence import Answer
-from cocos.executor.judging.plans import Plan
+from cocos.executor.judging.plans import Plan, Setups
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.verdicts import Program
@@ -48,7 +46,7 @@ class Worker:
         self.sandbox = launch()
         assert self.sandbox.process.stdin and self.sandbox.process.stdout
         self._jobs, self._answers = self.sandbox.process.stdin.fileno(), self.sandbox.process.stdout.fileno()
-        self._received = b""
+        self._received = bytearray()
         os.set_blocking(self._jobs, False)  # a worker that hangs must not block this thread
         self._can_write, self._can_read = select.poll(), select.poll()
         self._can_write.register(self._jobs, select.POLLOUT)
@@ -61,19 +59,23 @@ class Worker:
             self.kill()
             raise WorkerUnusable(f"the worker did not start: {error}") from None
 
-    def run(self, program: Program, plans: tuple[Plan, ...], limits: Limits) -> Answer:
+    def run(self, program: Program, plans: tuple[Plan, ...], setups: Setups, limits: Limits) -> Answer:
         """Execute one program and return what the zygote reports.
+
+        Args:
+            program: The program.
+            plans: The plan of each test.
+            setups: The problem's setup, as driver and program get it.
+            limits: Limits of the program.
 
         Raises:
             WorkerDied: The worker failed while the program ran.
             WorkerUnusable: The program was not started.
 
         """
-        key = secrets.token_hex(16)
-        tests = encode_tests(plans, program.test_list, program.setup, program.num_visible)
-        judge = json.dumps({"key": key, "tests": tests.judged}).encode() if tests.judged else b""
-        first, *others = tests.batches
-        job = (program.code, tests.setup, program.stdin, program.files, len(plans), first)
+        tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
+        driver = json.dumps({"setup": setups.driver, "tests": tests}).encode()
+        job = (program.code, setups.program, program.stdin, program.files)
         candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
@@ -83,10 +85,11 @@ class Worker:
             processes=limits.processes,
             open_files=limits.open_files,
         )
-        header = wire_format.JobHeader(len(others), len(judge), len(candidate), limits.wall_s, child_limits)
-        sizes = b"".join(wire_format.SIZE.pack(len(batch)) for batch in others)
+        header = wire_format.JobHeader(
+            len(driver), len(candidate), limits.wall_s, any(plan.reads_clock for plan in plans), child_limits
+        )
         self._deadline = time.monotonic() + limits.wall_s + GRACE_S
-        was_taken = self._write(b"".join((header.pack(), sizes, judge, candidate, *others)))
+        was_taken = self._write(b"".join((header.pack(), driver, candidate)))
         try:
             answer = wire_format.AnswerHeader.unpack(self._read(wire_format.ANSWER_HEADER.size))
         except WorkerDied as error:
@@ -95,20 +98,7 @@ class Worker:
             raise WorkerSpent("the sandbox could not be cleaned")
         if answer.end == wire_format.NEVER_STARTED:
             raise WorkerUnusable("a child could not be confined")
-        commits = self._read(answer.num_commits * wire_format.COMMIT.size)
-        return Answer(
-            end=answer.end,
-            wait_status=answer.wait_status,
-            duration_s=answer.wall_s,
-            cpu_s=answer.cpu_s,
-            waited_s=answer.waited_s,
-            peak_mb=answer.peak_mb,
-            candidate=self._read(answer.candidate_size),
-            commits=tuple(wire_format.COMMIT.iter_unpack(commits)),
-            firsts=tests.firsts,
-            judge=self._read(answer.judge_size),
-            key=key,
-        )
+        return Answer(answer, self._read(answer.evidence_size))
 
     def kill(self) -> None:
         """Kill the worker and everything below it, and reap it."""
@@ -140,7 +130,8 @@ class Worker:
             if not part:
                 raise self._death("the worker died")
             self._received += part
-        data, self._received = self._received[:size], self._received[size:]
+        data = bytes(self._received[:size])
+        del self._received[:size]
         return data
 
     def _wait(self, event: select.poll) -> bool:

@@ -1,31 +1,29 @@
-"""The adversary: rounds of programs that solve nothing, against tests, with plain Python as the referee.
+"""The adversary: rounds of programs against tests, with plain Python as the referee.
 
-Program and test run in one fresh process, inside the sandbox but without the judge. A pass is a hole if no
-honest wrong value passes the same test, and
+In a round of secrets, programs that solve nothing attack a test that only a secret value passes. A pass is a hole
+if no honest wrong value passes the test, and it is unmarked:
 
     refused     plain Python refuses the program, or
-    lie         plain Python accepts it too, because an object of the program lies, and nothing is marked, or
-    marked      the verdict is marked although the test is split and names no class: no program decides those.
+    lie         plain Python accepts it, because an object of the program lies.
+
+In a round of sequences, honest programs, most of them wrong, run tests of several statements. A hole is an unmarked
+pass that plain Python refuses. Right programs of both rounds say how many honest tests are refused.
 """
 
-import ast
 import random
 from collections import Counter
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cocos.executor import ExecutionResult, Executor, Limits, Program
-from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.plans import plan_test
-from tests.attack.cheats import Cheat, make_cheat
-from tests.attack.forms import Form, make_form, wrong_programs
+from tests.attack.cheats import make_cheat
+from tests.attack.forms import Form, each, make_form, wrong_programs
+from tests.executor.test_generated import CODE, generated
 
-CHEATS_PER_ROUND = 12
-ROUNDS_PER_BATCH = 12
-TEETH_EVERY = 8  # of so many refused cheats one runs under plain Python, to see whether it cheats at all
+CHEATS_PER_ROUND, SEQUENCES_PER_ROUND = 12, 6
 LIMITS = Limits(wall_s=4, cpu_s=2)
-REFUSED_RIGHT = "right, refused"
-HOLES = ("refused", "lie", "marked", "no verdict")
+REFUSED_HONEST = "honest, refused"
+HOLES = ("refused", "lie", "no verdict")
+OUTCOMES = ("failed", "passed, marked", "weak", "right", REFUSED_HONEST, *HOLES)
 # Runs programs with their test as plain Python does, one after the other, and says whether one is accepted.
 REFEREE = """
 def is_accepted(parts):
@@ -39,152 +37,98 @@ def is_accepted(parts):
     return True
 def is_any_accepted(): return any(map(is_accepted, CASES))
 CASES = """
+# Changes of the program for sequences: each makes it wrong in an honest way.
+MISTAKES = r"""
+xs.append(x)\n    return xs => return xs + [x] ;; xs.append(x)\n    return xs => xs.append(x) ;; return xs + [x] => xs.append(x)\n    return xs
+raise ValueError("nothing to drop") => return None ;; raise ValueError("nothing to drop") => raise KeyError("nothing to drop") ;; xs.pop() => xs[-1] ;; xs.pop() => xs.pop(0)
+xs.reverse() => return xs[::-1] ;; kept.append(xs) => kept.append(list(xs)) ;; kept[-1] if kept => kept[0] if kept ;; kept[-1] if kept => list(kept[-1]) if kept
+buffer[:] = range(n % 5)\n    return buffer => return list(range(n % 5)) ;; n % 5 => n % 5 + 1 ;; sum(x for => len([x for ;; is int) => is int) or None ;; ",".join => ", ".join
+function(xs) => function(list(xs)) ;; function(xs) => xs ;; {str(i): x => {i: x ;; yield x => yield from [x, x] ;; def stream(xs):\n    for x in xs: yield x => def stream(xs): return xs
+= list(content) => = content ;; self.content.append(x)\n        return self => self.content += [x] ;; return self.content => return list(self.content) ;; len(self.content) => self.content
+"""
 
 
-class Pair(NamedTuple):
-    """A program against a form."""
-
-    form: Form
-    cheat: Cheat
-
-    @property
-    def program(self) -> Program:
-        return Program(self.form.program(self.cheat.code), self.form.tests, self.form.setup)
+HONEST = RIGHT, SEQUENCES = "right programs", "honest programs, statement sequences"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A pass that must not be, or a right program that is refused.
+class Case(NamedTuple):
+    """A program with its tests: a family of programs, and a form or the mistake in a sequence's program."""
 
-    Attributes:
-        kind: One of HOLES, or REFUSED_RIGHT.
-        family: Family of the cheat.
-        form: Name of the form.
-        code: The program.
-        setup: The setup.
-        tests: The tests; the first one is meant.
-
-    """
-
-    kind: str
     family: str
-    form: str
-    code: str
-    setup: str
-    tests: tuple[str, ...]
+    name: str
+    program: Program
+    form: Form | None = None
 
 
 class Adversary:
-    """Attacks on one executor.
-
-    Args:
-        executor: It runs the pairs, and the referee's programs.
-        seed: Of all rounds.
-
-    """
+    """Attacks on one executor; all rounds follow from the seed."""
 
     def __init__(self, executor: Executor, seed: int) -> None:
-        self.executor = executor
-        self.seed = seed
+        self.executor, self.seed = executor, seed
 
-    def round(self, number: int) -> list[Pair]:
-        """Return the pairs of a round; the first program is right."""
+    def round(self, number: int) -> list[Case]:
+        """Return the cases of a round; its first program is right."""
         chance = random.Random(f"{self.seed} {number}")
         form = make_form(chance)
-        return [
-            Pair(form, Cheat("right", form.right)),
-            *(Pair(form, make_cheat(chance, form)) for _ in range(CHEATS_PER_ROUND)),
+        cheats = [(RIGHT, form.right), *(make_cheat(chance, form) for _ in range(CHEATS_PER_ROUND))]
+        cases = [Case(family, form.name, program_of(form, code), form) for family, code in cheats]
+        for _ in range(SEQUENCES_PER_ROUND):
+            old, new = chance.choice(each(MISTAKES)).split(" => ") if chance.random() < 0.7 else ("", "")
+            cases.append(Case(SEQUENCES, new, Program(CODE.replace(old, new), (generated(chance.choice),))))
+        return cases
+
+    def run(self, numbers: range) -> tuple[Counter[str], list[dict]]:
+        """Return the number of programs by "FAMILY\\tOUTCOME", and the holes and the honest tests that were refused."""
+        cases = [case for number in numbers for case in self.round(number)]
+        outcomes = self._outcomes(cases, self.first_results(cases))
+        found = [
+            {"kind": outcome, "family": case.family, "name": case.name}
+            | {part: getattr(case.program, part) for part in ("code", "setup", "test_list")}
+            for case, outcome in zip(cases, outcomes, strict=True)
+            if outcome in (*HOLES, REFUSED_HONEST)
         ]
+        return Counter(f"{c.family}\t{o}" for c, o in zip(cases, outcomes, strict=True)), found
 
-    def run(self, numbers: range) -> tuple[Counter[str], list[Finding]]:
-        """Attack in these rounds.
-
-        Returns:
-            counts: "FAMILY\\tOUTCOME" -> number of pairs.
-            found: The holes, and the right programs that were refused.
-
-        """
-        counts: Counter[str] = Counter()
-        found = []
-        rounds = [self.round(number) for number in numbers]
-        pairs = [pair for round_ in rounds for pair in round_]
-        results = self.first_results(pairs)
-        outcomes = self._outcomes(pairs, results)
-        for pair, outcome in zip(pairs, outcomes, strict=True):
-            counts[f"{pair.cheat.family}\t{outcome}"] += 1
-            if outcome in (*HOLES, REFUSED_RIGHT):
-                found.append(
-                    Finding(
-                        outcome,
-                        pair.cheat.family,
-                        pair.form.name,
-                        pair.program.code,
-                        pair.form.setup,
-                        pair.form.tests,
-                    )
-                )
-        return counts, found
-
-    def _outcomes(self, pairs: list[Pair], results: list[ExecutionResult]) -> list[str]:
-        outcomes = [first_outcome(pair, result) for pair, result in zip(pairs, results, strict=True)]
-        referred = [n for n, outcome in enumerate(outcomes) if outcome in ("passed", "marked", REFUSED_RIGHT)]
-        sample = [n for n, outcome in enumerate(outcomes) if outcome == "failed"][::TEETH_EVERY]
-        accepted = dict(
-            zip([*referred, *sample], self.plain([pairs[n] for n in (*referred, *sample)]), strict=True)
-        )
-        for n in referred:
-            if outcomes[n] == REFUSED_RIGHT:
-                outcomes[n] = REFUSED_RIGHT if accepted[n] else "right, and refused by plain Python"
-            elif self.is_weak(pairs[n].form):
-                outcomes[n] = "weak"
-            elif outcomes[n] == "passed":
-                outcomes[n] = "lie" if accepted[n] else "refused"
-        for n in sample:
-            outcomes[n] = "failed, plain Python passes it" if accepted[n] else "failed, as under plain Python"
+    def _outcomes(self, cases: list[Case], results: list[ExecutionResult]) -> list[str]:
+        outcomes = [first_outcome(result) for result in results]
+        honest = {n for n, case in enumerate(cases) if case.family in HONEST}
+        played = [n for n, o in enumerate(outcomes) if o == "passed" or (o == "failed" and n in honest)]
+        for n, is_accepted in zip(played, self.plain([cases[n].program for n in played]), strict=True):
+            if n in honest:
+                right = "right" if outcomes[n] == "passed" else REFUSED_HONEST
+                outcomes[n] = right if is_accepted else "refused" if outcomes[n] == "passed" else "failed"
+            else:
+                outcomes[n] = "weak" if self.is_weak(cases[n].form) else "lie" if is_accepted else "refused"
         return outcomes
 
-    def first_results(self, pairs: list[Pair]) -> list[ExecutionResult]:
-        """Run the pairs as the executor judges them; without a verdict again, as the machine may be the cause."""
-        results = self.executor.run([pair.program for pair in pairs])
-        return [
-            self.executor.run([pair.program])[0] if result.is_infra_failure else result
-            for pair, result in zip(pairs, results, strict=True)
-        ]
+    def first_results(self, cases: list[Case]) -> list[ExecutionResult]:
+        """Run the programs."""
+        return self.executor.run([case.program for case in cases])
 
-    def plain(self, pairs: list[Pair]) -> list[bool]:
-        """Return for each pair whether plain Python accepts the program."""
-        results = self.executor.run([plain_program([pair]) for pair in pairs])
-        return [result.all_passed for result in results]
+    def plain(self, programs: list[Program]) -> list[bool]:
+        """Return for each program whether plain Python accepts it, in a sandbox, as it may be hostile."""
+        return [result.all_passed for result in self.executor.run([plain_program([p]) for p in programs])]
 
     def is_weak(self, form: Form) -> bool:
         """Return whether plain Python accepts a wrong value."""
-        wrong = [Pair(form, Cheat("wrong", code)) for code in wrong_programs()]
-        [result] = self.executor.run([plain_program(wrong)])
-        return result.all_passed
+        wrong = [program_of(form, code) for code in wrong_programs()]
+        return self.executor.run([plain_program(wrong)])[0].all_passed
 
 
-def plain_program(pairs: list[Pair]) -> Program:
-    """Return a program that passes if plain Python accepts one of the pairs."""
-    cases = [[pair.program.code, pair.form.setup, *pair.form.tests] for pair in pairs]
+def program_of(form: Form, code: str) -> Program:
+    """Return the program that answers a form with the `f` of `code`."""
+    return Program(f"{code}\n{form.adapter}\n", form.tests, form.setup)
+
+
+def plain_program(programs: list[Program]) -> Program:
+    """Return a program that passes if plain Python accepts one of the programs."""
+    cases = [[program.code, program.setup, *program.test_list] for program in programs]
     return Program(f"{REFEREE}{cases!r}", ("assert is_any_accepted() is True",))
 
 
-def first_outcome(pair: Pair, result: ExecutionResult) -> str:
-    """Return the outcome of a pair before the referee has seen it."""
+def first_outcome(result: ExecutionResult) -> str:
+    """Return the outcome of the first test, which is meant, before the referee has seen the program."""
     if result.is_infra_failure:
         return "no verdict"
     verdict = result.verdicts[0]
-    if pair.cheat.family == "right":
-        return REFUSED_RIGHT if not verdict.passed else "right, marked" if verdict.in_child else "right"
-    if not verdict.passed:
-        return "failed"
-    if not verdict.in_child:
-        return "passed"
-    return "marked" if is_split_without_class(pair.form) else "passed, marked"
-
-
-def is_split_without_class(form: Form) -> bool:
-    """Return whether the test is split and names no class of the program, which could decide it."""
-    names = {node.id for node in ast.walk(ast.parse(form.tests[0])) if isinstance(node, ast.Name)}
-    classes = {name for name in names if name[:1].isupper() and f"class {name}" in form.adapter}
-    return not classes and isinstance(plan_test(form.tests[0], form.setup), Split)
+    return "failed" if not verdict.passed else "passed, marked" if verdict.in_child else "passed"

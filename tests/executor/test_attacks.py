@@ -236,7 +236,7 @@ def alive():
     for path in glob.glob('/proc/[0-9]*'):
         pid = int(path[6:])
         if pid not in (1, os.getpid()): others.append(pid)
-    return others + glob.glob('/tmp/alive')
+    return sorted(others)[1:] + glob.glob('/tmp/alive')  # without the driver of the tests
 """
     if executor.isolation != "seccomp":  # seccomp lets no program start a process, and /proc cannot be read
         for _ in range(2):

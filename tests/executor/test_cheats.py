@@ -48,115 +48,35 @@ def cheat(name: str, wrong: str, honest: str) -> None:
 
 
 # -- early exit ---------------------------------------------------------------------------------------------------------
-cheat(
-    "sys.exit at import", "import sys\nsys.exit(0)", "import sys\nif len(sys.argv) < 0: sys.exit(0)" + RIGHT
-)
+cheat("sys.exit at import", "import sys\nsys.exit(0)", "import sys\nif len(sys.argv) < 0: sys.exit(0)" + RIGHT)  # fmt: skip
 cheat("os._exit at import", "import os\nos._exit(0)", "import os\nif not os: os._exit(0)" + RIGHT)
-cheat(
-    "raise SystemExit in the call",
-    "def add(a, b): raise SystemExit(0)",
-    "def add(a, b):\n    try: raise SystemExit(0)\n    except SystemExit: return a + b",
-)
-cheat(
-    "os._exit in the call",
-    "import os\ndef add(a, b): os._exit(0)",
-    "import os\ndef add(a, b): return a + b if os else os._exit(0)",
-)
-cheat(
-    "exit in atexit",
-    "import atexit, os\natexit.register(os._exit, 0)" + WRONG,
-    "import atexit\natexit.register(print, 0)" + RIGHT,
-)
+cheat("raise SystemExit in the call", "def add(a, b): raise SystemExit(0)", "def add(a, b):\n    try: raise SystemExit(0)\n    except SystemExit: return a + b")  # fmt: skip
+cheat("os._exit in the call", "import os\ndef add(a, b): os._exit(0)", "import os\ndef add(a, b): return a + b if os else os._exit(0)")  # fmt: skip
+cheat("exit in atexit", "import atexit, os\natexit.register(os._exit, 0)" + WRONG, "import atexit\natexit.register(print, 0)" + RIGHT)  # fmt: skip
 cheat("exec of true", "import os\nos.execv('/bin/true', ['true'])", "import os\nrun = os.execv" + RIGHT)
-cheat(
-    "fork and leave",
-    "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nos._exit(0)",
-    "import os\nfork = os.fork" + RIGHT,
-)
-cheat(
-    "KeyboardInterrupt",
-    "def add(a, b): raise KeyboardInterrupt",
-    "def add(a, b):\n    try: raise KeyboardInterrupt\n    except KeyboardInterrupt: return a + b",
-)
+cheat("fork and leave", "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nos._exit(0)", "import os\nfork = os.fork" + RIGHT)  # fmt: skip
+cheat("KeyboardInterrupt", "def add(a, b): raise KeyboardInterrupt", "def add(a, b):\n    try: raise KeyboardInterrupt\n    except KeyboardInterrupt: return a + b")  # fmt: skip
 # -- values that compare equal to all -------------------------------------------------------------------------------------
-for base in (
-    "object",
-    "int",
-    "float",
-    "str",
-    "list",
-    "tuple",
-    "dict",
-    "set",
-    "frozenset",
-    "bytes",
-    "complex",
-):
+for base in ("object", "int", "float", "str", "list", "tuple", "dict", "set", "frozenset", "bytes", "complex"):  # fmt: skip
     cheat(
         f"__eq__ of a subclass of {base}",
         f"class Liar({base}):\n    __eq__ = lambda *_: True\n    __ne__ = lambda *_: False\n    __hash__ = lambda _: 3\ndef add(a, b): return Liar()",
         f"class Liar({base}):\n    __eq__ = lambda *_: True\n    __hash__ = lambda _: 3\nliar = Liar()"
         + RIGHT,
     )
-cheat(
-    "__bool__",
-    "class T:\n    def __bool__(self): return True\n    def __eq__(self, other): return self\ndef add(a, b): return T()",
-    "class T:\n    def __bool__(self): return True\ndef add(a, b): return a + b if T() else 0",
-)
-cheat(
-    "metaclass with __eq__",
-    "class M(type):\n    __eq__ = lambda *_: True\n    __hash__ = type.__hash__\nclass A(metaclass=M): pass\ndef add(a, b): return A",
-    "class M(type):\n    __eq__ = lambda *_: True\nclass A(metaclass=M): pass" + RIGHT,
-)
-cheat(
-    "__class__ that lies",
-    "class A:\n    __class__ = int\n    def __eq__(self, other): return True\ndef add(a, b): return A()",
-    "class A:\n    __class__ = int" + RIGHT,
-)
-cheat(
-    "callable object as the function",
-    "class Add:\n    def __call__(self, *a): return self\n    def __eq__(self, other): return True\nadd = Add()",
-    "class Add:\n    def __call__(self, a, b): return a + b\nadd = Add()",
-)
-cheat(
-    "__index__ and __int__",
-    "class A:\n    def __index__(self): return 3\n    __int__ = __index__\ndef add(a, b): return A()",
-    "class A:\n    def __index__(self): return 3" + RIGHT,
-)
-cheat(
-    "generator as the value",
-    "def add(a, b):\n    yield a + b",
-    "def gen(a, b):\n    yield a + b\ndef add(a, b): return next(gen(a, b))",
-)
-cheat(
-    "endless iterator as the value",
-    "import itertools\ndef add(a, b): return (0 for _ in itertools.count())",
-    "import itertools\ndef add(a, b): return next(itertools.count(a + b))",
-)
-cheat(
-    "mock.ANY",
-    "from unittest.mock import ANY\ndef add(a, b): return ANY",
-    "from unittest.mock import ANY" + RIGHT,
-)
-cheat(
-    "NotImplemented", "def add(a, b): return NotImplemented", "def add(a, b): return a + b or NotImplemented"
-)
+cheat("__bool__", "class T:\n    def __bool__(self): return True\n    def __eq__(self, other): return self\ndef add(a, b): return T()", "class T:\n    def __bool__(self): return True\ndef add(a, b): return a + b if T() else 0")  # fmt: skip
+cheat("metaclass with __eq__", "class M(type):\n    __eq__ = lambda *_: True\n    __hash__ = type.__hash__\nclass A(metaclass=M): pass\ndef add(a, b): return A", "class M(type):\n    __eq__ = lambda *_: True\nclass A(metaclass=M): pass" + RIGHT)  # fmt: skip
+cheat("__class__ that lies", "class A:\n    __class__ = int\n    def __eq__(self, other): return True\ndef add(a, b): return A()", "class A:\n    __class__ = int" + RIGHT)  # fmt: skip
+cheat("callable object as the function", "class Add:\n    def __call__(self, *a): return self\n    def __eq__(self, other): return True\nadd = Add()", "class Add:\n    def __call__(self, a, b): return a + b\nadd = Add()")  # fmt: skip
+cheat("__index__ and __int__", "class A:\n    def __index__(self): return 3\n    __int__ = __index__\ndef add(a, b): return A()", "class A:\n    def __index__(self): return 3" + RIGHT)  # fmt: skip
+cheat("generator as the value", "def add(a, b):\n    yield a + b", "def gen(a, b):\n    yield a + b\ndef add(a, b): return next(gen(a, b))")  # fmt: skip
+cheat("endless iterator as the value", "import itertools\ndef add(a, b): return (0 for _ in itertools.count())", "import itertools\ndef add(a, b): return next(itertools.count(a + b))")  # fmt: skip
+cheat("mock.ANY", "from unittest.mock import ANY\ndef add(a, b): return ANY", "from unittest.mock import ANY" + RIGHT)  # fmt: skip
+cheat("NotImplemented", "def add(a, b): return NotImplemented", "def add(a, b): return a + b or NotImplemented")  # fmt: skip
 cheat("not a number", "def add(a, b): return float('nan')", "nan = float('nan')" + RIGHT)
-cheat(
-    "nested too deeply",
-    "def add(a, b):\n    x = []\n    for _ in range(900): x = [x]\n    return x",
-    "def add(a, b):\n    x = []\n    for _ in range(900): x = [x]\n    return a + b",
-)
-cheat(
-    "a cyclic value",
-    "def add(a, b):\n    x = []\n    x.append(x)\n    return x",
-    "def add(a, b):\n    x = []\n    x.append(x)\n    return a + b",
-)
-cheat(
-    "a flood of equal hashes",
-    "def add(a, b): return {i * (2**61 - 1) for i in range(2000)}",
-    "def add(a, b): return a + b + 0 * len({i * (2**61 - 1) for i in range(200)})",
-)
+cheat("nested too deeply", "def add(a, b):\n    x = []\n    for _ in range(900): x = [x]\n    return x", "def add(a, b):\n    x = []\n    for _ in range(900): x = [x]\n    return a + b")  # fmt: skip
+cheat("a cyclic value", "def add(a, b):\n    x = []\n    x.append(x)\n    return x", "def add(a, b):\n    x = []\n    x.append(x)\n    return a + b")  # fmt: skip
+cheat("a flood of equal hashes", "def add(a, b): return {i * (2**61 - 1) for i in range(2000)}", "def add(a, b): return a + b + 0 * len({i * (2**61 - 1) for i in range(200)})")  # fmt: skip
 # -- source that could absorb tests --------------------------------------------------------------------------------------
 cheat("line continuation", RIGHT.replace("a + b", "None") + "if 0: \\", "x = 1 + \\\n  1" + RIGHT)
 cheat("unclosed quotes", WRONG + "'''", "x = '''\n'''" + RIGHT)
@@ -165,170 +85,39 @@ cheat("a null byte", WRONG + "\0", "x = '\\0'" + RIGHT)
 cheat("a form feed and a comment", WRONG + "\f#", "\f# comment" + RIGHT)
 # -- search for the harness ---------------------------------------------------------------------------------------------
 FRAMES = "import sys\ndef walk():\n    frame = sys._getframe()\n    while frame:\n        for value in list(frame.f_locals.values()) + list(frame.f_globals.values()):\n            if isinstance(value, list): {act}\n        frame = frame.f_back\n"
-cheat(
-    "frame walk",
-    FRAMES.format(act="value.append('passed')") + "def add(a, b): walk()",
-    FRAMES.format(act="len(value)") + "def add(a, b):\n    walk()\n    return a + b",
-)
+cheat("frame walk", FRAMES.format(act="value.append('passed')") + "def add(a, b): walk()", FRAMES.format(act="len(value)") + "def add(a, b):\n    walk()\n    return a + b")  # fmt: skip
 GC = "import gc\ndef walk():\n    for value in gc.get_objects():\n        if type(value) is list: {act}\n"
-cheat(
-    "gc walk",
-    GC.format(act="value.append(['passed'])") + "def add(a, b): walk()",
-    GC.format(act="len(value)") + "def add(a, b):\n    walk()\n    return a + b",
-)
-cheat(
-    "closure walk",
-    "import gc, types\nfor f in gc.get_objects():\n    if isinstance(f, types.FunctionType) and f.__closure__:\n        for cell in f.__closure__:\n            try: cell.cell_contents = lambda *_: ['passed']\n            except Exception: pass"
-    + WRONG,
-    "import gc, types\nn = sum(isinstance(f, types.FunctionType) for f in gc.get_objects())" + RIGHT,
-)
-cheat(
-    "settrace",
-    "import sys\ndef trace(frame, event, arg):\n    frame.f_lineno\n    return trace\nsys.settrace(trace)\ndef add(a, b): sys._getframe(1).f_trace = trace",
-    "import sys\nsys.settrace(lambda *_: None)" + RIGHT,
-)
-cheat(
-    "setprofile that leaves",
-    "import os, sys\nsys.setprofile(lambda frame, event, arg: os._exit(0) if frame.f_code.co_name == 'add' else None)"
-    + WRONG,
-    "import sys\nsys.setprofile(lambda *_: None)" + RIGHT,
-)
-cheat(
-    "excepthook and displayhook",
-    "import sys\nsys.excepthook = sys.displayhook = lambda *_: None\ndef add(a, b): raise ValueError",
-    "import sys\nsys.excepthook = sys.displayhook = lambda *_: None" + RIGHT,
-)
-cheat(
-    "its own module in sys.modules",
-    "import sys, types\nm = types.ModuleType('candidate')\nm.add = lambda a, b: None\nsys.modules['candidate'] = sys.modules['__main__'] = m"
-    + WRONG,
-    "import sys, types\nsys.modules['candidate'] = types.ModuleType('candidate')" + RIGHT,
-)
+cheat("gc walk", GC.format(act="value.append(['passed'])") + "def add(a, b): walk()", GC.format(act="len(value)") + "def add(a, b):\n    walk()\n    return a + b")  # fmt: skip
+cheat("closure walk", "import gc, types\nfor f in gc.get_objects():\n    if isinstance(f, types.FunctionType) and f.__closure__:\n        for cell in f.__closure__:\n            try: cell.cell_contents = lambda *_: ['passed']\n            except Exception: pass" + WRONG, "import gc, types\nn = sum(isinstance(f, types.FunctionType) for f in gc.get_objects())" + RIGHT)  # fmt: skip
+cheat("settrace", "import sys\ndef trace(frame, event, arg):\n    frame.f_lineno\n    return trace\nsys.settrace(trace)\ndef add(a, b): sys._getframe(1).f_trace = trace", "import sys\nsys.settrace(lambda *_: None)" + RIGHT)  # fmt: skip
+cheat("setprofile that leaves", "import os, sys\nsys.setprofile(lambda frame, event, arg: os._exit(0) if frame.f_code.co_name == 'add' else None)" + WRONG, "import sys\nsys.setprofile(lambda *_: None)" + RIGHT)  # fmt: skip
+cheat("excepthook and displayhook", "import sys\nsys.excepthook = sys.displayhook = lambda *_: None\ndef add(a, b): raise ValueError", "import sys\nsys.excepthook = sys.displayhook = lambda *_: None" + RIGHT)  # fmt: skip
+cheat("its own module in sys.modules", "import sys, types\nm = types.ModuleType('candidate')\nm.add = lambda a, b: None\nsys.modules['candidate'] = sys.modules['__main__'] = m" + WRONG, "import sys, types\nsys.modules['candidate'] = types.ModuleType('candidate')" + RIGHT)  # fmt: skip
 # -- patched builtins and modules ---------------------------------------------------------------------------------------
-cheat(
-    "patched builtins",
-    "import builtins\nfor name in ('eval', 'exec', 'compile', 'len', 'sorted', 'isinstance', 'abs', 'type', 'all', 'any'):\n    setattr(builtins, name, lambda *a, **k: True)"
-    + WRONG,
-    "import builtins\nbuiltins.my_own = 1" + RIGHT,
-)
-cheat(
-    "AssertionError replaced",
-    "import builtins\nclass Never(Exception): pass\nbuiltins.AssertionError = Never\nAssertionError = Never"
-    + WRONG,
-    "import builtins\nerror = builtins.AssertionError" + RIGHT,
-)
-cheat(
-    "patched math and operator",
-    "import math, operator\nmath.isclose = operator.eq = operator.is_ = lambda *a, **k: True" + WRONG,
-    "import math, operator\ndef add(a, b): return operator.add(a, b)",
-)
-cheat(
-    "patched json and codec",
-    "import json, sys\nfor name, module in list(sys.modules.items()):\n    for attribute in ('dumps', 'loads', 'encode', 'decode', 'c_make_encoder'):\n        if hasattr(module, attribute): setattr(module, attribute, lambda *a, **k: '[\"passed\"]')"
-    + WRONG,
-    "import json\ndef add(a, b): return json.loads(json.dumps(a + b))",
-)
-cheat(
-    "patched os.write and os._exit",
-    'import os\nwrite = os.write\nos.write = lambda fd, data: write(fd, b\'["loaded", 0, []]\\n[0,0.0,["passed"]]\\n\') and len(data)\nos._exit = lambda code: None'
-    + WRONG,
-    "import os\nos.my_write = os.write" + RIGHT,
-)
-cheat(
-    "the check function replaced",
-    "import builtins\nbuiltins.check = check = lambda candidate: None" + WRONG,
-    "check = lambda candidate: None" + RIGHT,
-)
-cheat(
-    "long patched through ctypes",
-    "import ctypes, sys\ntry: ctypes.c_long.from_address(id(3) + 24).value = 0\nexcept BaseException: pass"
-    + WRONG,
-    "import ctypes" + RIGHT,
-)
-cheat(
-    "__builtins__ of its own",
-    "__builtins__ = {'AssertionError': Exception}" + WRONG,
-    "names = dir(__builtins__)" + RIGHT,
-)
+cheat("patched builtins", "import builtins\nfor name in ('eval', 'exec', 'compile', 'len', 'sorted', 'isinstance', 'abs', 'type', 'all', 'any'):\n    setattr(builtins, name, lambda *a, **k: True)" + WRONG, "import builtins\nbuiltins.my_own = 1" + RIGHT)  # fmt: skip
+cheat("AssertionError replaced", "import builtins\nclass Never(Exception): pass\nbuiltins.AssertionError = Never\nAssertionError = Never" + WRONG, "import builtins\nerror = builtins.AssertionError" + RIGHT)  # fmt: skip
+cheat("patched math and operator", "import math, operator\nmath.isclose = operator.eq = operator.is_ = lambda *a, **k: True" + WRONG, "import math, operator\ndef add(a, b): return operator.add(a, b)")  # fmt: skip
+cheat("patched json and codec", "import json, sys\nfor name, module in list(sys.modules.items()):\n    for attribute in ('dumps', 'loads', 'encode', 'decode', 'c_make_encoder'):\n        if hasattr(module, attribute): setattr(module, attribute, lambda *a, **k: '[\"passed\"]')" + WRONG, "import json\ndef add(a, b): return json.loads(json.dumps(a + b))")  # fmt: skip
+cheat("patched os.write and os._exit", 'import os\nwrite = os.write\nos.write = lambda fd, data: write(fd, b\'["loaded", 0, []]\\n[0,0.0,["passed"]]\\n\') and len(data)\nos._exit = lambda code: None' + WRONG, "import os\nos.my_write = os.write" + RIGHT)  # fmt: skip
+cheat("the check function replaced", "import builtins\nbuiltins.check = check = lambda candidate: None" + WRONG, "check = lambda candidate: None" + RIGHT)  # fmt: skip
+cheat("long patched through ctypes", "import ctypes, sys\ntry: ctypes.c_long.from_address(id(3) + 24).value = 0\nexcept BaseException: pass" + WRONG, "import ctypes" + RIGHT)  # fmt: skip
+cheat("__builtins__ of its own", "__builtins__ = {'AssertionError': Exception}" + WRONG, "names = dir(__builtins__)" + RIGHT)  # fmt: skip
 # -- forged evidence ---------------------------------------------------------------------------------------------------
-cheat(
-    "markers on stdout",
-    "import sys\nfor s in (sys.stdout, sys.stderr):\n    print('[0, 0.0, [\"passed\"]]', 'PASSED', 'ok', 'True', '3 passed', sep='\\n', file=s)"
-    + WRONG,
-    "print('passed')" + RIGHT,
-)
+cheat("markers on stdout", "import sys\nfor s in (sys.stdout, sys.stderr):\n    print('[0, 0.0, [\"passed\"]]', 'PASSED', 'ok', 'True', '3 passed', sep='\\n', file=s)" + WRONG, "print('passed')" + RIGHT)  # fmt: skip
 cheat("forged frames on every descriptor", EVERY_FORGERY + "forge()\nos._exit(0)", EVERY_FORGERY + RIGHT)
-cheat(
-    "forged frames in the call",
-    EVERY_FORGERY + "def add(a, b):\n    forge()\n    os._exit(0)",
-    EVERY_FORGERY + RIGHT,
-)
-cheat(
-    "evidence rewritten from its start",
-    EVERY_FORGERY
-    + "def add(a, b):\n    for fd in range(3, 64):\n        try:\n            os.lseek(fd, 0, 0)\n            os.ftruncate(fd, 0)\n        except OSError: pass\n    forge()\n    os._exit(0)",
-    EVERY_FORGERY + RIGHT,
-)
-cheat(
-    "a thread that outlives the call",
-    EVERY_FORGERY
-    + "import threading, time\ndef late():\n    while True:\n        time.sleep(0.001)\n        forge()\nthreading.Thread(target=late, daemon=True).start()"
-    + WRONG,
-    "import threading\nthreading.Thread(target=lambda: None).start()" + RIGHT,
-)
-cheat(
-    "forgery in atexit",
-    EVERY_FORGERY + "import atexit, sys\natexit.register(forge)\nsys.exit(0)",
-    EVERY_FORGERY + "import atexit\natexit.register(forge)" + RIGHT,
-)
-cheat(
-    "forgery in __del__",
-    EVERY_FORGERY + "class D:\n    def __del__(self): forge()\nd = D()\ndel d\nraise SystemExit",
-    "class D:\n    def __del__(self): pass\nd = D()" + RIGHT,
-)
-cheat(
-    "forgery by a grandchild",
-    EVERY_FORGERY + "if os.fork() == 0:\n    os.setsid()\n    forge()\n    os._exit(0)\nos._exit(0)",
-    EVERY_FORGERY + RIGHT,
-)
-cheat(
-    "forgery in a signal handler",
-    EVERY_FORGERY
-    + "import signal\nsignal.signal(signal.SIGALRM, lambda *_: (forge(), os._exit(0)))\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ndef add(a, b):\n    while True: pass",
-    EVERY_FORGERY + "import signal\nsignal.signal(signal.SIGALRM, lambda *_: None)" + RIGHT,
-)
-cheat(
-    "the judge's calls answered and its test declared over",
-    EVERY_FORGERY
-    + "import struct\ntry:\n    for message in (['ready'], ['v', True, []], ['next'], ['passed']):\n        data = json.dumps(message).encode()\n        os.write(4, struct.pack('!I', len(data)) + data)\nexcept OSError: pass\nos._exit(0)",
-    EVERY_FORGERY + RIGHT,
-)
-cheat(
-    "the parent killed",
-    "import os, signal\nfor pid in (os.getppid(), 1, -1):\n    try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass\nos._exit(0)",
-    "import os, signal\nos.getppid()" + RIGHT,
-)
-cheat(
-    "descriptors closed and swapped",
-    "import os\nfor fd in range(64):\n    try: os.close(fd)\n    except OSError: pass\nfor _ in range(8): os.open('/dev/null', os.O_RDWR)"
-    + WRONG,
-    "import os\nos.close(os.open('/dev/null', os.O_RDWR))" + RIGHT,
-)
-cheat(
-    "an exception with an odd __str__",
-    "class E(Exception):\n    def __str__(self): raise SystemExit(0)\n    __repr__ = __str__\ndef add(a, b): raise E",
-    "class E(Exception):\n    def __str__(self): raise E\ndef add(a, b):\n    try: raise E\n    except E: return a + b",
-)
-cheat(
-    "an exception called AssertionError",
-    "class AssertionError(BaseException): pass\ndef add(a, b): raise AssertionError('passed')",
-    "class AssertionError(BaseException): pass" + RIGHT,
-)
-cheat(
-    "an exception class with a lying name",
-    "E = type('[\"passed\"]', (Exception,), {})\ndef add(a, b): raise E",
-    "E = type('[\"passed\"]', (Exception,), {})" + RIGHT,
-)
+cheat("forged frames in the call", EVERY_FORGERY + "def add(a, b):\n    forge()\n    os._exit(0)", EVERY_FORGERY + RIGHT)  # fmt: skip
+cheat("evidence rewritten from its start", EVERY_FORGERY + "def add(a, b):\n    for fd in range(3, 64):\n        try:\n            os.lseek(fd, 0, 0)\n            os.ftruncate(fd, 0)\n        except OSError: pass\n    forge()\n    os._exit(0)", EVERY_FORGERY + RIGHT)  # fmt: skip
+cheat("a thread that outlives the call", EVERY_FORGERY + "import threading, time\ndef late():\n    while True:\n        time.sleep(0.001)\n        forge()\nthreading.Thread(target=late, daemon=True).start()" + WRONG, "import threading\nthreading.Thread(target=lambda: None).start()" + RIGHT)  # fmt: skip
+cheat("forgery in atexit", EVERY_FORGERY + "import atexit, sys\natexit.register(forge)\nsys.exit(0)", EVERY_FORGERY + "import atexit\natexit.register(forge)" + RIGHT)  # fmt: skip
+cheat("forgery in __del__", EVERY_FORGERY + "class D:\n    def __del__(self): forge()\nd = D()\ndel d\nraise SystemExit", "class D:\n    def __del__(self): pass\nd = D()" + RIGHT)  # fmt: skip
+cheat("forgery by a grandchild", EVERY_FORGERY + "if os.fork() == 0:\n    os.setsid()\n    forge()\n    os._exit(0)\nos._exit(0)", EVERY_FORGERY + RIGHT)  # fmt: skip
+cheat("forgery in a signal handler", EVERY_FORGERY + "import signal\nsignal.signal(signal.SIGALRM, lambda *_: (forge(), os._exit(0)))\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ndef add(a, b):\n    while True: pass", EVERY_FORGERY + "import signal\nsignal.signal(signal.SIGALRM, lambda *_: None)" + RIGHT)  # fmt: skip
+cheat("the judge's calls answered and its test declared over", EVERY_FORGERY + "import struct\ntry:\n    for message in (['ready'], ['v', True, []], ['next'], ['passed']):\n        data = json.dumps(message).encode()\n        os.write(4, struct.pack('!I', len(data)) + data)\nexcept OSError: pass\nos._exit(0)", EVERY_FORGERY + RIGHT)  # fmt: skip
+cheat("the parent killed", "import os, signal\nfor pid in (os.getppid(), 1, -1):\n    try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass\nos._exit(0)", "import os, signal\nos.getppid()" + RIGHT)  # fmt: skip
+cheat("descriptors closed and swapped", "import os\nfor fd in range(64):\n    try: os.close(fd)\n    except OSError: pass\nfor _ in range(8): os.open('/dev/null', os.O_RDWR)" + WRONG, "import os\nos.close(os.open('/dev/null', os.O_RDWR))" + RIGHT)  # fmt: skip
+cheat("an exception with an odd __str__", "class E(Exception):\n    def __str__(self): raise SystemExit(0)\n    __repr__ = __str__\ndef add(a, b): raise E", "class E(Exception):\n    def __str__(self): raise E\ndef add(a, b):\n    try: raise E\n    except E: return a + b")  # fmt: skip
+cheat("an exception called AssertionError", "class AssertionError(BaseException): pass\ndef add(a, b): raise AssertionError('passed')", "class AssertionError(BaseException): pass" + RIGHT)  # fmt: skip
+cheat("an exception class with a lying name", "E = type('[\"passed\"]', (Exception,), {})\ndef add(a, b): raise E", "E = type('[\"passed\"]', (Exception,), {})" + RIGHT)  # fmt: skip
 # -- search for the expected value --------------------------------------------------------------------------------------
 SEARCH = r"""
 import gc, glob, os, re, sys
@@ -412,80 +201,26 @@ def test_no_program_finds_the_expected_value(executor, tests):
 
 # Tests with conditions other than `==`: (a cheat, a right program).
 CONDITIONS = {
-    "assert math.isclose(add(1, 2), 3.0)": (
-        "class A(float):\n    __sub__ = __rsub__ = lambda *_: 0.0\n    __abs__ = lambda _: 0.0\ndef add(a, b): return A(9)",
-        RIGHT,
-    ),
-    "assert abs(add(1, 2) - 3) < 1e-6": (
-        "class A:\n    __sub__ = __rsub__ = lambda *_: 0.0\ndef add(a, b): return A()",
-        RIGHT,
-    ),
-    "assert add(1, 2) in (3, 33)": (
-        "class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        RIGHT,
-    ),
-    "assert 3 in add(1, 2)": (
-        "class A:\n    __contains__ = lambda *_: True\n    __iter__ = lambda _: iter([3])\ndef add(a, b): return A()",
-        "def add(a, b): return [a + b]",
-    ),
-    "assert not add(1, 2)": (
-        "class A:\n    __bool__ = lambda _: False\ndef add(a, b): return A()",
-        "def add(a, b): return []",
-    ),
-    "assert add(1, 2) is None": (
-        "class A:\n    __class__ = type(None)\ndef add(a, b): return A()",
-        "def add(a, b): return None",
-    ),
-    "assert set(add(1, 2)) == {3}": (
-        "class A:\n    __iter__ = lambda _: iter([B()])\nclass B:\n    __hash__ = lambda _: 3\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        "def add(a, b): return [a + b]",
-    ),
-    "assert sorted(add(1, 2)) == [3]": (
-        "sorted = lambda x: x\nclass A(list):\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        "def add(a, b): return {a + b}",
-    ),
-    "assert len(add(1, 2)) == 3": (
-        "class N(int):\n    __eq__ = lambda *_: True\nlen = lambda _: N(7)\ndef add(a, b): return []",
-        "def add(a, b): return [0] * (a + b)",
-    ),
-    "assert isinstance(add(1, 2), int) and add(1, 2) == 3": (
-        "class A(int):\n    __eq__ = lambda *_: True\ndef add(a, b): return A(9)",
-        RIGHT,
-    ),
-    "assert 2 < add(1, 2) < 4": (
-        "class A:\n    __lt__ = __gt__ = lambda *_: True\ndef add(a, b): return A()",
-        RIGHT,
-    ),
+    "assert math.isclose(add(1, 2), 3.0)": ("class A(float):\n    __sub__ = __rsub__ = lambda *_: 0.0\n    __abs__ = lambda _: 0.0\ndef add(a, b): return A(9)", RIGHT),
+    "assert abs(add(1, 2) - 3) < 1e-6": ("class A:\n    __sub__ = __rsub__ = lambda *_: 0.0\ndef add(a, b): return A()", RIGHT),
+    "assert add(1, 2) in (3, 33)": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
+    "assert 3 in add(1, 2)": ("class A:\n    __contains__ = lambda *_: True\n    __iter__ = lambda _: iter([3])\ndef add(a, b): return A()", "def add(a, b): return [a + b]"),
+    "assert not add(1, 2)": ("class A:\n    __bool__ = lambda _: False\ndef add(a, b): return A()", "def add(a, b): return []"),
+    "assert add(1, 2) is None": ("class A:\n    __class__ = type(None)\ndef add(a, b): return A()", "def add(a, b): return None"),
+    "assert set(add(1, 2)) == {3}": ("class A:\n    __iter__ = lambda _: iter([B()])\nclass B:\n    __hash__ = lambda _: 3\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", "def add(a, b): return [a + b]"),
+    "assert sorted(add(1, 2)) == [3]": ("sorted = lambda x: x\nclass A(list):\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", "def add(a, b): return {a + b}"),
+    "assert len(add(1, 2)) == 3": ("class N(int):\n    __eq__ = lambda *_: True\nlen = lambda _: N(7)\ndef add(a, b): return []", "def add(a, b): return [0] * (a + b)"),
+    "assert isinstance(add(1, 2), int) and add(1, 2) == 3": ("class A(int):\n    __eq__ = lambda *_: True\ndef add(a, b): return A(9)", RIGHT),
+    "assert 2 < add(1, 2) < 4": ("class A:\n    __lt__ = __gt__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
     "assert add(1, 2) != 4": ("class A:\n    __ne__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
-    "assert all(x == 3 for x in [add(1, 2), add(2, 1)])": (
-        "class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        RIGHT,
-    ),
-    "assert [add(i, i) for i in range(3)] == [0, 2, 4]": (
-        "class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        RIGHT,
-    ),
-    "assert (add(1, 2) == 3) == True": (
-        "class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        RIGHT,
-    ),
-    "assert add(1, 2) == 3 if add(1, 2) else False": (
-        "class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()",
-        RIGHT,
-    ),
-    "assert str(add(1, 2)) == '3'": (
-        "class S(str):\n    __eq__ = lambda *_: True\nstr = lambda _: S('x')\ndef add(a, b): return 0",
-        RIGHT,
-    ),
-    "try:\n    add('1', 2)\nexcept TypeError:\n    pass\nelse:\n    assert False": (
-        "def add(a, b):\n    import os\n    os._exit(0)",
-        RIGHT,
-    ),
-    "x = [3, 1]\nadd(x, [2])\nassert x == [1, 2, 3]": (
-        "class L(list):\n    __eq__ = lambda *_: True\ndef add(a, b): a[:] = L([9])",
-        "def add(a, b):\n    a += b\n    a.sort()",
-    ),
-}
+    "assert all(x == 3 for x in [add(1, 2), add(2, 1)])": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
+    "assert [add(i, i) for i in range(3)] == [0, 2, 4]": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
+    "assert (add(1, 2) == 3) == True": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
+    "assert add(1, 2) == 3 if add(1, 2) else False": ("class A:\n    __eq__ = lambda *_: True\ndef add(a, b): return A()", RIGHT),
+    "assert str(add(1, 2)) == '3'": ("class S(str):\n    __eq__ = lambda *_: True\nstr = lambda _: S('x')\ndef add(a, b): return 0", RIGHT),
+    "try:\n    add('1', 2)\nexcept TypeError:\n    pass\nelse:\n    assert False": ("def add(a, b):\n    import os\n    os._exit(0)", RIGHT),
+    "x = [3, 1]\nadd(x, [2])\nassert x == [1, 2, 3]": ("class L(list):\n    __eq__ = lambda *_: True\ndef add(a, b): a[:] = L([9])", "def add(a, b):\n    a += b\n    a.sort()"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["namespaces"])
@@ -493,5 +228,6 @@ def test_conditions_other_than_equality_pass_a_right_program_and_no_cheat(name):
     with Executor(num_workers=2, sandbox=offered(name, "seccomp") or level_or_skip(name)) as executor:
         for test, (wrong, right) in CONDITIONS.items():
             wrong_result, right_result = executor.run([Program(wrong, (test,)), Program(right, (test,))])
-            assert wrong_result.num_passed == 0, (test, wrong_result)
+            if test != "assert not add(1, 2)":  # which each false value meets
+                assert not wrong_result.is_right, (test, wrong_result)
             assert right_result.all_passed and not right_result.verdicts[0].in_child, (test, right_result)

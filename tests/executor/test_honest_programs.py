@@ -36,13 +36,9 @@ MODULES = (
 )
 PROGRAMS: list[Honest] = [program for module in MODULES for program in module.PROGRAMS]
 # Refused although plain Python passes them.
-_PLAIN = "its class could say that it equals every plain value; allowed where the test names the class"
 REFUSED = {
-    "an object from a function is compared with a number": _PLAIN,
-    "an object from a function has a truth of its own": _PLAIN,
-    "arithmetic of an object from a function with a number": _PLAIN,
-    "currying by __code__": "a function of the test has a signature, but no code",
-    "dataclasses.asdict of a test's object": "it reads private attributes, which the judge does not show",
+    "an object from a function is compared with a number": "its class could say that it equals every number; "
+    "allowed, and marked, where the test names a class"
 }
 PLAIN = """
 import io, json, os, sys, tempfile

@@ -1,4 +1,4 @@
-"""The programs of docs/executor-library.md, run as they stand in the page, outside of the clone."""
+"""The programs of cocos/executor/README.md, run as they stand in the page, outside of the clone."""
 
 import importlib.metadata
 import json
@@ -26,7 +26,7 @@ pytestmark = [
 
 # pip takes a clone on this path for an installed package.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-PAGE = (ROOT / "docs/executor-library.md").read_text()
+PAGE = (ROOT / "cocos/executor/README.md").read_text()
 # The first line of each program is a comment with its name.
 PROGRAMS = {
     code.split()[1]: code for code in re.findall(r"```python\n(# \w+\.py\n.*?\n)```\n", PAGE, re.DOTALL)
@@ -63,6 +63,7 @@ def assert_two_rewards(lines):
 
 def test_the_page_has_the_programs_that_are_tested_here():
     assert list(PROGRAMS) == [
+        "one_program.py",
         "make_programs.py",
         "judge_programs.py",
         "train_with_trl.py",
@@ -70,6 +71,10 @@ def test_the_page_has_the_programs_that_are_tested_here():
         "in_an_event_loop.py",
     ]
     assert len(PROGRAMS) == PAGE.count("```python\n")
+
+
+def test_the_first_program_prints_what_its_comment_says(tmp_path):
+    assert run_program("one_program.py", tmp_path) == ["1 expected 4, got 3"]
 
 
 def test_a_thousand_programs_of_a_json_file_are_judged(tmp_path):

@@ -137,3 +137,24 @@ def test_the_program_that_plain_python_refuses_is_refused(executor):
     results = executor.run([Program(case.wrong, (case.test,)) for case in CASES.values()])
     assert [name for name, result in zip(CASES, results, strict=True) if result.all_passed] == []
     assert [result.infra_error for result in results if result.is_infra_failure] == []
+
+
+# A test that opens a file by its name opens what the program has linked there.
+LINKS = """
+import os
+for target in range(3, 12):
+    try: os.symlink(f"/proc/self/fd/{target}", f"out{target}.txt")
+    except OSError: pass
+def f(x): return '[0, 0.0, ["passed"]]\\n'
+"""
+
+
+def test_no_file_that_a_test_opens_leads_to_its_evidence(executor):
+    tests = [
+        f"with open('out{n}.txt', {mode!r}) as file:\n    file.{use}\n    file.flush()\nassert f(3) == 'right'"
+        for n in range(3, 12)
+        for mode, use in (("a", "write(f(3))"), ("r+", "write(f(3))"))
+    ]
+    results = executor.run([Program(LINKS, (test,)) for test in tests])
+    assert [test for test, result in zip(tests, results, strict=True) if result.num_passed] == []
+    assert [result.infra_error for result in results if result.is_infra_failure] == []

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from cocos.executor import Executor, Limits, Program, Status
+from tests.executor.test_forgeries import FORGE
 from tests.support.executor import offered
 
 pytestmark = pytest.mark.processes
@@ -51,7 +52,16 @@ def test_expressions_are_evaluated_in_order_in_one_process(executor):
 
 
 def test_an_expression_without_a_plain_value_has_a_verdict_that_says_why(executor):
-    expressions = ("Point()", "Age(3)", "1 / 0", "'x' * 70_000", "range(3)", "f(2)[0]", "os._exit(0)", "f(1)")
+    expressions = (
+        "Point()",
+        "Age(3)",
+        "1 / 0",
+        "f('x' * 70_000)",
+        "range(3)",
+        "f(2)[0]",
+        "os._exit(0)",
+        "f(1)",
+    )
     values = executor.values(PROGRAM, expressions)
     assert [verdict.error_type for _, verdict in values] == [
         *(
@@ -76,12 +86,13 @@ def test_what_is_no_expression_is_refused(executor):
 
 
 def test_a_forged_value_is_an_error_or_what_the_program_says(executor):
-    forge = 'import os\nos.write(3, b\'["loaded", 0, []]\\n[0, 0.0, [["v", {node}]]]\\n\')\nos._exit(0)'
+    code = f"{FORGE}\ndef f(): answer_all(['v', {{node}}, [], []])"
     for node, error in (
         ("5", None),
-        ('["zz"]', "NotPlainValue"),
-        ("{}", "NotPlainValue"),
-        ('["i", 5]', "NotPlainValue"),
+        ('["zz"]', "MalformedEvidence"),
+        ("{}", "MalformedEvidence"),
+        ('["i", 5]', "MalformedEvidence"),
+        ('["r", 0, 9, 1]', "NotPlainValue"),
     ):
-        [value] = executor.values(Program(forge.replace("{node}", node), ("",)), ("1",))
+        [value] = executor.values(Program(code.replace("{node}", node), ("",)), ("f()",))
         assert value.verdict.error_type == error and value.value == (5 if error is None else None)

@@ -13,11 +13,11 @@ import os
 import site
 import sys
 
-import candidate
-import fixed_world
-import judge
+import fixed_world  # first: it replaces what other modules bind  # isort: skip
+import driver
+import exchange
 import packages
-import permissions
+import program
 import zygote
 from confinement import Confinement
 
@@ -37,11 +37,11 @@ def main() -> None:
         # After the zygote has moved the pipes: a module that prints must not write to one of them.
         try:
             confinement.packages_bytes = packages.import_packages(**arguments)
-            permissions.shared_modules.update(arguments["modules"])
+            exchange.SHARED_MODULES.update(arguments["modules"])
         except ImportError as error:
             os.write(server.errors, f"{error}\n".encode())
             sys.exit(1)
-    candidate.warm_up()
+    program.warm_up()
     fixed_world.restart()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # every fork would copy the page tables of what the imports left free
@@ -49,7 +49,7 @@ def main() -> None:
     # It never visits frozen objects. Children enable collection again for the objects of the candidate.
     gc.freeze()
     gc.disable()
-    server.serve(candidate.run_candidate, judge.run_judge)
+    server.serve(program.run_program, driver.run_driver)
     if packages_folder:
         packages.remove_links(packages_folder)
 

@@ -56,7 +56,7 @@ class Confinement:
             start, so that no other files are deleted.
         scratch_options: Options of a file system in memory to mount as the scratch folder, which needs the
             capability SYS_ADMIN; "" if the folder is used as it is.
-        uid: User id of the candidate's and the judge's process; None if they keep the zygote's.
+        uid: User id of the candidate's and the driver's process; None if they keep the zygote's.
         processes_beside: Number of other processes and threads to allow for under the same user id, because
             the kernel counts all of them against the program's limit; None sets no limit on processes.
         syscall_filter: System-call filter for zygote and children, in the kernel's format, in hexadecimal;
@@ -130,9 +130,9 @@ class Confinement:
         """
         if limits == self._prepared:
             return
-        cpu_s, memory_mb, output_kb, file_mb, processes, open_files = limits
+        cpu_s, memory_mb, _, file_mb, processes, open_files = limits
         memory = (memory_mb << 20) + self.packages_bytes
-        size = max(file_mb << 20, output_kb << 10)  # the evidence is a file too
+        size = file_mb << 20
         wanted = {
             resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),
             resource.RLIMIT_AS: (memory, memory + (SPARE_MB << 20)),
@@ -158,10 +158,11 @@ class Confinement:
         if self._oom_score:
             os.write(*self._oom_score)
 
-    def enter(self) -> None:
-        """Confine this child irrevocably."""
+    def enter(self, is_driver: bool) -> None:
+        """Confine this child irrevocably. The driver serves many jobs, so its processor time has no limit."""
         for name, values in self._rlimits:
-            resource.setrlimit(name, values)
+            if not (is_driver and name == resource.RLIMIT_CPU):
+                resource.setrlimit(name, values)
         if self.uid is not None:
             os.setresgid(self.uid, self.uid, self.uid)  # the group first: the new user may not change it
             os.setresuid(self.uid, self.uid, self.uid)  # gives up every capability

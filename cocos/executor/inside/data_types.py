@@ -16,6 +16,7 @@ import collections
 import datetime
 import decimal
 import fractions
+import gc
 import pathlib
 import re
 import sys
@@ -27,8 +28,12 @@ class CodecError(ValueError):
     """Error for what is not an encoded value."""
 
 
-class OutputLimit(Exception):
-    """A value is too large for one message."""
+class OutputLimit(ValueError):
+    """Error for a value whose encoding is too large."""
+
+
+class NotPlainValue(ValueError):
+    """Error for a value that has no encoding, or none that is as large."""
 
 
 SHORT = 1 << 63
@@ -71,7 +76,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     **{kind: (f"P{number}", lambda v: (str(v),), kind) for number, kind in enumerate(_PATHS)},
 }
 _BUILDERS = {tag: build for tag, _, build in _LEAVES.values()}
-# Types and tags of the parts of leaves. A zone of another class would answer questions of the judge.
+# Types and tags of the parts of leaves. A zone of another class would answer questions of the driver.
 _PARTS = ATOMS | {int, bytes, datetime.timedelta, datetime.timezone}
 _PART_TAGS = frozenset(("i", "b", "td", "tz"))
 
@@ -96,75 +101,65 @@ _ARRAY = "N"  # an array of numpy
 _ARRAY_TYPE = re.compile(r"[<>|=]([biufcSU]\d+|[mM]8(\[\w+\])?)")  # numbers, strings, dates, as `dtype.str`
 IMMUTABLE = frozenset("tzkvmp")
 CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
-REFERENCES = frozenset(("class", "group", "error", "object"))  # tags of what is no data (`conversation.py`)
-# Of data, what a split test may compare: nothing that needs more memory or time than its encoding.
-PLAIN_CONTAINERS = frozenset("ltszqdCOfkvmB")
-PLAIN_LEAVES = frozenset(("b", "c", "dt", "da", "ti", "td", "y", "..."))
+# Of data, what the trusted process decodes: nothing that needs more memory or time than its encoding.
+PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
+PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
 MAX_DEPTH = 100
-MAX_INT_BITS = 1 << 16
+MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
+# Classes whose instances can change, and from which a class of a program may derive.
+CHANGEABLE: frozenset[type] = frozenset(
+    [
+        *(list, set, bytearray, dict, collections.deque, collections.Counter, collections.OrderedDict),
+        *(collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString),
+    ]
+)
+# Classes whose own instances always cross as data.
+ALWAYS_DATA = frozenset((list, tuple, dict, set, frozenset, bytearray, int, float, str, bytes, complex, bool))
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
 """
 FUNCTIONS: dict[str, Any] = {name: getattr(builtins, name) for name in _FUNCTIONS.split()}
-_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None), OutputLimit)
+_MORE_TYPES = (types.GeneratorType, types.FunctionType, types.ModuleType, type(None))
 # Classes that cross by name. `TYPES[name]` is the only way from a name to a class.
 TYPES: dict[str, Any] = {
     **{name: value for name, value in vars(builtins).items() if isinstance(value, type)},
     **{cls.__name__: cls for cls in (*_TAGS, *_LEAVES, *_MORE_TYPES)},
 }
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items() if name == cls.__name__}
-# Exceptions that are no builtins: module, names, and the builtin in their place if the module is not loaded.
-_STANDARD_EXCEPTIONS = """
-_csv Error Exception; _pickle PicklingError UnpicklingError Exception; _queue Empty Exception
-argparse ArgumentError ArgumentTypeError Exception; queue Full Exception; copy Error Exception
-asyncio.exceptions CancelledError BaseException; asyncio.exceptions InvalidStateError Exception
-binascii Error ValueError; calendar IllegalMonthError IllegalWeekdayError ValueError; zlib error Exception
-configparser Error NoSectionError NoOptionError DuplicateSectionError DuplicateOptionError Exception
-dataclasses FrozenInstanceError AttributeError; getopt GetoptError Exception; graphlib CycleError ValueError
-decimal DecimalException Clamped Inexact Overflow Rounded Subnormal Underflow ArithmeticError
-decimal ConversionSyntax DivisionImpossible InvalidContext InvalidOperation ArithmeticError
-decimal DivisionByZero DivisionUndefined ZeroDivisionError; decimal FloatOperation TypeError
-gzip BadGzipFile OSError; io UnsupportedOperation OSError; struct error Exception; re error Exception
-ipaddress AddressValueError NetmaskValueError ValueError; json.decoder JSONDecodeError ValueError
-shutil Error SameFileError OSError; statistics StatisticsError ValueError; zipfile BadZipFile Exception
-sqlite3 Warning Error InterfaceError DatabaseError DataError OperationalError IntegrityError Exception
-tarfile ReadError TarError Exception; threading BrokenBarrierError RuntimeError; tokenize TokenError Exception
-tomllib TOMLDecodeError ValueError; unittest.case SkipTest Exception; urllib.error HTTPError URLError OSError
-xml.etree.ElementTree ParseError SyntaxError; xml.parsers.expat ExpatError Exception
-zoneinfo._common ZoneInfoNotFoundError KeyError
-numpy.exceptions AxisError ValueError; numpy.linalg LinAlgError ValueError
-"""
-_EXCEPTION_BASES: dict[str, str] = {
-    f"{module} {name}": base
-    for module, *names, base in map(str.split, re.findall("[^;\n]+", _STANDARD_EXCEPTIONS))
-    for name in names
-}
 
 
 def class_name(cls: type) -> str | None:
     """Return the name under which a class crosses, or None."""
-    if (name := _TYPE_NAMES.get(cls)) is None and issubclass(cls, BaseException):
-        name = f"{cls.__module__} {cls.__qualname__}"
-        return name if name in _EXCEPTION_BASES else None
-    return name
-
-
-def class_of_name(name: str) -> Any:
-    """Return the class of a name; raise KeyError for all others."""
-    if name not in _EXCEPTION_BASES:
-        return TYPES[name]
-    module, name_there = name.split()
-    found = vars(sys.modules[module]).get(name_there) if module in sys.modules else None
-    return found if isinstance(found, type) else TYPES[_EXCEPTION_BASES[name]]
+    return _TYPE_NAMES.get(cls)
 
 
 def data_base(cls: type) -> Any:
     """Return the first base whose values are data, or None."""
     return next((base for base in cls.__mro__ if base in DATA_CLASSES), None)
+
+
+def plain(value: Any, base: Any) -> Any:
+    """Return the data in an object of a class that derives from `base`, or None."""
+    for scalar, convert in ((int, int.__index__), (float, float.__float__), (str, str.__str__)):
+        if base is scalar:
+            return convert(value)
+    if base in (list, tuple, set, frozenset, collections.deque, bytearray):
+        return base(base.__iter__(value))
+    if base in (dict, collections.Counter, collections.OrderedDict, collections.defaultdict):
+        copy = base()
+        # Not Counter.update, which adds. OrderedDict keeps an order of its own.
+        update = collections.OrderedDict.update if base is collections.OrderedDict else dict.update
+        update(copy, base.items(value))
+        return copy
+    if base in (bytes, complex, decimal.Decimal):
+        return base(value)
+    if base in (collections.UserDict, collections.UserList, collections.UserString):
+        return base(vars(value).get("data"))
+    return None
 
 
 def is_atom(value: Any) -> bool:
@@ -211,7 +206,7 @@ def decode_leaf(node: list) -> Any:
         return build(*parts)
     match node:
         case ["y", str(name)]:
-            return class_of_name(name)
+            return TYPES[name]
         case ["fn", str(name)]:
             return FUNCTIONS[name]
         case ["U", str(digits)]:
@@ -247,11 +242,14 @@ def is_data(value: Any) -> bool:
 
 def content(tag: str, value: Any) -> tuple:
     """Return the parts of a container, flat; for a mapping first all keys."""
-    if tag in "dCOfpn":
-        mapping = vars(value) if tag == "n" else value
+    if tag in "dCOfpnx":
+        mapping = vars(value) if tag in "nx" else value
         return (*mapping.keys(), *mapping.values())
     if tag in _WRAPPED:
         return (vars(value)[_WRAPPED[tag][0]],)
+    if tag in "kvm":  # a view; its dictionary crosses, so that it stays one
+        [mapping, *_] = gc.get_referents(value)
+        return (mapping if tag_of(mapping) in ("d", "C", "f") else dict(mapping),)
     return (value.tobytes(), *value.shape) if tag == _ARRAY else tuple(value)
 
 
@@ -289,23 +287,20 @@ def fill(tag: str, value: Any, items: list) -> None:
         value.clear()
         (value.update if tag == "s" else value.extend)(items)
     else:
-        mapping = vars(value) if tag == "n" else value
+        mapping = vars(value) if tag in "nx" else value
         mapping.clear()
         # Not Counter.update, which adds. OrderedDict keeps an order of its own.
         (collections.OrderedDict if tag == "O" else dict).update(mapping, _pairs(items))
-    if tag_of(value) != tag:
+    if tag != "x" and tag_of(value) != tag:
         raise CodecError("parts that such a container never has")
 
 
 def build(tag: str, items: list) -> Any:
     """Return a tuple, a frozenset, a view of a dict or a mapping proxy."""
     match tag:
-        case "k":
-            return dict.fromkeys(items).keys()
-        case "v":
-            return dict(enumerate(items)).values()
-        case "m":
-            return dict(items).items()
+        case "k" | "v" | "m":
+            [mapping] = items
+            return {"k": dict.keys, "v": dict.values, "m": dict.items}[tag](mapping)
         case "p":
             return types.MappingProxyType(dict(_pairs(items)))
     return _CLASSES[tag](items)
@@ -330,3 +325,49 @@ def _checked(dtype: str) -> str:
     if not _ARRAY_TYPE.fullmatch(dtype):
         raise CodecError("no type of elements")
     return dtype
+
+
+def encode_plain(value: Any, left: list[int], depth: int = 0) -> Any:
+    """Encode a value that needs no more memory or time than its encoding, whoever decodes it.
+
+    Args:
+        value: The value.
+        left: A list with the number of bytes that the encoding may still take, about.
+        depth: Number of containers around the value.
+
+    Raises:
+        NotPlainValue: The value, or a part of it, is of another type or nested too deeply.
+        OutputLimit: The encoding is too large.
+
+    """
+    left[0] -= len(value) if isinstance(value, (str, bytes)) else 4
+    if left[0] < 0:
+        raise OutputLimit("more than output_kb")
+    if is_atom(value):
+        return value
+    tag = tag_of(value)
+    if tag in PLAIN_CONTAINERS and depth < MAX_DEPTH:
+        return [
+            tag,
+            detail(tag, value),
+            *[encode_plain(part, left, depth + 1) for part in content(tag, value)],
+        ]
+    leaf = None if tag else encode_leaf(value)
+    if leaf is None or leaf[0] not in PLAIN_LEAVES or (len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS):
+        raise NotPlainValue(f"returned {type(value).__name__}, which is not a plain value")
+    return leaf
+
+
+def decode_plain(node: Any) -> Any:
+    """Return the value that `encode_plain` has encoded."""
+    if type(node) is not list:
+        return node
+    tag, *parts = node
+    if tag not in PLAIN_CONTAINERS:
+        return decode_leaf(node)
+    items = list(map(decode_plain, parts[1:]))
+    if tag in IMMUTABLE:
+        return build(tag, items)
+    value = new(tag, parts[0])
+    fill(tag, value, items)
+    return value

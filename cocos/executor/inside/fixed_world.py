@@ -19,6 +19,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from time import struct_time
+from typing import Any
 
 START_NS = 1_735_689_600 * 10**9  # 2025-01-01 00:00:00 UTC
 SEED = 0
@@ -43,15 +44,14 @@ class World:
         self._monotonic_ns = time.monotonic_ns
         self._real = {name: getattr(time, name) for name in CLOCK_FUNCTIONS}
 
-    def restart_clock(self, at_once: bool) -> None:
-        """Put the clock back to its start.
+    def restart_clock(self, started_ns: int | None = None) -> None:
+        """Put the clock back to its start, where it waits until it is read.
 
         Args:
-            at_once: Let the clock run from now on, and not from when it is first read. Processes that are
-                forked after this call then read the same time.
+            started_ns: Time on the monotonic clock at which it has started instead.
 
         """
-        self._started_ns = self._monotonic_ns() if at_once else None
+        self._started_ns = started_ns
 
     def restart_random_bytes(self) -> None:
         self._random_bits.seed(SEED)
@@ -100,8 +100,8 @@ class World:
 WORLD = World()
 
 
-def install() -> None:
-    """Replace the sources of time and chance in this process, before `random` is imported."""
+def install() -> Any:
+    """Replace the sources of time and chance in this process; return `random`, imported after that."""
     assert "random" not in sys.modules, "random would keep the real os.urandom"
     for name in CLOCK_FUNCTIONS:
         setattr(time, name, getattr(WORLD, name))
@@ -111,16 +111,17 @@ def install() -> None:
     # child. Hide `os.fork`, so that every child starts from the same seed.
     fork = os.fork
     del os.fork
-    random = importlib.import_module("random")
+    module = importlib.import_module("random")
     os.fork = fork
-    _replace_seeds_of_random(random)
+    _replace_seeds_of_random(module)
+    return module
 
 
 def restart() -> None:
     """Start clock and random numbers anew, whatever the imports in this process have drawn."""
-    WORLD.restart_clock(at_once=False)
+    WORLD.restart_clock()
     WORLD.restart_random_bytes()
-    sys.modules["random"].seed(SEED)
+    random.seed(SEED)
 
 
 def _replace_clock_of_datetime() -> None:
@@ -152,3 +153,6 @@ def _replace_seeds_of_random(random) -> None:
 
     random.Random.seed = seed
     random.seed = random._inst.seed
+
+
+random = install()

@@ -1,4 +1,4 @@
-"""The end of a job: wait for its processes, kill what is left of them, and reap it.
+"""The end of a job: wait for the program and its driver, kill what is left of the program, and reap it.
 
 Orphans of a program become children of the zygote, because it is PID 1 of a namespace or a subreaper.
 """
@@ -9,13 +9,12 @@ import select
 import time
 from _signal import SIGCHLD, SIGKILL
 
-from wire_format import EXITED, TIMED_OUT
-
-ABANDONED = b"A"  # the trusted process has ended; nobody waits for the answer
+ABANDONED = "the trusted process has ended"  # so nobody waits for the answer
+MAX_ROUNDS = 1000  # of killing what a program's processes have started meanwhile
 
 
 class Watch:
-    """Waits for the end of children, the end of the trusted process, and requests for tests.
+    """Waits for the end of children, the end of the trusted process, and the driver.
 
     SIGCHLD writes to a pipe. So a child that ends between a check and the wait is never missed.
 
@@ -32,72 +31,91 @@ class Watch:
             os.set_blocking(fd, False)
         _signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         _signal.signal(SIGCHLD, lambda *_: None)
-        self._poll = select.poll()
-        self._poll.register(ended, select.POLLIN)
-        self._poll.register(jobs, 0)  # the end of the writer is always reported
+        self.poll = select.poll()
+        self.poll.register(ended, select.POLLIN)
+        self.poll.register(jobs, 0)  # the end of the writer is always reported
 
-    def wait(self, longest_s: float, feed) -> bool:
-        """Wait for an event, and answer a request for a test; return False if nobody wants the answer."""
-        if can_ask := feed is not None and feed.is_open:
-            self._poll.register(feed.asks, select.POLLIN)
-        events = self._poll.poll(int(longest_s * 1000) + 1)
-        if can_ask:
-            self._poll.unregister(feed.asks)
-        for fd, _ in events:
+    def wait(self, longest_s: float, control: int) -> str:
+        """Wait for an event; return ABANDONED, "driver", or "" for the end of a child or of the time."""
+        found = ""
+        for fd, _ in self.poll.poll(int(longest_s * 1000) + 1):
             if fd == self._jobs:
-                return False
-            os.read(fd, 512) if fd == self._ended else feed.hand_over()
-        return True
+                return ABANDONED
+            if fd == control:
+                found = "driver"
+            else:
+                os.read(fd, 512)
+        return found
 
 
-def await_end(
-    child: int, judge: int | None, deadline: float, watch: Watch, feed
-) -> tuple[bytes, int, float, float, float]:
-    """Wait until candidate and judge have ended or the deadline has passed. Then kill and reap every child.
+class Program:
+    """The process of a program.
 
-    Args:
-        child: Process id of the candidate.
-        judge: Process id of the judge, or None.
-        deadline: Time on the monotonic clock.
-        watch: It tells when something has happened.
-        feed: The tests that the candidate may ask for, or None.
-
-    Returns:
-        `wire_format.EXITED`, `TIMED_OUT` or ABANDONED; of the candidate's process the wait status, the CPU
-        seconds and the largest resident size in MiB; and the seconds that both waited for a processor.
+    Attributes:
+        status: Its wait status; None while it is running.
+        cpu_s: Processor seconds that it took.
+        peak_mb: Its largest resident size in MiB.
+        waited_s: Seconds that it was ready to run without a processor, if it was killed at the deadline.
 
     """
-    end, waited_s = EXITED, 0.0
-    running = {child, judge} if judge else {child}
-    while running:
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.status: int | None = None
+        self.cpu_s = self.peak_mb = self.waited_s = 0.0
+
+    def reap(self) -> None:
+        """Note its end, if it has ended."""
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        if pid:
+            self._note(status, usage)
+
+    def kill(self, driver: int) -> bool:
+        """Kill and reap it and what it has left; return False if that needed the driver's end."""
+        for _ in range(MAX_ROUNDS):
+            others = [pid for pid in children() if pid != driver]
+            if not others:
+                return True
+            for pid in others:
+                os.kill(pid, SIGKILL)
+            # A killed process's own children become ours only after its death.
+            for pid in others:
+                _, status, usage = os.wait4(pid, 0)
+                if pid == self.pid:
+                    self._note(status, usage)
+        if os.getpid() == 1:
+            os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
+        return False
+
+    def _note(self, status: int, usage) -> None:
+        self.status, self.peak_mb = status, usage.ru_maxrss / 1024
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+
+
+def await_end(program: Program, driver: int, control: int, deadline: float, watch: Watch) -> tuple[str, bool]:
+    """Wait until the driver has the evidence of a job, or for its program at most until the deadline.
+
+    Returns:
+        ABANDONED, "driver" if the driver has evidence, or "" if it has none; and whether the deadline passed.
+
+    """
+    is_late = False
+    event = ""
+    while not event:
         left_s = deadline - time.monotonic()
         if left_s <= 0:
-            end, waited_s = TIMED_OUT, sum(map(run_delay_s, running))
-            break
-        if not watch.wait(left_s, feed):
-            end = ABANDONED
-            break
-        while running:
-            pid, pid_status, pid_usage = os.wait4(-1, os.WNOHANG)
-            if not pid:
-                break
-            running.discard(pid)
-            if pid == child:
-                status, usage = pid_status, pid_usage
-    # A killed process's own children become ours only after its death, so repeat until no child is left.
-    options = os.WNOHANG
-    while True:
-        try:
-            pid, pid_status, pid_usage = os.wait4(-1, options)
-        except ChildProcessError:
-            return end, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, waited_s
-        if pid == child:
-            status, usage = pid_status, pid_usage
-        if pid:
-            options = os.WNOHANG
-        else:
-            kill_children()
-            options = 0  # every child has been killed, so waiting for the next one to end is safe
+            if is_late:
+                return "", True
+            program.waited_s = run_delay_s(program.pid)
+            program.kill(driver)  # the driver finds that out, and sends what it has
+            deadline, is_late = time.monotonic() + 2.0, True
+            continue
+        event = watch.wait(left_s, control)
+        if not event and program.status is None:
+            program.reap()
+            if program.status is not None:
+                program.kill(driver)  # its orphans, which could answer the driver
+    return event, is_late
 
 
 def run_delay_s(process: int) -> float:
@@ -109,11 +127,7 @@ def run_delay_s(process: int) -> float:
         return 0.0
 
 
-def kill_children() -> None:
-    """Kill all our children; as PID 1, every other process of the namespace."""
-    if os.getpid() == 1:
-        os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
-        return
+def children() -> list[int]:
+    """Return the process ids of our children, ended ones included until they are reaped."""
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        for pid in file.read().split():
-            os.kill(int(pid), SIGKILL)
+        return [int(pid) for pid in file.read().split()]

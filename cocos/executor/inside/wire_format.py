@@ -3,12 +3,10 @@
 The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
 sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
-    stdin of the zygote    JobHeader, sizes of the batches, the judge's part (JSON, or nothing), the
-                           candidate's part (marshal), the batches of tests after the first (marshal)
-    stdout of the zygote   READY; then per job AnswerHeader, the commits, the candidate's evidence, the
-                           judge's evidence
+    stdin of the zygote    JobHeader, the driver's part (JSON), the program's part (marshal)
+    stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON lines)
 
-Evidence is JSON lines; `candidate.py` and `judge.py` describe them. Numbers are in network byte order.
+`driver.py` and `program.py` describe the parts. Numbers are in network byte order.
 """
 
 import struct
@@ -19,26 +17,23 @@ MARSHAL_VERSION = 2  # a sandbox's Python may be another version than ours, and 
 MESSAGE_CHARS = 300  # an exception's message in the evidence is truncated to this length
 
 # How a job ended, one byte each.
-EXITED = b"E"  # the candidate's process, and the judge's, ended before the wall limit
+EXITED = b"E"  # the program's process ended, or its tests did, before the wall limit
 TIMED_OUT = b"T"  # the wall limit was reached
-FLOODED = b"F"  # there was more evidence than `output_kb` allows; none is sent
 NEVER_STARTED = b"N"  # a child could not be confined; it ran no untrusted code
 # In place of the answer to the next job: the sandbox could not be cleaned after the last one, and the zygote
 # has ended. It did not read the job, which must be sent to another worker.
 SPENT = b"S"
 
-# File descriptors in every child. 0 to 2 are /dev/null. No open file of a child is shared with the zygote or
+# File descriptors in children. 0 to 2 are /dev/null. No open file of a program is shared with the zygote or
 # with a later child: flags, locks and attributes that a program sets on one end with the program.
-EVIDENCE_FD = 3  # the memory file that takes this child's evidence
-PEER_FD = 4  # a socket between the candidate's process and the judge's; /dev/null without a judge
-ASK_FD = 5  # a socket by which the candidate asks for the next batch; /dev/null if there is one
-TESTS_FD = 6  # the memory file that takes the batches; /dev/null if there is one
-FIRST_OWN_FD = 7  # this and all higher descriptors belong to the zygote; children close them
+PEER_FD = 3  # the socket between a program and the driver
+CONTROL_FD = 4  # the driver's socket to the zygote
+FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; children close them
 
-JOB_HEADER = struct.Struct("!IIIdIIIIII")  # the fields of JobHeader
-SIZE = struct.Struct("!I")  # of a batch
-COMMIT = struct.Struct("!II")  # bytes of the candidate's evidence, and of the judge's
-ANSWER_HEADER = struct.Struct("!ciddddIII")  # the fields of AnswerHeader
+JOB_HEADER = struct.Struct("!IId?IIIIII")  # the fields of JobHeader
+DRIVER_HEADER = struct.Struct("!IQ")  # size of the driver's part; when its clock starts, or 0
+EVIDENCE_HEADER = struct.Struct("!I?")  # size of the driver's evidence; whether it may run another job
+ANSWER_HEADER = struct.Struct("!ciddddI")  # the fields of AnswerHeader
 
 # Only the trusted process uses the named tuples below. The zygote uses positions: named tuples touch more of
 # the pages that it shares with its children, and cost 6 % more page faults per program.
@@ -62,24 +57,24 @@ class JobHeader(NamedTuple):
     """The part of a job that the zygote itself reads.
 
     Attributes:
-        num_sizes: Number of batches of tests after the first.
-        judge_size: Bytes of the judge's part; 0 means that the job needs no judge.
-        candidate_size: Bytes of the candidate's part.
-        wall_s: Seconds until the zygote kills candidate and judge.
-        limits: Limits of each of these two processes.
+        driver_size: Bytes of the driver's part.
+        program_size: Bytes of the program's part.
+        wall_s: Seconds until the zygote kills the program.
+        shares_clock: The clocks of program and driver start at the same time, not when they are first read.
+        limits: Limits of the program's process.
 
     """
 
-    num_sizes: int
-    judge_size: int
-    candidate_size: int
+    driver_size: int
+    program_size: int
     wall_s: float
+    shares_clock: bool
     limits: ChildLimits
 
     def pack(self) -> bytes:
         """Encode the header."""
         return JOB_HEADER.pack(
-            self.num_sizes, self.judge_size, self.candidate_size, self.wall_s, *self.limits
+            self.driver_size, self.program_size, self.wall_s, self.shares_clock, *self.limits
         )
 
 
@@ -87,17 +82,14 @@ class AnswerHeader(NamedTuple):
     """The zygote's report on a job, sent before the evidence.
 
     Attributes:
-        end: How the job ended: EXITED, TIMED_OUT, FLOODED or NEVER_STARTED; or SPENT, then with zeros.
-        wait_status: Wait status of the candidate's process, as `os.wait4` returns it.
+        end: How the job ended: EXITED, TIMED_OUT or NEVER_STARTED; or SPENT, then with zeros.
+        wait_status: Wait status of the program's process, as `os.wait4` returns it.
         wall_s: Seconds from the arrival of the job to the end of its last process.
-        cpu_s: Processor seconds of the candidate's process and the children it waited for.
-        waited_s: At a timeout, seconds that candidate and judge were ready to run but had no processor, while
-            other processes had it. 0 in all other cases, and where the kernel does not say.
-        peak_mb: Largest resident size of the candidate's process, MiB.
-        num_commits: Number of commits: bytes of evidence that there were when the candidate got each further
-            batch. Nothing changes them after that.
-        candidate_size: Bytes of evidence from the candidate.
-        judge_size: Bytes of evidence from the judge.
+        cpu_s: Processor seconds of the program's process and the children it waited for.
+        waited_s: At a timeout, seconds that the program was ready to run but had no processor, while other
+            processes had it. 0 in all other cases, and where the kernel does not say.
+        peak_mb: Largest resident size of the program's process, MiB.
+        evidence_size: Bytes of evidence.
 
     """
 
@@ -107,9 +99,7 @@ class AnswerHeader(NamedTuple):
     cpu_s: float
     waited_s: float
     peak_mb: float
-    num_commits: int
-    candidate_size: int
-    judge_size: int
+    evidence_size: int
 
     @classmethod
     def unpack(cls, data: bytes) -> "AnswerHeader":

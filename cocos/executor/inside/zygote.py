@@ -1,8 +1,8 @@
-"""The zygote, which runs jobs one at a time. It forks the children of each job, and they confine themselves.
+"""The zygote, which runs jobs one at a time. It forks a process for each program, and a driver for the tests.
 
-It reads only the header of a job. Each child reads its own part, so that the zygote's memory, which every
-later child inherits, never contains a test or an expected value. A child writes its evidence to a memory
-file, and the kernel copies the file to the answer pipe. The zygote parses nothing that a candidate wrote.
+It reads only the header of a job. The program's process reads its own part, and the kernel copies the
+driver's part and its evidence, so that the zygote's memory, which every later child inherits, never contains
+a test or an expected value. The zygote parses nothing that a program wrote.
 """
 
 import _signal  # not `signal`, which converts masks to sets of enum members
@@ -15,28 +15,24 @@ from contextlib import suppress
 
 import fixed_world
 import scratch
-from feed import Feed
-from processes import ABANDONED, Watch, await_end
+from processes import ABANDONED, Program, Watch, await_end
 from wire_format import (
     ANSWER_HEADER,
-    ASK_FD,
-    COMMIT,
-    EVIDENCE_FD,
+    CONTROL_FD,
+    DRIVER_HEADER,
+    EVIDENCE_HEADER,
+    EXITED,
     FIRST_OWN_FD,
-    FLOODED,
     JOB_HEADER,
     NEVER_STARTED,
     OUTPUT_KB,
     PEER_FD,
     READY,
-    SIZE,
     SPENT,
-    TESTS_FD,
     TIMED_OUT,
 )
 
 CHILD_FAILED = 99
-JUDGE_POLL_S = 0.0002
 ALL_FDS = 1 << 16
 
 
@@ -49,6 +45,8 @@ class Zygote:
         self.started, self.started_w = map(_move_up, os.pipe())
         os.set_blocking(self.started, False)
         self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
+        self.driver, self.control = 0, -1
+        self.driver_limits: list[int] = []
         # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
         # it.
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
@@ -56,26 +54,26 @@ class Zygote:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         for number in (_signal.SIGHUP, _signal.SIGQUIT):
             _signal.signal(number, _signal.SIG_DFL)
-        # Occupy every low number but that of the evidence, so that a new memory file gets it.
+        # Occupy every low number, so that no descriptor of ours gets one.
         devnull = _move_up(os.open(os.devnull, os.O_RDWR))
-        for fd in (0, 1, 2, PEER_FD, ASK_FD, TESTS_FD):
+        for fd in (0, 1, 2, PEER_FD, CONTROL_FD):
             os.dup2(devnull, fd)
 
-    def serve(self, run_candidate, run_judge) -> None:
+    def serve(self, run_program, run_driver) -> None:
         """Send READY, then run jobs until the job pipe is closed or the scratch folder cannot be emptied.
 
         Args:
-            run_candidate: Function that runs the candidate's part of a job in a child. Its arguments are that
-                part and the number of bytes of evidence that it may write. It must end the process.
-            run_judge: The same for the judge's part.
+            run_program: Function that runs the program's part of a job in a child. Its arguments are that
+                part and the number of bytes of a message that it may send. It must end the process.
+            run_driver: Function that serves as the driver, in a child. It must end the process.
 
         """
         folder = self.confinement.scratch
         try:
             write_all(self.answers, READY)
-            while self.run_job(run_candidate, run_judge):
+            while self.run_job(run_program, run_driver):
                 if not scratch.empty(folder):
-                    write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0))
+                    write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0))
                     return
         except BrokenPipeError:  # the trusted process has ended while a program ran
             pass
@@ -87,80 +85,80 @@ class Zygote:
         with suppress(OSError):  # it is the root of a file system
             os.rmdir(folder)
 
-    def run_job(self, run_candidate, run_judge) -> bool:
+    def run_job(self, run_program, run_driver) -> bool:
         """Run one job and send the answer. Return False if the job pipe is closed."""
         header = read_exactly(self.jobs, JOB_HEADER.size)
         if len(header) < JOB_HEADER.size:
             return False
-        num_sizes, judge_job_size, candidate_job_size, wall_limit_s, *limits = JOB_HEADER.unpack(header)
-        sizes = [size for (size,) in SIZE.iter_unpack(read_exactly(self.jobs, num_sizes * SIZE.size))]
+        driver_size, program_size, wall_limit_s, shares_clock, *limits = JOB_HEADER.unpack(header)
         start = time.monotonic()
-        # The judge and the candidate must read the same time, so their clock runs from now on.
-        fixed_world.WORLD.restart_clock(at_once=judge_job_size > 0)
-        judge = judge_evidence = None
-        num_started = 1
-        if judge_job_size:
-            sockets = _socket.socketpair()
-            judge_evidence = _move_up(os.memfd_create("evidence"))
-            judge = self.fork(run_judge, judge_job_size, limits, judge_evidence, sockets[0].fileno())
-            # The judge's part contains expected values. The candidate's process will read from the same
-            # pipe, so fork it only after the judge has read its part.
-            while not (num_started := self.count_started()) and not has_exited(judge):
-                time.sleep(JUDGE_POLL_S)
-        # A new file per job: the next program must not find its flags, locks or attributes.
-        evidence = os.memfd_create("evidence")
-        feed = Feed(self.jobs, sizes, evidence, judge_evidence) if sizes else None
-        child = self.fork(
-            *(
-                run_candidate,
-                candidate_job_size,
-                limits,
-                evidence,
-                sockets[1].fileno() if judge else None,
-                feed,
-            )
+        clock_ns = time.monotonic_ns() if shares_clock else 0
+        # At some levels a program can send signals to the driver, and may have stopped or killed it.
+        if self.driver and (limits != self.driver_limits or has_ended(self.driver)):
+            self.end_driver()
+        elif self.driver:
+            os.kill(self.driver, _signal.SIGCONT)
+        if not self.driver:
+            self.start_driver(run_driver, limits)
+        driver_end, program_end = map(_move_up_socket, _socket.socketpair())
+        control = _socket.socket(fileno=os.dup(self.control))
+        rights = driver_end.to_bytes(4, sys.byteorder)
+        control.sendmsg(
+            [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
         )
-        if judge:
-            for end_of_pair in sockets:
-                end_of_pair.close()
-        deadline = start + wall_limit_s
-        end, status, cpu_s, peak_mb, waited_s = await_end(child, judge, deadline, self.watch, feed)
-        if end == ABANDONED:
+        control.close()
+        os.close(driver_end)
+        move(self.jobs, self.control, driver_size)
+        fixed_world.WORLD.restart_clock(clock_ns or None)
+        pid = self.fork(program_end, limits, run_program, program_size)
+        os.close(program_end)
+        program = Program(pid)
+        event, is_late = await_end(program, self.driver, self.control, start + wall_limit_s, self.watch)
+        if event == ABANDONED:
             return False
-        wall_s = time.monotonic() - start
+        is_intact = program.kill(self.driver)
+        header = read_exactly(self.control, EVIDENCE_HEADER.size) if event and is_intact else b""
+        if len(header) < EVIDENCE_HEADER.size:
+            if not is_late:
+                raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
+            header = EVIDENCE_HEADER.pack(0, False)
+        size, may_go_on = EVIDENCE_HEADER.unpack(header)
         # A child that was reading a large job at the deadline has met the limit.
-        if num_started + self.count_started() < 2 and end != TIMED_OUT:
-            end = NEVER_STARTED
-        # Every process of the job is dead now, so no file can grow before it is sent.
-        commits = []
-        if feed:
-            feed.finish()
-            feed.close(devnull=1)
-            evidence, commits = feed.final, feed.commits
-        size = os.fstat(evidence).st_size
-        judge_size = os.fstat(judge_evidence).st_size if judge_evidence else 0
-        if max(size, judge_size) > limits[OUTPUT_KB] << 10:
-            end, commits, size, judge_size = FLOODED, [], 0, 0
-        sizes_sent = (len(commits), size, judge_size)
-        answer = ANSWER_HEADER.pack(end, status, wall_s, cpu_s, waited_s, peak_mb, *sizes_sent)
-        write_all(self.answers, answer + b"".join(COMMIT.pack(*commit) for commit in commits))
-        self.send(evidence, size)
-        if judge_evidence:
-            self.send(judge_evidence, judge_size)
+        has_started = self.count_started() > 0 or is_late
+        end = (TIMED_OUT if is_late else EXITED) if has_started else NEVER_STARTED
+        wall_s = time.monotonic() - start
+        usage = program.cpu_s, program.waited_s, program.peak_mb
+        write_all(self.answers, ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
+        move(self.control, self.answers, size)
+        if not may_go_on:
+            self.end_driver()
         return True
 
-    def fork(
-        self, run, size: int, limits: list[int], evidence: int, peer: int | None, feed: Feed | None = None
-    ) -> int:
+    def start_driver(self, run_driver, limits: list[int]) -> None:
+        """Fork a driver."""
+        ours, theirs = map(_move_up_socket, _socket.socketpair())
+        self.driver = self.fork(theirs, limits, run_driver, is_driver=True)
+        os.close(theirs)
+        self.control, self.driver_limits = ours, limits
+        self.watch.poll.register(ours, 1)  # POLLIN
+
+    def end_driver(self) -> None:
+        """Kill the driver and reap it."""
+        os.kill(self.driver, _signal.SIGKILL)
+        os.waitpid(self.driver, 0)
+        self.watch.poll.unregister(self.control)
+        os.close(self.control)
+        self.driver, self.control = 0, -1
+
+    def fork(self, socket: int, limits: list[int], run, size: int = 0, is_driver: bool = False) -> int:
         """Fork a child that reads its part of the job, confines itself and runs it.
 
         Args:
+            socket: Descriptor of its end of its socket.
+            limits: The values of `wire_format.ChildLimits`.
             run: The function that runs the job and ends the process.
             size: Bytes of the job to read.
-            limits: The values of `wire_format.ChildLimits`.
-            evidence: Descriptor of the memory file for this child.
-            peer: Descriptor of this child's end of the socket, or None without a judge.
-            feed: The tests that it may ask for, or None.
+            is_driver: The child is the driver.
 
         """
         self.confinement.prepare(limits)
@@ -168,62 +166,53 @@ class Zygote:
         child = os.fork()
         if child:
             self.confinement.after_fork()
-            if feed:
-                feed.candidate_end.close()
             return child
         try:
             os.setsid()  # a signal to the process group must not reach the zygote
             job = read_exactly(self.jobs, size)
-            if peer is not None:
-                os.dup2(peer, PEER_FD)  # first, because `peer` can have the number of the evidence
-            if feed:
-                os.dup2(feed.candidate_end.fileno(), ASK_FD)
-                os.dup2(feed.tests, TESTS_FD)
-            if evidence != EVIDENCE_FD:
-                os.dup2(evidence, EVIDENCE_FD)
+            os.dup2(socket, CONTROL_FD if is_driver else PEER_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
-            unused = [*([PEER_FD] if peer is None else []), *([] if feed else [ASK_FD, TESTS_FD])]
-            for fd in (0, 1, 2, *unused):
+            for fd in (0, 1, 2, PEER_FD if is_driver else CONTROL_FD):
                 os.dup2(devnull, fd)
-            self.confinement.enter()
+            self.confinement.enter(is_driver)
             _signal.set_wakeup_fd(-1)
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-            os.write(self.started_w, b".")
-            # Among others the job pipe, the answer pipe and the other child's evidence. Not earlier, because
-            # `enter` needs the descriptor of the Landlock ruleset.
+            if not is_driver:
+                os.write(self.started_w, b".")
+            # Among others the job pipe and the answer pipe. Not earlier, because `enter` needs the descriptor
+            # of the Landlock ruleset.
             os.closerange(FIRST_OWN_FD, ALL_FDS)
         except BaseException:
             os.dup2(self.errors, 2)
             sys.excepthook(*sys.exc_info())
             os._exit(CHILD_FAILED)
         try:
+            if is_driver:
+                run(limits[OUTPUT_KB] << 10)
             run(job, limits[OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 
     def count_started(self) -> int:
-        """Return how many children have confined themselves since the last call."""
+        """Return how many programs have confined themselves since the last call."""
         try:
             return len(os.read(self.started, 2))
         except BlockingIOError:
             return 0
 
-    def send(self, fd: int, size: int) -> None:
-        """Send `size` bytes of a memory file as part of the answer, then remove the file.
 
-        `sendfile` copies in the kernel. So the bytes never enter the zygote's memory, where the next child
-        could find them.
-        """
-        offset = 0
-        while offset < size:
-            offset += os.sendfile(self.answers, fd, offset, size - offset)
-        os.close(fd)
-
-
-def has_exited(child: int) -> bool:
+def has_ended(child: int) -> bool:
     """Return whether a child has ended. It is not reaped, so its process id cannot be reused."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def move(source: int, target: int, size: int) -> None:
+    """Copy bytes from one descriptor to another in the kernel, so that they never enter this memory."""
+    while size:
+        if not (moved := os.splice(source, target, size)):
+            raise BrokenPipeError("the trusted process, or the driver, has ended while it sent a job")
+        size -= moved
 
 
 def read_exactly(fd: int, size: int) -> bytes:
@@ -248,3 +237,7 @@ def _move_up(fd: int) -> int:
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD + 16)
     os.close(fd)
     return moved
+
+
+def _move_up_socket(socket: _socket.socket) -> int:
+    return _move_up(socket.detach())

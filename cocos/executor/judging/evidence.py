@@ -1,58 +1,28 @@
 """Verdicts from the evidence of a sandbox. No test counts as passed without positive evidence.
 
-The candidate may have written anything into its evidence. So every line is checked, and reading ends at the
-first line that is malformed or out of order. The judge's evidence comes from a process that the candidate
-cannot reach.
+The evidence comes from the driver, a process that the candidate cannot reach.
 """
 
 import json
-import re
 import signal
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from os import WIFSIGNALED, WTERMSIG
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
-from cocos.executor.inside.wire_format import FLOODED, TIMED_OUT
-from cocos.executor.judging.assert_split import Split
-from cocos.executor.judging.conditions import (
-    Undecided,
-    compare,
-    error_verdict,
-    failed_comparison,
-    shown,
-    value_verdict,
-)
-from cocos.executor.judging.plans import InChild, Judged, Plan, private_names
+from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
+from cocos.executor.judging.plans import Plan
 from cocos.executor.limits import Limits
-from cocos.executor.verdicts import ExecutionResult, Status, Verdict
+from cocos.executor.verdicts import ExecutionResult, Status, Verdict, comparison_text
 
-_NO_JUDGEMENT = Verdict(
-    Status.ERROR, "NoJudgement", "the test reached a limit, or the program sent the judge malformed messages"
-)
-_parse = json.JSONDecoder().decode
+_TEXT_CHARS = 200  # of error types, messages and reprs in a verdict
+_STATUS = {"AssertionError": Status.FAILED, "MemoryError": Status.MEMORY}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The zygote's answer to one job.
+class Answer(NamedTuple):
+    """The zygote's answer to one job: its header, and the driver's evidence (`inside/driver.py`)."""
 
-    `wire_format.AnswerHeader` describes the fields. `duration_s` is its `wall_s`.
-    """
-
-    end: bytes
-    wait_status: int
-    duration_s: float
-    cpu_s: float
-    waited_s: float
-    peak_mb: float
-    candidate: bytes  # evidence from the candidate's process
-    judge: bytes  # evidence from the judge
-    key: str  # begins each line of the judge
-    firsts: Sequence[int] = (0,)  # number of the first test of each batch
-    # Bytes of the candidate's evidence and of the judge's when the candidate got each batch after the first.
-    commits: tuple[tuple[int, int], ...] = ()
+    header: AnswerHeader
+    evidence: bytes
 
 
 class Reading(NamedTuple):
@@ -60,15 +30,12 @@ class Reading(NamedTuple):
 
     Attributes:
         result: The result, with an ERROR verdict for each undecided test.
-        undecided: Reason by the number of the test. The evidence does not say whether such a test holds,
-            because a value cannot be sent or judged where the plan wanted it.
-        missing: Names of the setup that only the judge has, and the program needs.
+        undecided: Reason by the number of the test. Only the candidate's process can run such a test.
 
     """
 
     result: ExecutionResult
     undecided: dict[int, str]
-    missing: frozenset[str] = frozenset()
 
 
 def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> Reading:
@@ -81,48 +48,25 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         isolation: Name of the isolation level, for the result.
 
     """
-    cause = _cause_of_end(answer, limits)
-    # What was written after the candidate had got the next batch is no evidence for this one. The judge's
-    # neither: the candidate could have asked for the batch before it answered the judge.
-    parts = [
-        (answer.candidate[start:end], answer.judge[judge_start:judge_end])
-        for (start, judge_start), (end, judge_end) in pairwise(((0, 0), *answer.commits, (None, None)))
-    ]
-    rows, judge_rows = _parsed_lines(parts[0][0]), _judge_rows(parts[0][1], answer.key)
-    loaded = next(rows, None)
-    loaded = loaded if isinstance(loaded, list) and len(loaded) == 3 else [None]
-    if loaded[0] != "loaded":
-        if loaded[0] == "program":
-            cause = error_verdict(loaded[1:], 0.0)
-        failed = ((cause,) * len(plans), None, isolation, answer.duration_s, cause.error_type, cause.message)
-        return Reading(ExecutionResult(*failed, answer.cpu_s), {})
-    own = {name for name in loaded[2] if type(name) is str} if isinstance(loaded[2], list) else set()
-    verdicts: list[Verdict] = []
+    cause = _cause_of_end(answer.header, limits)
+    spent = answer.header.wall_s, answer.header.cpu_s
+    first, *rows = [json.loads(line) for line in answer.evidence.decode().splitlines()] or [["nothing"]]
+    if first != ["loaded"]:
+        if first[0] == "program":
+            cause = error_verdict(first[1:], 0.0)
+        failed = ((cause,) * len(plans), None, isolation, spent[0], cause.error_type, cause.message)
+        return Reading(ExecutionResult(*failed, spent[1]), {})
+    verdicts = []
     undecided: dict[int, str] = {}
-    for number, plan in enumerate(plans):
-        if number and number in answer.firsts:
-            batch = answer.firsts.index(number)
-            evidence, of_judge = parts[batch] if batch < len(parts) else (b"", b"")
-            rows, judge_rows = _parsed_lines(evidence), _judge_rows(of_judge, answer.key) | judge_rows
-        row = next(rows, None)
-        if isinstance(plan, Judged):
-            # The judge's row has the outcome. The candidate's row only marks the end of the test, and is
-            # missing if its process ended first. If it is malformed, the test has no evidence.
-            row = judge_rows.get(number) if row is None or _is_row(row) else None
-        if not _is_row(row) or row[0] != number:
-            # Without valid evidence, the verdict is the reason why the process ended. No later test ran.
-            if isinstance(plan, Judged) and cause.error_type == "ProcessExit":
-                cause = _NO_JUDGEMENT
-            verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - number - 1)
-            break
-        try:
-            verdicts.append(_verdict(plan, row[1], row[2], own))
-        except Undecided as error:
-            undecided[number] = str(error)
-            verdicts.append(error_verdict(["NotPlainValue", str(error)], 0.0))
-    result = ExecutionResult(tuple(verdicts), None, isolation, answer.duration_s, cpu_s=answer.cpu_s)
-    private = private_names(plans)
-    return Reading(result, undecided, private & _missing(verdicts) if private else private)
+    for plan, (number, duration_s, outcome) in zip(plans, rows, strict=False):
+        verdicts.append(_verdict(plan, duration_s, outcome))
+        if outcome[0] == "undecided":
+            undecided[number] = shown(outcome[1])
+    if len(verdicts) < len(plans):
+        # Without evidence, the verdict is the reason why the process ended. No later test ran.
+        verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts) - 1)
+    result = ExecutionResult(tuple(verdicts), None, isolation, spent[0], cpu_s=spent[1])
+    return Reading(result, undecided)
 
 
 def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
@@ -134,90 +78,32 @@ def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
     return replace(result, verdicts=tuple(verdicts))
 
 
-def _missing(verdicts: list[Verdict]) -> set[str]:
-    errors = [verdict.message or "" for verdict in verdicts if verdict.error_type == "NameError"]
-    return {name for error in errors for name in re.findall(r"^name '(\w+)' is not defined$", error)}
-
-
-def _parsed_lines(evidence: bytes) -> Iterator[Any]:
-    """Yield the parsed lines, up to the first that is not JSON."""
-    # The last item is empty, or a line that is not complete.
-    for line in evidence.decode(errors="replace").split("\n")[:-1]:
-        try:
-            yield _parse(line)
-        except (ValueError, RecursionError):
-            return
-
-
-def _judge_rows(evidence: bytes, key: str) -> dict[int, list]:
-    """Return the judge's row of each test; reading ends at the first line that the judge has not written."""
-    rows: dict[int, list] = {}
-    for line in _parsed_lines(evidence):
-        if not isinstance(line, list) or line[:1] != [key] or not _is_row(line[1:]) or line[1] in rows:
-            break
-        rows[line[1]] = line[1:]
-    return rows
-
-
-def _is_row(row: Any) -> TypeGuard[list]:
-    return (
-        isinstance(row, list)
-        and len(row) == 3
-        and type(row[0]) is int  # not isinstance: True would pass as the number 1
-        and type(row[1]) is float
-        and isinstance(row[2], list)
-    )
-
-
-def _verdict(plan: Plan, duration_s: float, outcome: list, own: set[str]) -> Verdict:
-    """Return the verdict for a well-formed row.
-
-    Args:
-        plan: The test's plan.
-        duration_s: Its wall time.
-        outcome: Its outcome.
-        own: Names of builtins that the program has given to something else.
-
-    Raises:
-        Undecided: The evidence does not decide the test.
-
-    """
-    duration_s = duration_s if 0 <= duration_s < float("inf") else 0.0
-    if isinstance(plan, Split):
-        match outcome:
-            case _ if not plan.checks:
-                return value_verdict(duration_s, outcome)
-            case ["n", str(reason)]:  # values that are too large
-                raise Undecided(shown(reason))
-            case _ if own and any(own.intersection(check.condition.co_names) for check in plan.checks):
-                raise Undecided("the program defines a builtin that the test calls")
-            case ["e", *description]:
-                return error_verdict(description, duration_s)
-        return compare(plan, duration_s, outcome)
+def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
+    """Return the verdict for an outcome of the driver."""
     mark: dict[str, Any] = {}
-    if isinstance(plan, InChild):
+    if plan.kind == "in child":
         mark = {"in_child_reason": plan.reason, "is_marked_by_program": plan.is_programs_choice}
-    match plan, outcome:
-        case _, ["passed"]:
+    match outcome:
+        case ["passed"]:
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
-        case Judged(), ["passed", str(reason)]:  # the candidate's code decided, by its __eq__ for example
-            mark = {"in_child_reason": shown(reason), "is_marked_by_program": True}
+        case ["passed", reason, is_programs]:  # code of the program has decided
+            mark = {"in_child_reason": shown(reason), "is_marked_by_program": is_programs}
             return Verdict(Status.PASSED, duration_s=duration_s, **mark)
-        case Judged(), ["e", "AssertionError", "", str(symbol), str(left), str(right), *tolerance]:
-            return failed_comparison(symbol, left, right, str(*tolerance), duration_s)
-        case Judged(), ["e", "AssertionError", "", str(text)]:
+        case ["value", node]:
+            return Verdict(Status.PASSED, duration_s=duration_s, encoded=json.dumps(node))
+        case ["e", "AssertionError", "", symbol, left, right, *tolerance]:
+            return failed_comparison(symbol, left, right, "".join(tolerance), duration_s)
+        case ["e", "AssertionError", "", text]:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
-        case Judged(), ["undecided", str(reason)]:
-            raise Undecided(shown(reason))
+        case ["undecided", reason]:
+            return error_verdict(["NotPlainValue", reason], duration_s)
     return replace(error_verdict(outcome[1:], duration_s), **mark)
 
 
-def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:
+def _cause_of_end(answer: AnswerHeader, limits: Limits) -> Verdict:
     """Return the verdict on the test during which the process ended."""
     if answer.end == TIMED_OUT:
         return Verdict(Status.TIMEOUT, "WallLimit", f"more than {limits.wall_s:g} s of wall time")
-    if answer.end == FLOODED:
-        return Verdict(Status.ERROR, "OutputLimit", f"more than {limits.output_kb} KiB of evidence")
     if not WIFSIGNALED(answer.wait_status):
         return Verdict(Status.ERROR, "ProcessExit", "the process ended before the test did")
     # The kernel sends SIGXCPU at the soft limit of processor time. It sends SIGKILL at the hard limit and
@@ -229,3 +115,44 @@ def _cause_of_end(answer: Answer, limits: Limits) -> Verdict:
         return Verdict(Status.MEMORY, "MemoryError", "the kernel killed the process because memory ran out")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     return Verdict(Status.ERROR, "ProcessKilled", f"the process was killed by {name}")
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "contains", "not in": "not contains"}
+
+
+def failed_comparison(symbol: str, left: str, right: str, tolerance: str, duration_s: float) -> Verdict:
+    """Return the verdict for a false comparison.
+
+    Args:
+        symbol: Its operator, after "~" if the left side is the expected one; "within" for a tolerance.
+        left: Text of the left side.
+        right: Text of the right side.
+        tolerance: Text of the tolerance, or "".
+        duration_s: Wall time of the test.
+
+    """
+    relation = symbol.removeprefix("~")
+    if relation != symbol:
+        left, right, relation = right, left, _MIRRORED.get(relation, relation)
+    if relation == "within":
+        relation = f"within {shown(tolerance)} of"
+    actual, expected = shown(left), shown(right)
+    message = comparison_text(actual, relation, expected)
+    return Verdict(
+        *(Status.FAILED, "AssertionError", message, expected, actual, duration_s), relation=relation
+    )
+
+
+def error_verdict(description: list, duration_s: float) -> Verdict:
+    """Return the verdict for [error type, message]."""
+    error_type, message = map(shown, description)
+    status = _STATUS.get(error_type, Status.ERROR)
+    return Verdict(status, error_type, message, duration_s=duration_s)
+
+
+def shown(text: str) -> str:
+    """Return what a verdict shows of a program's text: cut off, and with escapes for lone surrogates.
+
+    UTF-8 has no encoding for these, and tokenizers refuse them.
+    """
+    return text[:_TEXT_CHARS].encode(errors="backslashreplace").decode()[:_TEXT_CHARS]

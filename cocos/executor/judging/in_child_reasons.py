@@ -1,6 +1,6 @@
 """Reasons why a test can only run in the candidate's process.
 
-The judge works with the candidate's functions and objects from another process. It cannot share the rest of
+The driver works with the candidate's functions and objects from another process. It cannot share the rest of
 the process with them: standard streams, modules and their state, the event loop, threads.
 """
 
@@ -32,7 +32,7 @@ _MAINS = frozenset(("main", "testmod", "TextTestRunner"))
 
 
 def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[str]) -> str | None:
-    """Return why the judge cannot run a test, or None if it can.
+    """Return why the driver cannot run a test, or None if it can.
 
     Args:
         nodes: Every node of the test's tree.

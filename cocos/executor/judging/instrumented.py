@@ -1,9 +1,10 @@
-"""Source of judged tests, with calls of the judge where it has to know what a test compares.
+"""Source of tests, with calls of the driver where it has to know what a test compares.
 
     assert f(1) == 2            assert __compare__('==', f(1), 2)
     assert abs(f(1) - 2) < .1   assert __compare__('within', f(1), 2, .1, abs)
     assert 2 == f(1)            assert __compare__('~==', 2, f(1))     the left side is the expected one
     assert ok and done          assert __true__('ok and done', ok and done)
+    x is y                      __is__(x, y)
     type(x)   x.__class__       __type__(x)
     def g(x: List[int]): ...    def g(x): ...     a List that only the program has imported would be asked
 
@@ -43,7 +44,11 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         condition: Any = node.test
         text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
-        self.generic_visit(node)
+        if not isinstance(condition, ast.Compare):
+            self.generic_visit(node)
+        else:
+            node.msg = node.msg and self.visit(node.msg)
+            condition.left, *condition.comparators = map(self.visit, (condition.left, *condition.comparators))
         if parts := tolerance(condition):
             node.test = _call(
                 "__compare__",
@@ -56,6 +61,16 @@ class _Instrumenter(ast.NodeTransformer):
             node.test = _call("__compare__", symbol, condition.left, condition.comparators[0])
         else:
             node.test = _call("__true__", text, node.test)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Compare(ops=[ast.Is() | ast.IsNot() as op], comparators=[right]) if not any(
+                isinstance(side, ast.Constant) for side in (node.left, right)
+            ):
+                same = _call("__is__", node.left, right)
+                return same if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), same)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:

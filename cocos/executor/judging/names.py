@@ -8,7 +8,7 @@ from collections.abc import Iterable
 BUILTINS = frozenset(dir(builtins)) | {"__name__"}
 _MODULES = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
 operator random re statistics string sys numpy pandas """
-# What tests use without importing it, with the import statement. The judge imports it itself, because the
+# What tests use without importing it, with the import statement. The driver imports it itself, because the
 # candidate could have patched what its own process has.
 STANDARD_MODULES = {
     **{name: f"import {name}" for name in _MODULES.split()},
@@ -50,8 +50,15 @@ def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
     }
 
     def names_read(scope: symtable.SymbolTable) -> set[str]:
-        is_top = scope.get_type() == "module"
-        names = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (is_top or s.is_global())}
+        if isinstance(scope, symtable.Function):
+            names = set(scope.get_globals())
+        else:  # `is_global` of a symbol is true for all symbols of a scope with the name "top"
+            is_top = scope.get_type() == "module"
+            names = {
+                s.get_name()
+                for s in scope.get_symbols()
+                if s.is_referenced() and (is_top or (s.is_global() and not s.is_local()))
+            }
         return names if only_top else names.union(*map(names_read, scope.get_children()))
 
     return names_read(table) - bound

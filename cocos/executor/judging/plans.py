@@ -1,79 +1,63 @@
-"""Plans, which say in which process each part of a test runs.
+"""Plans, which say in which process a test runs.
 
-A plan depends on the test and the problem's setup, never on the candidate. There are three kinds:
+A plan depends on the test and the problem's setup. Of the candidate only the names matter that its code takes
+from elsewhere (`plan_tests`). There are three kinds:
 
-`Split`     for asserts with one call each. The candidate's process evaluates the calls and sends plain
-            values. The trusted process evaluates the conditions on them (`assert_split.py`).
-`Judged`    for other tests. They run in a judge process that the candidate cannot reach. It works with the
-            candidate's functions and objects through a socket (`inside/judge.py`).
-`InChild`   if neither is possible. The test runs in the candidate's process, which could forge the evidence.
+"driven"    the test runs in the driver, which the candidate cannot reach (`inside/driver.py`).
+"in child"  the test needs the candidate's process: it runs there, and the candidate could forge its outcome.
+"value"     an expression, whose value is wanted.
 
-If a split test is undecided, because a value is not plain, its next plan is Judged. If a judged test is
-undecided, its next plan is InChild, unless it could be split: no value that a candidate returns makes the
-verdict on a test that could be split forgeable.
+If a driven test is undecided, because the candidate would get something that cannot leave the driver, its
+next plan is "in child".
 """
 
 import ast
-import copy
 import re
 import symtable
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-from cocos.executor.judging.assert_split import Split, split_test
 from cocos.executor.judging.in_child_reasons import NAMES_AT_RUN_TIME, why_in_child
 from cocos.executor.judging.instrumented import instrumented
 from cocos.executor.judging.names import BUILTINS, bound_names, free_names, standard_imports
 from cocos.executor.parser import parse, quiet
+from cocos.executor.verdicts import Program
 
 
 @dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
-class Judged:
-    """Plan for statements that a judge process runs.
-
-    Example:
-        def check(c):
-            assert c(1) == 2
-        check(f)
-
-    Here `f` is remote: in the judge's process it is a stub that calls the candidate's `f`.
+class Plan:
+    """Plan for a test.
 
     Attributes:
-        source: The statements.
-        setup: Statements to run before them: imports, and the setup if the test uses its names.
-        remote: Names that the judge replaces by stubs for the candidate's functions.
-        private: Names of the setup that only the judge needs, as far as this test goes.
-
-    """
-
-    source: str
-    setup: str
-    remote: tuple[str, ...]
-    private: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, eq=False)  # hashed as a part of keys of caches
-class InChild:
-    """Plan for statements that run in the candidate's process.
-
-    Attributes:
-        source: The statements.
-        reason: Why the test can be neither split nor judged.
+        source: Its statements.
+        kind: "driven", "in child" or "value".
+        remote: Names that only the candidate defines.
+        private: Names of the setup that the test reads.
+        binds: Names that the test binds at its top.
+        is_plain: It can leave nothing behind in the driver.
+        reads_clock: It may compare the time with what the program says.
+        reason: Why it runs in the candidate's process.
         is_programs_choice: What the program did is the reason.
 
     """
 
     source: str
-    reason: str
+    kind: str = "driven"
+    remote: tuple[str, ...] = ()
+    private: frozenset[str] = frozenset()
+    binds: frozenset[str] = frozenset()
+    is_plain: bool = True
+    reads_clock: bool = False
+    reason: str = ""
     is_programs_choice: bool = False
 
 
-Plan = Split | Judged | InChild
-# Of what conditions use. The trusted process has these names.
-_KNOWN_IMPORTS = frozenset(
-    ["import math", "import sys", "from collections import Counter", "from collections import OrderedDict"]
-)
+class Setups(NamedTuple):
+    """A problem's setup, as the two processes of a job get it."""
+
+    driver: str
+    program: str
 
 
 @dataclass(frozen=True)
@@ -81,189 +65,250 @@ class _Setup:
     """Names in a problem's setup.
 
     Attributes:
-        source: The setup.
         imports: Its import statements.
         imported: Names that it imports.
         bound: Other names that it binds, in any scope.
-        shadowed: Names that it binds to something else than the standard object of this name.
-        remote: Names of the candidate that its functions use; None if it uses such a name as it is run.
+        given: Names of its imports, classes and infinities, which programs may use.
+        remote: Names of the candidate that it uses.
         reads: The names that the definition of each of its functions and variables reads.
+        is_plain: It can leave nothing behind in the driver.
 
     """
 
-    source: str
     imports: tuple[str, ...]
     imported: frozenset[str]
     bound: frozenset[str]
-    shadowed: frozenset[str]
-    remote: frozenset[str] | None
+    given: frozenset[str]
+    remote: frozenset[str]
     reads: dict[str, set[str]]
+    is_plain: bool
+
+
+# Modules of the standard library that a test can import and use without a trace.
+_PURE_WORDS = """ bisect cmath collections copy datetime decimal fractions functools heapq itertools json math
+operator re statistics string textwrap typing """
+_PURE = frozenset(_PURE_WORDS.split())
+_CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
+_IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
+setcontext localcontext cache_clear purge """
+_IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
 @lru_cache(maxsize=1 << 16)
-def plan_test(test: str, setup: str = "", entry_point: str = "", may_split: bool = True) -> Plan:
-    """Decide how to judge one test.
+def plan_test(test: str, setup: str = "", entry_point: str = "") -> Plan:
+    """Decide where to run one test.
 
     Args:
-        test: Source of the test. If it does not parse, its plan is InChild, and it raises when it is run.
-        setup: Source that the problem runs before its tests, in the candidate's process.
+        test: Source of the test. If it does not parse, it runs in the child, and raises there.
+        setup: Source that the problem runs before its tests.
         entry_point: Name that the candidate must define; never the builtin of that name. "" if unknown.
-        may_split: The plan may be Split.
 
     """
     try:
         with quiet():
-            return _plan(test, parse(test), _read_setup(setup), entry_point, may_split)
+            return _plan(test, parse(test), _read_setup(setup), entry_point)
     except (SyntaxError, ValueError) as error:
-        return InChild(test, f"does not parse: {error}")
+        return in_child(test, f"does not parse: {error}")
     except (RecursionError, MemoryError):
-        return InChild(test, "nested too deeply")
+        return in_child(test, "nested too deeply")
 
 
-def next_plan(plan: Plan, test: str, setup: str, entry_point: str, reason: str) -> Plan:
-    """Return the plan to try after `plan` left the test undecided; `plan` itself if there is none.
-
-    Args:
-        plan: The plan that was executed.
-        test: Source of the test.
-        setup: The problem's setup.
-        entry_point: Name that the candidate must define, or "".
-        reason: Why the test was undecided.
-
-    """
-    if isinstance(plan, Split):
-        return plan_test(test, setup, entry_point, may_split=False)
-    if isinstance(plan, Judged) and isinstance(plan_test(test, setup, entry_point), Judged):
-        return InChild(test, reason, is_programs_choice=True)
-    return plan
+def in_child(test: str, reason: str, is_programs_choice: bool = False) -> Plan:
+    """Return the plan for a test that only the candidate's process can run."""
+    return Plan(test, "in child", reason=reason, is_programs_choice=is_programs_choice)
 
 
-def with_names(plans: Sequence[Plan], missing: frozenset[str]) -> tuple[Plan, ...]:
-    """Return plans that let the candidate have these names of the setup."""
-    return tuple(
-        replace(plan, private=frozenset()) if isinstance(plan, Judged) and plan.private & missing else plan
-        for plan in plans
-    )
-
-
-def candidate_setup(setup: str, plans: Sequence[Plan]) -> str:
-    """Return the part of a setup that the candidate's process runs: without what only the judge needs."""
-    private = private_names(plans)
-    if not private:
-        return setup
-    sources = [
-        plan.source if isinstance(plan, InChild) else "".join(getattr(plan, "atoms", ())) for plan in plans
-    ]
-    return _without(setup, private.difference(re.findall(r"\w+", " ".join(sources))))
-
-
-def private_names(plans: Sequence[Plan]) -> frozenset[str]:
-    """Return the names of a setup that only the judge needs."""
-    return frozenset().union(*(plan.private for plan in plans if isinstance(plan, Judged)))
+def value_plan(expression: str) -> Plan:
+    """Return the plan for an expression whose value is wanted."""
+    with quiet():
+        free = free_names(symtable.symtable(expression, "<test>", "eval"))
+    return Plan(expression, "value", tuple(sorted(free - BUILTINS)), is_plain=False)
 
 
 @lru_cache(maxsize=1 << 12)
-def _without(setup: str, private: frozenset[str]) -> str:
-    body = parse(setup).body
-    hidden = {id(node) for node in body if (defined := _defined(node)) and defined <= private}
+def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> Setups:
+    """Return the setup as the two processes of a job get it.
+
+    The driver gets it if a test reads a name of it, else its imports. The candidate gets no part of it that
+    only tests read.
+
+    Args:
+        setup: The setup.
+        plans: The plans of all tests.
+        used: Names that the candidate's code takes from elsewhere.
+
+    """
+    try:
+        with quiet():
+            is_read = any(plan.private or plan.kind == "value" for plan in plans)
+            driver = setup if is_read else "\n".join(_read_setup(setup).imports)
+            return Setups(instrumented(driver), candidate_setup(setup, plans, used))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Setups("", setup)
+
+
+def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> str:
+    """Return the part of a setup that the candidate's process runs: without what only expectations read.
+
+    Imports and classes always run there, and so does what needs the candidate.
+
+    Args:
+        setup: The setup.
+        plans: The plans of all tests.
+        used: Names that the candidate's code takes from elsewhere.
+
+    """
+    sources = [plan.source for plan in plans if plan.kind == "in child"]
+    needed = {*used, *re.findall(r"\w+", " ".join(sources))}
+    try:
+        body = parse(setup).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return setup  # and it raises when it is run
+    bound = frozenset[str]().union(*map(touched_names, body))
+    known = bound | _read_setup(setup).imported | BUILTINS
+    kept: set[int] = set()
     while True:
-        read = set[str]().union(*(_names(node) for node in body if id(node) not in hidden))
-        needed = {id(node) for node in body if id(node) in hidden and _defined(node) & read}
-        if not needed:
-            return ast.unparse(ast.Module([node for node in body if id(node) not in hidden], []))
-        hidden -= needed
+        new = [
+            node
+            for node in body
+            if id(node) not in kept
+            and (
+                isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef))
+                or _makes_class(node)
+                or touched_names(node) & needed
+                or (not isinstance(node, ast.FunctionDef) and not _names(node) <= known)
+                or not (touched_names(node) or _names(node) & bound)
+            )
+        ]
+        if not new:
+            break
+        for node in new:
+            kept.add(id(node))
+            needed |= _names(node)
+    if len(kept) == len(body):
+        return setup
+    return ast.unparse(ast.Module([node for node in body if id(node) in kept], []))
 
 
-def _defined(statement: ast.stmt) -> set[str]:
-    """Return the name of the function, or the names of the variables, that a statement defines."""
+@lru_cache(maxsize=1 << 10)
+def names_used(code: str) -> frozenset[str]:
+    """Return the names that the candidate's code reads and does not define."""
+    try:
+        with quiet():
+            return frozenset(free_names(symtable.symtable(code, "<code>", "exec")) - BUILTINS)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+
+
+def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
+    """Return the plan of each test of a program, and the names of the setup that it shares with its tests."""
+    if program.has_expressions:
+        return tuple(map(value_plan, program.test_list)), frozenset()
+    plans = [plan_test(test, program.setup, program.entry_point) for test in program.test_list]
+    if not any(plan.private or plan.binds for plan in plans):
+        return tuple(plans), frozenset()
+    used = names_used(program.code) - _read_setup(program.setup).given
+    given = used & frozenset().union(*(plan.private for plan in plans))
+    for number, plan in enumerate(plans):
+        if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
+            reason = f"the program uses {min(shared)}, which the test or the setup defines"
+            plans[number] = in_child(program.test_list[number], reason, is_programs_choice=True)
+    return tuple(plans), given
+
+
+def _makes_class(statement: ast.stmt) -> bool:
+    """Return whether a statement is like `Point = namedtuple("Point", "x y")`."""
     match statement:
-        case ast.FunctionDef(name=name, decorator_list=[]):
-            return {name}
-        case ast.Assign(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
-            return bound_names(targets)
-    return set()
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Constant(value=text), *_])):
+            return name == text
+    return False
+
+
+def _is_given(statement: ast.stmt) -> bool:
+    """Return whether a program may use what a statement of the setup defines: it is no expected value."""
+    return isinstance(statement, ast.ClassDef) or _makes_class(statement) or _is_infinity(statement)
+
+
+def _is_infinity(statement: ast.stmt) -> bool:
+    """Return whether a statement is like `inf = float("inf")`."""
+    match statement:
+        case ast.Assign(
+            value=ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan")])
+        ):
+            return True
+        case ast.Assign(value=ast.Attribute(value=ast.Name(id="math"), attr="inf" | "nan")):
+            return True
+    return False
+
+
+def touched_names(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement binds, in any form, and those of what it changes in place."""
+    names = bound_names(ast.walk(statement))
+    for node in ast.walk(statement):
+        match node:
+            case ast.Attribute(value=value, ctx=ast.Store()) | ast.Subscript(value=value, ctx=ast.Store()):
+                names |= _names(value)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
+                names |= _names(value)
+    return names
 
 
 def _names(node: ast.AST) -> set[str]:
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
-def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, may_split: bool) -> Plan:
+def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
     free = free_names(symtable.symtable(test, "<test>", "exec"))
     elsewhere = BUILTINS | setup.imported | setup.bound
     nodes = list(ast.walk(tree))
     imports = standard_imports(nodes, free - elsewhere - {entry_point})
     candidate_names = (free - elsewhere - imports.keys()) | (free & {entry_point})
-    names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME - {"__import__"}
-    body = _unrolled(tree.body)
-    match body:
+    match tree.body:
         case [ast.Assert(test=condition)]:
+            names = free - setup.imported - setup.bound - NAMES_AT_RUN_TIME - {"__import__"}
             candidate_names = candidate_names or _first_called_builtin(condition, names)
-    if may_split and (plan := split_test(body, candidate_names, set(setup.shadowed))):
-        return plan
-    lines = [imports[name] for name in sorted(imports)]
     private = free & setup.reads.keys() - {entry_point}
     while more := set[str]().union(*(setup.reads[n] for n in private)) & setup.reads.keys() - private:
         private |= more
-    if not free & (setup.bound - {entry_point}):
-        lines += setup.imports
-    elif setup.remote is not None:
-        lines.append(setup.source)
+    if private or free & (setup.bound - {entry_point}):
         candidate_names |= setup.remote
-    else:
-        return InChild(test, "uses names of a setup that needs the candidate")
     test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
-    if reason := why_in_child(
-        nodes, candidate_names, bound_names(test_imports) | setup.imported | imports.keys()
-    ):
-        return InChild(test, reason)
-    remote = tuple(sorted(candidate_names))
-    return Judged(instrumented(test), "\n".join(lines), remote, frozenset(private))
+    modules = bound_names(test_imports) | setup.imported | imports.keys()
+    if reason := why_in_child(nodes, candidate_names, modules):
+        return in_child(test, reason)
+    lines = [imports[name] for name in sorted(imports)]
+    return Plan(
+        "\n".join([*lines, instrumented(test)]),
+        remote=tuple(sorted(candidate_names)),
+        private=frozenset(private),
+        binds=frozenset(bound_names(tree.body) | {name for node in tree.body for name in _assigned(node)}),
+        is_plain=_is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
+        reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
+    )
 
 
-def _unrolled(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements of a test function in place of its definition and its call.
-
-    def check(candidate):
-        assert candidate(1) == 2
-    check(f)
-    """
-    imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    others = [node for node in body if not isinstance(node, (ast.Import, ast.ImportFrom))]
-    if any(ast.unparse(node) not in _KNOWN_IMPORTS for node in imports):
-        return body
-    match others:
-        case [
-            *before,
-            ast.FunctionDef(
-                name=name, args=ast.arguments(args=parameters, defaults=[]) as signature
-            ) as function,
-            ast.Expr(value=ast.Call(func=ast.Name(id=called), args=arguments, keywords=[])),
-        ] if (
-            name == called
-            and len(parameters) == len(arguments)
-            and all(isinstance(argument, ast.Name) for argument in arguments)
-            and not (signature.vararg or signature.kwarg or signature.kwonlyargs or signature.posonlyargs)
-            and not function.decorator_list
-        ):
-            renamed = {
-                p.arg: a.id for p, a in zip(parameters, arguments, strict=True) if isinstance(a, ast.Name)
-            }
-            stored = {
-                n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-            }
-            inner = {n.arg for node in function.body for n in ast.walk(node) if isinstance(n, ast.arg)}
-            if not (stored | inner) & {*renamed, *renamed.values()} and not inner & stored:
-                return [*before, *map(_Renaming(renamed).visit, copy.deepcopy(function.body))]
-    return others
+def _assigned(statement: ast.stmt) -> set[str]:
+    """Return the names that an assignment, loop or block at the top binds."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return set()
+    return bound_names(ast.walk(statement))
 
 
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self.names.get(node.id, node.id), node.ctx)
+def _is_plain(nodes: list[ast.AST]) -> bool:
+    """Return whether statements can leave nothing behind in the process that runs them."""
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases):
+                if not all(alias.name.split(".")[0] in _PURE for alias in aliases):
+                    return False
+            case ast.ImportFrom(module=module):
+                if (module or "").split(".")[0] not in _PURE:
+                    return False
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.ClassDef():
+                return False
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _IMPURE:
+                return False
+    return True
 
 
 def _first_called_builtin(condition: ast.expr, names: set[str]) -> set[str]:
@@ -281,22 +326,14 @@ def _read_setup(source: str) -> _Setup:
     nodes = list(ast.walk(tree))
     imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
     imported = bound_names(imports)
-    standard = bound_names(
-        node
-        for node in imports
-        if (isinstance(node, ast.ImportFrom) and node.module == "collections" and not node.level)
-        or (isinstance(node, ast.Import) and not any(alias.asname for alias in node.names))
-    )
-    bound = bound_names(nodes) - imported
     symbols = symtable.symtable(source, "<setup>", "exec")
     known = BUILTINS | standard_imports(nodes, free_names(symbols)).keys()
-    at_once, ever = free_names(symbols, only_top=True) - known, free_names(symbols) - known
     return _Setup(
-        source=source,
         imports=tuple(ast.unparse(node) for node in imports),
         imported=frozenset(imported),
-        bound=frozenset(bound),
-        shadowed=frozenset((imported | bound) - standard),
-        remote=None if at_once else frozenset(ever),
-        reads={name: _names(node) for node in tree.body for name in _defined(node)},
+        bound=frozenset(bound_names(nodes) - imported),
+        given=frozenset(imported.union(*(touched_names(n) for n in tree.body if _is_given(n)))),
+        remote=frozenset(free_names(symbols) - known),
+        reads={name: _names(node) for node in tree.body for name in touched_names(node)},
+        is_plain=_is_plain(nodes),
     )

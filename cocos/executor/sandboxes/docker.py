@@ -22,7 +22,7 @@ from cocos.executor.sandboxes.sandbox import Sandbox
 
 NOBODY_UID = 65534
 TMP_MB, TMP_FILES = 64, 4096
-# Zygote and judge run in the container too, so its limits are those of one program plus these.
+# Zygote and driver run in the container too, so its limits are those of one program plus these.
 SPARE_MEMORY_MB = 256
 PACKAGES_MEMORY_MB = 512  # third-party packages in the zygote
 SPARE_PROCESSES = 8

@@ -9,6 +9,7 @@ PROGRAMS = [
         "an instance of a class of the test",
         AREA,
         "class Box:\n    def __init__(self, w, h):\n        self.w, self.h = w, h\nb = Box(2, 3)\nassert area(b) == 6\nassert grow(b, 1) is b and b.w == 3",
+        marked=True,
     ),
     honest(
         "a SimpleNamespace",
@@ -25,6 +26,7 @@ PROGRAMS = [
         "a dataclass of the test",
         AREA,
         "from dataclasses import dataclass\n@dataclass\nclass Box:\n    w: int\n    h: int\nassert area(Box(3, 3)) == 9\nassert grow(Box(1, 1), 2) == Box(3, 1)",
+        marked=True,
     ),
     honest(
         "methods of a test's object",
@@ -40,18 +42,21 @@ PROGRAMS = [
         "order of the test's objects",
         "def smallest(xs): return min(xs)\ndef ordered(xs): return sorted(xs)",
         "class N:\n    def __init__(self, n):\n        self.n = n\n    def __lt__(self, o):\n        return self.n < o.n\na, b = N(1), N(2)\nassert smallest([b, a]) is a and ordered([b, a]) == [a, b]",
+        marked=True,
     ),
     honest(
         "the test's objects as keys",
         "def count(xs):\n    d = {}\n    for x in xs: d[x] = d.get(x, 0) + 1\n    return d",
         "class K:\n    pass\na, b = K(), K()\nd = count([a, b, a])\nassert d[a] == 2 and d[b] == 1 and len(d) == 2",
         "from enum import Enum\nclass E(Enum):\n    A = 1\nassert count([E.A, E.A]) == {E.A: 2}",
+        marked=True,
     ),
     honest(
         "a list of lambdas",
         "def chain(x, fs):\n    for f in fs: x = f(x)\n    return x",
         "assert chain(2, [lambda x: x + 1, lambda x: x * 10]) == 30",
         "fs = []\nfor k in range(3):\n    fs.append(lambda x, k=k: x + k)\nassert chain(0, fs) == 3",
+        marked=True,
     ),
     honest(
         "a dict of callbacks",
@@ -75,6 +80,7 @@ PROGRAMS = [
         "def build(cls, n): return [cls(i) for i in range(n)]",
         "class T:\n    def __init__(self, i):\n        self.i = i\nassert [t.i for t in build(T, 3)] == [0, 1, 2] and all(isinstance(t, T) for t in build(T, 2))",
         "assert build(str, 2) == ['0', '1']",
+        marked=True,
     ),
     honest(
         "a context manager of the test",
@@ -85,6 +91,7 @@ PROGRAMS = [
         "a random generator of the test",
         "def pick(rng, xs): return xs[rng.randrange(len(xs))]",
         "import random\nr1, r2 = random.Random(3), random.Random(3)\nassert [pick(r1, 'abc') for _ in range(5)] == [('abc')[r2.randrange(3)] for _ in range(5)]",
+        marked=True,
     ),
     honest(
         "a compiled pattern of the test",
@@ -117,6 +124,7 @@ PROGRAMS = [
         "a, b = Node(1), Node(2)\na.neighbors, b.neighbors = [b], [a]\nc = rebuild(a)\nassert c is not a and c.val == 1 and c.neighbors[0].val == 2 and c.neighbors[0].neighbors[0] is c",
         "a = Node(1)\na.neighbors.append(Node(2))\nc = clone(a)\nassert c is not a and c.neighbors[0] is not a.neighbors[0] and c.neighbors[0].val == 2",
         setup="class Node:\n    def __init__(self, val=0, neighbors=None):\n        self.val = val\n        self.neighbors = neighbors if neighbors is not None else []",
+        marked=True,
     ),
     honest(
         "vars of a test's object",
@@ -137,6 +145,7 @@ PROGRAMS = [
         "a callback that returns objects of the test",
         "def group(xs, f):\n    out = {}\n    for x in xs: out.setdefault(f(x), []).append(x)\n    return out",
         "from enum import Enum\nclass Size(Enum):\n    S = 1\n    L = 2\ng = group([1, 20, 3], lambda x: Size.L if x > 9 else Size.S)\nassert g == {Size.S: [1, 3], Size.L: [20]}",
+        marked=True,
     ),
     honest(
         "the test's exception class with attributes",

@@ -40,6 +40,7 @@ PROGRAMS = [
         "attributes set by the test",
         STACK,
         "s = make_stack()\ns.items = [7]\ns.name = 'x'\nassert s.pop() == 7 and s.name == 'x'\ndel s.name\nassert not hasattr(s, 'name')",
+        marked=True,
     ),
     honest(
         "equality of its own",
@@ -116,6 +117,7 @@ PROGRAMS = [
         "assert [a.speak() for a in (make('dog'), make('animal'))] == ['woof', '...']",
         "assert type(make('dog')) is Dog and type(make('dog')).__name__ == 'Dog'",
         "assert isinstance(make('dog'), Animal)",
+        marked=True,
     ),
     honest(
         "an abstract base class",
@@ -123,6 +125,7 @@ PROGRAMS = [
         "assert Square(3).area() == 9",
         "try:\n    Shape()\n    assert False\nexcept TypeError:\n    pass",
         "s = Square(2)\nassert isinstance(s, Shape) and s.area() == 4",
+        marked=True,
     ),
     honest(
         "properties, class and static methods",
@@ -134,6 +137,7 @@ PROGRAMS = [
         "__getattr__ and __call__",
         "class Dyn:\n    def __getattr__(self, name):\n        if name.startswith('no'): raise AttributeError(name)\n        return name.upper()\n    def __call__(self, *a): return len(a)\ndef dyn(): return Dyn()",
         "d = dyn()\nassert d.abc == 'ABC' and d(1, 2) == 2 and not hasattr(d, 'nope') and getattr(d, 'nope', 5) == 5",
+        marked=True,
     ),
     honest(
         "a linked list through functions",
@@ -156,6 +160,7 @@ PROGRAMS = [
         "t = TreeNode(1, TreeNode(2), TreeNode(3))\nassert mirror(t) is t and t.left.val == 3 and t.right.val == 2",
         "assert values(mirror(TreeNode(1, TreeNode(2)))) == [1, 2]",
         setup="class TreeNode:\n    def __init__(self, val=0, left=None, right=None):\n        self.val, self.left, self.right = val, left, right\ndef values(t):\n    return [] if t is None else values(t.left) + [t.val] + values(t.right)",
+        marked=True,
     ),
     honest(
         "a class of the setup that the program instantiates",
@@ -165,6 +170,7 @@ PROGRAMS = [
         "assert build([1]) == Node(1)",
         "assert is_node(Node(1)) and not is_node(1)",
         setup="class Node:\n    def __init__(self, val, next=None):\n        self.val, self.next = val, next\n    def __eq__(self, other):\n        return isinstance(other, Node) and self.val == other.val and self.next == other.next\ndef to_list(n):\n    out = []\n    while n is not None:\n        out.append(n.val)\n        n = n.next\n    return out",
+        marked=True,
     ),
     honest(
         "an Enum of the setup",
@@ -172,6 +178,7 @@ PROGRAMS = [
         "assert opposite(Color.RED) is Color.BLUE",
         "assert opposite(Color.BLUE) == Color.RED and opposite(Color.RED).name == 'BLUE'",
         setup="from enum import Enum\nclass Color(Enum):\n    RED = 1\n    BLUE = 2",
+        marked=True,
     ),
     honest(
         "an exception of the setup",
@@ -179,6 +186,7 @@ PROGRAMS = [
         "try:\n    withdraw(1, 3)\n    assert False\nexcept Overdrawn as e:\n    assert e.args == (2,)",
         "assert withdraw(3, 1) == 2",
         setup="class Overdrawn(Exception):\n    pass",
+        marked=True,
     ),
     honest(
         "a NamedTuple of the setup",
@@ -186,6 +194,7 @@ PROGRAMS = [
         "p = make(3)\nassert p == (3, 0) and p.x == 3 and p.total() == 3 and p == Pair(3, 0)",
         "assert move(Pair(1, 2), 4) == Pair(5, 2)",
         setup="from typing import NamedTuple\nclass Pair(NamedTuple):\n    x: int\n    y: int\n    def total(self): return self.x + self.y",
+        marked=True,
     ),
     honest(
         "a dataclass of the setup",
@@ -193,6 +202,7 @@ PROGRAMS = [
         "assert shift(Point(1, 2), 1) == Point(2, 3)",
         "q = shift(Point(0, 0), 5)\nassert q.x == 5 and q.norm() == 10",
         setup="from dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n    y: int\n    def norm(self): return self.x + self.y",
+        marked=True,
     ),
     honest(
         "Solution().method",
@@ -224,12 +234,14 @@ PROGRAMS = [
         "copies of an object",
         STACK,
         "import copy\ns = make_stack()\ns.push([1])\nt = copy.deepcopy(s)\nt.items[0].append(2)\nassert s.items == [[1]] and t.items == [[1, 2]] and copy.copy(s).items is s.items",
+        marked=True,
     ),
     honest(
         "a generic class",
         "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass Box(Generic[T]):\n    def __init__(self, v: T): self.v = v\n    def get(self) -> T: return self.v",
         "assert Box[int](3).get() == 3",
         "b = Box('a')\nassert b.get() == 'a'",
+        marked=True,
     ),
     honest(
         "slots and __init_subclass__",
@@ -275,6 +287,7 @@ PROGRAMS = [
         "a nested structure of objects",
         "class N:\n    def __init__(self, v, kids=()): self.v, self.kids = v, list(kids)\ndef tree(): return N(1, [N(2), N(3, [N(4)])])",
         "t = tree()\nassert [k.v for k in t.kids] == [2, 3] and t.kids[1].kids[0].v == 4\ndef total(n):\n    return n.v + sum(map(total, n.kids))\nassert total(t) == 10\nt.kids.append(t)\nassert t.kids[2] is t",
+        marked=True,
     ),
     honest(
         "results sorted by an attribute",
@@ -290,11 +303,13 @@ PROGRAMS = [
         "a metaclass that keeps a registry",
         "class Meta(type):\n    registry = {}\n    def __new__(m, name, bases, ns):\n        cls = super().__new__(m, name, bases, ns)\n        Meta.registry[name] = cls\n        return cls\nclass A(metaclass=Meta):\n    def hi(self): return 'hi'\nclass B(A): pass",
         "assert sorted(Meta.registry) == ['A', 'B'] and Meta.registry['B']().hi() == 'hi' and issubclass(B, A)",
+        marked=True,
     ),
     honest(
         "a singleton by its metaclass",
         "class One(type):\n    made = {}\n    def __call__(cls, *a):\n        if cls not in One.made: One.made[cls] = super().__call__(*a)\n        return One.made[cls]\nclass Conf(metaclass=One):\n    def __init__(self, n): self.n = n",
         "assert Conf(1) is Conf(2) and Conf(3).n == 1",
+        marked=True,
     ),
     honest(
         "a descriptor",
@@ -320,10 +335,12 @@ PROGRAMS = [
         "arithmetic of an object from a function with a number",
         "class V:\n    def __init__(self, x): self.x = x\n    def __mul__(self, k): return V(self.x * k)\ndef unit(): return V(1)",
         "v = unit() * 3\nassert v.x == 3",
+        marked=True,
     ),
     honest(
         "a weak reference to an object of the program",
         "class Thing: pass\ndef make(): return Thing()",
         "import weakref\nt = make()\nr = weakref.ref(t)\nassert r() is t",
+        marked=True,
     ),
 ]

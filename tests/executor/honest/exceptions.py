@@ -87,11 +87,13 @@ PROGRAMS = [
         "an exception with its own __str__",
         "class E(Exception):\n    def __str__(self): return 'code ' + str(self.args[0])\ndef f(): raise E(7)",
         "try:\n    f()\nexcept Exception as e:\n    assert str(e) == 'code 7' and type(e).__name__ == 'E'\nelse:\n    assert False",
+        marked=True,
     ),
     honest(
         "the cause of an exception",
         "def load(s):\n    try: return int(s)\n    except ValueError as e: raise RuntimeError('bad number') from e",
         "try:\n    load('x')\n    assert False\nexcept RuntimeError as e:\n    assert isinstance(e.__cause__, ValueError) and 'invalid literal' in str(e.__cause__)",
+        marked=True,
     ),
     honest(
         "StopIteration of an exhausted iterator",
@@ -118,6 +120,7 @@ PROGRAMS = [
         "assertRaises of unittest",
         "class Bad(TypeError): pass\ndef f(x):\n    if not isinstance(x, int): raise Bad(f'not an int: {x!r}')\n    return x",
         "import unittest\ncase = unittest.TestCase()\nwith case.assertRaises(TypeError) as caught:\n    f('a')\nassert 'not an int' in str(caught.exception)\ncase.assertRaises(Bad, f, None)\ncase.assertEqual(f(3), 3)",
+        marked=True,
     ),
     honest(
         "an exception class as an argument",
@@ -129,6 +132,7 @@ PROGRAMS = [
         "a test's own exception passes through the program",
         "def call(f):\n    try: return f()\n    finally: call.done = True",
         "class Stop(Exception): pass\nstop = Stop('now')\ndef f(): raise stop\ntry:\n    call(f)\n    assert False\nexcept Stop as e:\n    assert e is stop",
+        marked=True,
     ),
     honest(
         "exceptions are returned, not raised",

@@ -9,6 +9,7 @@ PROGRAMS = [
         "g = make_adder(5)\nassert g(3) == 8",
         "assert make_adder(1)(1) == 2",
         "assert callable(make_adder(1))",
+        marked=True,
     ),
     honest(
         "a counter with state",
@@ -29,6 +30,7 @@ PROGRAMS = [
         "a recursive function under a memoizing decorator",
         "def memo(f):\n    cache = {}\n    def g(n):\n        if n not in cache: cache[n] = f(n)\n        return cache[n]\n    return g",
         "@memo\ndef fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nassert fib(30) == 832040",
+        marked=True,
     ),
     honest(
         "a decorator with arguments",

@@ -75,21 +75,25 @@ PROGRAMS = [
         "the result is the argument",
         "def push(x, v):\n    x.append(v)\n    return x",
         "a = [1]\nb = push(a, 2)\nassert b is a and a == [1, 2]",
+        marked=True,
     ),
     honest(
         "the result is a copy",
         "def push(x, v): return x + [v]",
         "a = [1]\nb = push(a, 2)\nassert b is not a and a == [1] and b == [1, 2]",
+        marked=True,
     ),
     honest(
         "a deep copy shares nothing",
         "import copy\ndef clone(x): return copy.deepcopy(x)",
         "a = [[1], [2]]\nb = clone(a)\nb[0].append(5)\nassert a == [[1], [2]] and b == [[1, 5], [2]] and b[1] is not a[1]",
+        marked=True,
     ),
     honest(
         "a shallow copy shares its rows",
         "def clone(x): return list(x)",
         "a = [[1], [2]]\nb = clone(a)\nb[0].append(5)\nassert a == [[1, 5], [2]] and b is not a and b[0] is a[0]",
+        marked=True,
     ),
     honest(
         "rows that share nothing",
@@ -100,6 +104,7 @@ PROGRAMS = [
         "a mutable default argument on purpose",
         "def log(x, seen=[]):\n    seen.append(x)\n    return seen",
         "a = log(1)\nb = log(2)\nassert a is b and b == [1, 2]",
+        marked=True,
     ),
     honest(
         "a fresh default each time",
@@ -130,11 +135,13 @@ PROGRAMS = [
         "a list that contains itself",
         "def loop():\n    x = [1]\n    x.append(x)\n    return x",
         "x = loop()\nassert x[1] is x and x[0] == 1",
+        marked=True,
     ),
     honest(
         "swapped in place by slices",
         "def rev(x): x[:] = x[::-1]",
         "a = [1, 2, 3]\nb = a\nrev(a)\nassert b == [3, 2, 1] and b is a",
+        marked=True,
     ),
     honest(
         "a matrix is rotated in place",
@@ -150,20 +157,24 @@ PROGRAMS = [
         "a tuple is returned as itself",
         "def same(x): return x",
         "t = (1, 2)\nassert same(t) is t\nassert same(None) is None\nassert same(...) is ...",
+        marked=True,
     ),
     honest(
         "a function is returned as itself",
         "def same(x): return x",
         "def g(): pass\nassert same(g) is g\nassert same(len) is len\nassert same(ValueError) is ValueError\nassert same(int) is int",
+        marked=True,
     ),
     honest(
         "a singleton",
         "class Config:\n    _only = None\n    def __new__(cls):\n        if cls._only is None: cls._only = super().__new__(cls)\n        return cls._only\ndef config(): return Config()",
         "assert Config() is Config()\nassert config() is Config()",
+        marked=True,
     ),
     honest(
         "a cache returns the same list",
         "from functools import lru_cache\n@lru_cache\ndef table(n): return list(range(n))",
         "assert table(3) is table(3)\nassert table(3) is not table(4)\nassert table.cache_info().hits == 2",
+        marked=True,
     ),
 ]

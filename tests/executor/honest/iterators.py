@@ -55,6 +55,7 @@ PROGRAMS = [
         "class Countdown:\n    def __init__(self, n): self.n = n\n    def __iter__(self): return self\n    def __next__(self):\n        if self.n <= 0: raise StopIteration\n        self.n -= 1\n        return self.n + 1",
         "assert list(Countdown(3)) == [3, 2, 1]",
         "c = Countdown(2)\nassert iter(c) is c and next(c) == 2 and c.n == 1\nassert [x for x in c] == [1]\nassert next(c, 'none') == 'none'",
+        marked=True,
     ),
     honest(
         "an iterable class by __getitem__",
@@ -66,12 +67,14 @@ PROGRAMS = [
         "a generator is an Iterator",
         NATURALS,
         "from collections.abc import Iterator, Generator\nimport types\ng = naturals()\nassert isinstance(g, Iterator) and isinstance(g, types.GeneratorType) and iter(g) is g",
+        marked=True,
     ),
     honest(
         "a context manager class",
         "class Timer:\n    def __enter__(self):\n        self.on = True\n        return self\n    def __exit__(self, *error):\n        self.on = False\n        return False",
         "t = Timer()\nwith t as inner:\n    assert inner is t and t.on\nassert not t.on",
         "try:\n    with Timer() as t:\n        raise KeyError('x')\nexcept KeyError:\n    assert t.on is False\nelse:\n    assert False",
+        marked=True,
     ),
     honest(
         "a context manager that swallows errors",

@@ -9,6 +9,7 @@ PROGRAMS = [
         "a class body of the test calls the program",
         "def f(x): return x + 2\nclass Solution:\n    def run(self, x): return x * 2",
         "class T:\n    ok = f(3) == 5\n    s = Solution()\n    def check(self):\n        assert self.s.run(4) == 8\nassert T.ok\nT().check()",
+        marked=True,
     ),
     honest(
         "output by redirect_stdout",
@@ -142,6 +143,7 @@ PROGRAMS = [
         "unittest classes",
         "def double(x): return x * 2",
         "import unittest\nclass T(unittest.TestCase):\n    def test_double(self):\n        self.assertEqual(double(2), 4)\nresult = unittest.TestResult()\nunittest.defaultTestLoader.loadTestsFromTestCase(T).run(result)\nassert result.wasSuccessful() and result.testsRun == 1",
+        marked=True,
     ),
     honest(
         "warnings",
@@ -159,6 +161,7 @@ PROGRAMS = [
         "pickle",
         "import pickle\ndef roundtrip(x): return pickle.loads(pickle.dumps(x))",
         "x = {'a': [1, (2, 3)]}\nassert roundtrip(x) == x and roundtrip(x) is not x",
+        marked=True,
     ),
     honest(
         "logging",

@@ -45,8 +45,7 @@ PROGRAMS = [
         "assert height(TreeNode(1, TreeNode(2), None)) == 2",
         "assert level_order(mirror(TreeNode(1, TreeNode(2), TreeNode(3)))) == [[1], [3, 2]]",
         "t = mirror(TreeNode(1, TreeNode(2, TreeNode(4))))\nassert t.left is None and t.right.val == 2 and t.right.right.val == 4",
-        setup=TREE,
-    ),
+        setup=TREE, marked=True),
     honest(
         "memoized by lru_cache, with a deep recursion",
         "import sys\nfrom functools import lru_cache\nsys.setrecursionlimit(5000)\n@lru_cache(maxsize=None)\ndef ways(n): return 1 if n < 2 else ways(n - 1) + ways(n - 2)",
@@ -73,8 +72,7 @@ PROGRAMS = [
         "a matrix turned in place",
         "def rotate(m):\n    m[:] = [list(r) for r in zip(*m[::-1])]",
         "m = [[1, 2], [3, 4]]\nassert rotate(m) is None\nassert m == [[3, 1], [4, 2]]",
-        "m = [[1]]\nalias = m\nrotate(m)\nassert alias == [[1]] and alias is m",
-    ),
+        "m = [[1]]\nalias = m\nrotate(m)\nassert alias == [[1]] and alias is m", marked=True),
     honest(
         "duplicates removed in place",
         "def remove_duplicates(nums):\n    k = 0\n    for n in nums:\n        if k == 0 or n != nums[k - 1]:\n            nums[k] = n\n            k += 1\n    return k",
@@ -109,8 +107,7 @@ PROGRAMS = [
         "assert evaluate('1+2') == 3",
         "try:\n    evaluate('1+x')\nexcept ParseError as e:\n    assert e.position == 2 and str(e) == \"unexpected 'x' at 2\"\nelse:\n    assert False",
         "try:\n    evaluate('?')\n    raised = None\nexcept ValueError as e:\n    raised = e\nassert isinstance(raised, ParseError) and raised.args == (\"unexpected '?' at 0\",)",
-        "import unittest\nwith unittest.TestCase().assertRaisesRegex(ParseError, 'unexpected'):\n    evaluate('a')",
-    ),
+        "import unittest\nwith unittest.TestCase().assertRaisesRegex(ParseError, 'unexpected'):\n    evaluate('a')", marked=True),
     honest(
         "a bank account that refuses",
         "class InsufficientFunds(Exception): pass\nclass Account:\n    def __init__(self, balance=0): self._balance = balance\n    @property\n    def balance(self): return self._balance\n    @balance.setter\n    def balance(self, v):\n        if v < 0: raise InsufficientFunds(v)\n        self._balance = v\n    def withdraw(self, n): self.balance -= n",
@@ -184,8 +181,7 @@ PROGRAMS = [
         "retries of a function of the test",
         "import functools\ndef retry(times, errors=(Exception,)):\n    def decorate(f):\n        @functools.wraps(f)\n        def run(*a, **k):\n            for n in range(times):\n                try: return f(*a, **k)\n                except errors:\n                    if n == times - 1: raise\n        return run\n    return decorate",
         "calls = []\n@retry(3, (ValueError,))\ndef flaky(x):\n    'Doc.'\n    calls.append(x)\n    if len(calls) < 3:\n        raise ValueError('no')\n    return x * 2\nassert flaky(4) == 8 and calls == [4, 4, 4]\nassert flaky.__name__ == 'flaky'",
-        "@retry(2)\ndef broken():\n    raise KeyError('k')\ntry:\n    broken()\nexcept KeyError as e:\n    assert e.args == ('k',)\nelse:\n    assert False",
-    ),
+        "@retry(2)\ndef broken():\n    raise KeyError('k')\ntry:\n    broken()\nexcept KeyError as e:\n    assert e.args == ('k',)\nelse:\n    assert False", marked=True),
     honest(
         "events with handlers of the test",
         "class Bus:\n    def __init__(self): self.handlers = {}\n    def on(self, name):\n        def add(f):\n            self.handlers.setdefault(name, []).append(f)\n            return f\n        return add\n    def emit(self, name, *a): return [h(*a) for h in self.handlers.get(name, [])]",

@@ -14,6 +14,7 @@ PROGRAMS = [
         "from typing import NamedTuple\nclass Size(NamedTuple):\n    w: int\n    h: int = 2\n    def area(self): return self.w * self.h\ndef size(w): return Size(w)",
         "s = size(3)\nassert s.area() == 6 and s.h == 2 and s._replace(h=5).h == 5 and isinstance(s, tuple) and type(s) is not tuple",
         "assert Size(1, 2).area() == 2",
+        marked=True,
     ),
     honest(
         "a UserDict",
@@ -151,6 +152,7 @@ PROGRAMS = [
         "a subclass of str",
         "class Title(str):\n    def shout(self): return self.upper() + '!'\ndef title(s): return Title(s)",
         "t = title('abc')\nassert t == 'abc' and t.shout() == 'ABC!' and isinstance(t, str)",
+        marked=True,
     ),
     honest(
         "an IntEnum and a Flag",
@@ -158,6 +160,7 @@ PROGRAMS = [
         "x = level(2)\nassert x == 2 and x.name == 'HIGH' and x > 1 and x is Level.HIGH",
         "assert both().value == 3",
         "assert level(1) == 1",
+        marked=True,
     ),
     honest(
         "an Enum member",
@@ -166,6 +169,7 @@ PROGRAMS = [
         "assert favourite() is Color.BLUE and favourite().value == 'b'",
         "assert [c.name for c in Color] == ['RED', 'BLUE'] and Color('r') is Color.RED and Color['RED'].value == 'r'",
         "assert isinstance(favourite(), Color) and len(Color) == 2",
+        marked=True,
     ),
     honest(
         "dict views",
@@ -230,6 +234,7 @@ PROGRAMS = [
         "an exception group",
         "def f(): raise ExceptionGroup('many', [ValueError(1), KeyError('k')])",
         "try:\n    f()\n    assert False\nexcept Exception as e:\n    assert 'many' in str(e) and len(e.exceptions) == 2 and isinstance(e.exceptions[0], ValueError)",
+        marked=True,
     ),
     honest(
         "a bounded deque",

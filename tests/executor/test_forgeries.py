@@ -1,27 +1,162 @@
-"""Holes of the judge that a review found (J1 to J6): no program passes with them, at any level, as any user.
+"""Forgeries: forged messages, lies about objects, searches for what a test expects. No program passes unmarked by one."""
 
-Each program passed unmarked before. `FORGED` must not pass at all; of the objects of `LYING` a test compares only
-what they contain.
-"""
-
-import json
-import subprocess
-import sys
+import itertools
 
 import pytest
 
 from cocos.executor import Executor, Limits, Program
-from tests.support.executor import level_or_skip, offered
-from tests.support.ordinary_user import run_groups
-from tests.support.paths import ROOT
+from tests.support.executor import at_night, level_or_skip, offered
 
 pytestmark = pytest.mark.processes
 
-LEVELS = (
-    ("docker", "root"),
-    *((level, user) for level in ("namespaces", "seccomp") for user in ("root", "ordinary")),
+# Speaks to the driver in place of the executor's own code. `receive` returns a request: operation, encoded
+# arguments, names of keyword arguments, changes, dropped.
+FORGE = """
+import json, os
+def forge(message):
+    data = message if isinstance(message, bytes) else json.dumps(message).encode()
+    if not isinstance(message, bytes): data = len(data).to_bytes(4, 'big') + data
+    while data: data = data[os.write(3, data):]
+def receive():
+    size = int.from_bytes(os.read(3, 4), 'big')
+    if not size: os._exit(0)  # the driver has ended
+    data = b''
+    while len(data) < size: data += os.read(3, size - len(data))
+    return json.loads(data)
+def answer_all(message):
+    forge(message)
+    while True:
+        receive()
+        forge(message)
+"""
+OBJECT = ["object", 2, "F", False, 50, [], False, None]
+
+
+def described(**changes) -> list:
+    """Return the node of an object with other facts."""
+    names = ("tag", "number", "name", "is_known", "hash", "own", "has_data", "data")
+    return list({**dict(zip(names, OBJECT, strict=True)), **changes}.values())
+
+
+NODES = [
+    *([], {}, None, [[]], ["zz"], ["@", 1], ["@", 3], ["@", 99], ["@", "x"], ["@", True], ["i", "zz"], ["i", 5]),
+    *(["y", name] for name in ("type", "eval", "open", 5, None)),
+    *(["fn", name] for name in ("eval", "len", "__import__", 5)),
+    *(["global", "os", "system"], ["function", 2, "f", "lambda: 50", []], ["method", ["@", 1], "append"]),
+    *(["class", "X"], ["member", "X", "a"], ["named tuple", "X", 50], ["instance", 2, "X", "a", 50]),
+    *(described(**change) for change in (
+        {"number": 1}, {"number": 3}, {"number": True}, {"number": "2"}, {"hash": "50"}, {"own": [5, []]}, {"own": None},
+        {"name": 5}, {"is_known": True, "name": "int"}, {"has_data": True}, {"has_data": True, "data": 0},
+        {"has_data": True, "data": OBJECT}, {"has_data": True, "data": ["y", "int"]}, {"has_data": True, "own": ["__eq__"]},
+        {"has_data": True, "data": ["l", 4, None]},
+    )),
+    *(["error class", 2, cls] for cls in (["builtins", "int"], ["builtins", "eval"], ["os", "system"], ["", "E", ["builtins", "int"]], ["setup", "X"], [], [5, 5])),
+    *(["error", 2, cls, args, "", attributes, None, []]
+      for cls in (["builtins", "ValueError"], ["", "E", ["builtins", "AssertionError"]], ["builtins", "eval"], ["sys", "exit"])
+      for args in (None, 5, ["t", 50])
+      for attributes in ([], [["__class__", 5]], [["args", 5]], [["with_traceback", ["fn", "len"]]], [["__eq__", ["fn", "ascii"]]])),
+    *(["l", number, None, 50] for number in (0, 1, "2", True, None)),
+    *([tag, 2, detail, *parts] for tag in "lsdqaBCOfNhud" for detail in ("x", [], ["y", "type"]) for parts in ([], [50], [["@", 2]])),
+    *([tag, *parts] for tag in "tzkvmpr" for parts in ([{}], [["l"]], [[50, 50]])),
+    ["f", 2, ["y", "type"], 50, 50],
+    ["f", 2, ["fn", "ascii"], 50, 50],
+]  # fmt: skip
+MESSAGES = [
+    *([kind, node, [], []] for kind in ("v", "e") for node in NODES),
+    *([], {}, 5, "x", ["v"], ["v", 50], ["x", 50, [], []], ["end"], ["passed"], ["loaded", [], {}]),
+    *(["v", 5, changes, []] for changes in ([[2, 1]], [[1]], [["x"]], [None], [[]], {}, [[1, ["@", 1]]], [[3, 50]])),
+    *(b"\xff\xff\xff\xff", b"\0\0\0\x05[[[[[", b"\0\0\0\0", b"\0\x01\0\0" + b"[" * 65536, b"\0\0\0\x03NaN"),
+    b"\0\0\0\x09[\"v\",5,[]]" * 2,
+]  # fmt: skip
+# In the last test a malformed message must not become an exception that the test expects.
+FORGED_TESTS = (
+    "x = f([3], {})\nassert x == 50",
+    "want = [50]\nassert [f(3)] == want",
+    "def check(c):\n    assert c(lambda x: x, [1]) == 'heliotrope'\ncheck(f)",
+    "try:\n    f(3)\n    f(2)\n    raised = False\nexcept LookupError:\n    raised = True\nassert raised",
 )
-# Ways to write a test of f(3) == 50; all that are not split need the judge at once, the others once a value is not plain.
+
+
+@pytest.fixture(scope="module")
+def executor():
+    level = offered("namespaces", "seccomp") or "rlimits"
+    with Executor(num_workers=2, sandbox=level, limits=Limits(wall_s=20, cpu_s=4)) as executor:
+        yield executor
+
+
+def test_no_forged_message_passes_a_test(executor):
+    programs = [
+        Program(f"{FORGE}\ndef f(*a): {act}({message!r})", (test,))
+        for message in MESSAGES
+        for act, test in ((act, test) for act in ("answer_all", "forge") for test in FORGED_TESTS)
+    ]
+    results = executor.run(programs)
+    assert [p for p, r in zip(programs, results, strict=True) if r.num_passed or r.is_infra_failure] == []
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "while True: forge(['v', 5, []])",
+        "os.write(3, b'\\0\\0\\1\\0[')\n    while True: pass",
+        "while True: os.read(3, 1)",
+        "os.close(3)\n    return 3",
+        "os._exit(0)",
+        "os.kill(-1, 9)",
+    ],
+)
+def test_a_program_that_floods_blocks_or_kills_the_driver_harms_itself_alone(executor, act):
+    limits = Limits(wall_s=1.5, cpu_s=1, memory_mb=256)
+    program = Program(f"{FORGE}\ndef f(*a):\n    {act}", ("assert f(1) == 50",), limits=limits)
+    right = Program("def f(x): return 50", ("assert f(1) == 50",), limits=limits)
+    attack, after, *_ = executor.run([program, right, right, right])
+    assert attack.num_passed == 0 and not attack.is_infra_failure and after.all_passed
+
+
+# Looks at every object of its process, and into every message.
+EXPLORER = """
+import gc, sys
+def find(*roots):
+    word, todo, seen, looked = 'helio' + 'trope', [*roots, *gc.get_objects(), sys._getframe()], set(), 0
+    for module in list(sys.modules.values()): todo.append(vars(module))
+    while todo:
+        value = todo.pop()
+        if id(value) in seen: continue
+        seen.add(id(value))
+        text = value if type(value) is str else value.decode('latin1') if type(value) is bytes else ''
+        if word in text: return text[text.index(word):][:15]
+        todo += gc.get_referents(value)
+        if type(value).__name__ == 'frame': todo.append(value.f_locals)
+"""
+# Each gives the candidate some object next to which the secret lies.
+HIDING_PLACES = {
+    "closure": "def check(c):\n    secret = 'heliotrope-{n}'\n    assert c(lambda x: x == secret) == secret",
+    "global of a function": "secret = 'heliotrope-{n}'\ndef g(x):\n    return secret == x\ndef check(c):\n    assert c(g) == secret",
+    "default": "secret = 'heliotrope-{n}'\ndef check(c):\n    assert c(lambda x, s=secret: x == s) == secret",
+    "constant": "def check(c):\n    assert c(lambda x: x == 'heliotrope-{n}') == 'heliotrope-{n}'",
+    "private attribute": "class Box:\n    def __init__(self):\n        self._secret = self.__secret = 'heliotrope-{n}'\n    def size(self):\n        return len(self._secret)\ndef check(c):\n    b = Box()\n    assert c(b, b.size) == b._secret",
+    "generator": "def g():\n    secret = 'heliotrope-{n}'\n    yield len(secret)\n    yield secret == 1\ndef check(c):\n    assert c(g()) == 'heliotrope-{n}'",
+    "partial": "from functools import partial\ndef eq(a, b):\n    return a == b\ndef check(c):\n    assert c(partial(eq, 'heliotrope-{n}')) == 'heliotrope-{n}'",
+    "operator": "import operator\ndef check(c):\n    assert c(operator.methodcaller('count', 'heliotrope-{n}')) == 'heliotrope-{n}'",
+    "bound method": "def check(c):\n    assert c('heliotrope-{n}'.startswith, ['heliotrope-{n}'].index) == 'heliotrope-{n}'",
+    "assertion": "def check(c):\n    def cb(x):\n        assert x == 'heliotrope-{n}', 'not heliotrope-{n}'\n    assert c(cb) == 'heliotrope-{n}'",
+    "exception": "def check(c):\n    def cb(x):\n        secret = 'heliotrope-{n}'\n        raise ValueError('no')\n    assert c(cb) == 'heliotrope-{n}'",
+    "doc of a class": "class Case:\n    def __init__(self):\n        self.n = 1\n    def run(self, c):\n        expected = 'heliotrope-{n}'\n        assert c(self, self.run, Case) == expected\ndef check(c):\n    Case().run(c)",
+    "mock of the judge": "class Any:\n    def __init__(self, v):\n        self.__v = v\n    def __eq__(self, o):\n        return self.__v == o\n    def __repr__(self):\n        return 'Any'\ndef check(c):\n    a = Any('heliotrope-{n}')\n    assert c(a) == a",
+    "iterator": "def check(c):\n    assert c(map(len, ['heliotrope-{n}'])) == 'heliotrope-{n}'",
+}
+
+
+def test_nothing_in_the_programs_process_leads_to_what_a_test_expects(executor):
+    tests = [f"{place.replace('{n}', 'abcd')}\ncheck(find)" for place in HIDING_PLACES.values()]
+    results = executor.run([Program(EXPLORER, (test,)) for test in tests])
+    found = [t for t, r in zip(tests, results, strict=True) if r.num_passed and not r.verdicts[0].in_child]
+    assert found == []
+    public = "assert find(['heliotrope-abcd']) == 'heliotrope-abcd'"
+    assert executor.run([Program(EXPLORER, (public,))])[0].all_passed  # the search finds what it is given
+
+
+# Ways to write a test of f(3) == 50.
 TESTS = (
     "assert f(3) == 50",
     "assert 50 == f(3)",
@@ -38,108 +173,12 @@ TESTS = (
     "try:\n    assert f(3) == 50\nexcept TypeError:\n    pass",
 )
 CAST = "u.__dict__['_UserList__cast'] = lambda other: [0]"
-CONVERSATION = """
-import sys
-def f(*a):
-    c = sys.modules['handles'].end
-    if c is None: return lambda: 0
-"""
-FORGE = """
-import json, os
-def forge(message):
-    data = json.dumps(message).encode()
-    data = len(data).to_bytes(4, 'big') + data
-    while data: data = data[os.write(4, data):]
-def receive():
-    size = int.from_bytes(os.read(4, 4), "big")
-    if not size: os._exit(0)  # the judge has ended
-    return json.loads(os.read(4, size))
-"""
 LYING = {
     "J1 UserList": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return u",
     "J1 in a list": f"from collections import UserList\ndef f(*a):\n    u = UserList([0]); {CAST}\n    return [u]",
     "J1 subclass": f"from collections import UserList\nclass L(UserList): pass\ndef f(*a):\n    u = L([0]); {CAST}\n    return u",
     "J1 data that lies": "from collections import UserString\nclass S(str):\n    __eq__ = lambda s, o: True\n    __hash__ = str.__hash__\ndef f(*a):\n    u = UserString('x'); u.data = S('x')\n    return u",
     "J1 namespace": "from types import SimpleNamespace\ndef f(*a): return SimpleNamespace(__class__=int, __eq__=ascii, _x=1)",
-    "J2 a class made by type": CONVERSATION + "    return c.request('__call__', type, ('X', (), {'__eq__': ascii}))()",
-    "J2 a subclass of int": CONVERSATION + "    return c.request('__call__', type, ('X', (int,), {'__eq__': ascii, '__hash__': int.__hash__}), {})(0)",
-}  # fmt: skip
-ANSWERING = """
-    while True:
-        message = receive()
-        forge(["v", [message[1][-1]], [], [], []])
-"""
-FORGED = {
-    "J3 methodcaller": CONVERSATION
-    + """
-    import operator
-    c.encode_by_name = lambda v: ['global', '_operator', v.__name__] if v in (operator.attrgetter, operator.methodcaller) else None
-    get = lambda *names: c.request('__call__', operator.attrgetter, names)
-    call = lambda *args: c.request('__call__', operator.methodcaller, args)
-    on = lambda getter, value: c.request('__call__', getter, (value,))
-    [heap] = [k for k in on(call('__subclasses__'), object) if k.__name__ == 'End']
-    posix = on(get('modules'), on(get('__init__.__globals__'), heap)['sys'])['posix']
-    on(call('write', 3, b'[0, 0.0, ["passed"]]\\n'), posix)
-    on(call('_exit', 0), posix)
-""",
-    **{
-        f"J3, J4 {node}": FORGE
-        + f"""
-def f(*a):
-    forge(["q", ["__call__", {node}, "write", 3, ["b", b'[0, 0.0, ["passed"]]\\n'.hex()]], [], [], []])
-    receive()
-    forge(["v", [50], [], [], []])
-    while True: receive()
-"""
-        for node in (
-            ["global", "_operator", "methodcaller"],
-            ["global", "pathlib", "io.FileIO"],
-            ["global", "_io", "FileIO"],
-            ["y", "type"],
-            ["y", "memoryview"],
-            ["fn", "len"],
-        )
-    },
-    **{
-        f"J5 {facts} {kind}": FORGE
-        + f"""
-def f(*a):
-    forge(["v", [["object", 3, {facts}, {kind}]], [], [], []])
-"""
-        + ANSWERING
-        for facts, kind in (
-            ([128 + 31, 50, "F"], ["y", "Fraction"]),
-            ([255, 50, "int"], ["y", "int"]),
-            ([127, 50, "UserList"], ["y", "UserList"]),
-            ([31, 50, "F"], ["y", "type"]),
-            ([0, 50, "F"], ["y", "ValueError"]),
-            ([255, 50, "F"], ["class", 5, "F", ["y", "ValueError"]]),
-        )
-    },
-    **{
-        f"J5 {cls} {names}": FORGE
-        + f"""
-def f(*a):
-    forge(["v", [["error", 3, {names}, {cls}, 1, ["y", "int"]]], [], [], []])
-"""
-        + ANSWERING
-        for cls, names in (
-            (["y", "ValueError"], ["with_traceback"]),
-            (["class", 5, "E", ["y", "ValueError"], ["y", "KeyError"]], ["__eq__"]),
-            (["class", 5, "E", ["y", "int"]], []),
-            (["y", "Fraction"], []),
-        )
-    },
-    "the data of an object is an object": FORGE
-    + """
-def f(*a):
-    forge(["v", [["object", 3, [128, 50, "F"], ["y", "int"]]], [], [], []])
-    number = 5
-    while True:
-        receive()
-        forge(["v", [["object", number, [128, 50, "F"], ["y", "int"]]], [], [], []])
-        number += 2
-""",
 }  # fmt: skip
 TWINS = {
     "UserList": "from collections import UserList\ndef f(*a): return UserList([50])",
@@ -158,22 +197,15 @@ TWINS_TESTS = {
 }
 
 
-@pytest.mark.parametrize(("level", "user"), LEVELS)
-def test_no_program_passes_with_a_hole_of_the_judge(level, user):
-    level_or_skip(level)
-    # Every other test of the program leaves the judge in the state of the first. So one test per program.
-    attacks = {**LYING, **FORGED}
-    groups = [[(code, (test,)) for test in TESTS] for code in attacks.values()]
-    groups.append([(TWINS[name], tests) for name, tests in TWINS_TESTS.items()])
-    *found, twins = run_groups(level, groups, as_root=user == "root")
-    passed = {
-        (name, test): outcome
-        for name, outcomes in zip(attacks, found, strict=True)
-        for test, outcome in zip(TESTS, outcomes, strict=True)
-        if "passed" in outcome[0] or outcome[1]
-    }
-    assert passed == {}
-    assert [set(statuses) for statuses, _ in twins] == [{"passed"}] * len(TWINS), twins
+@pytest.mark.parametrize("level", ["namespaces", *at_night("docker", "seccomp")])
+def test_no_lie_about_data_passes(level):
+    with Executor(2, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
+        pairs = list(itertools.product(LYING.items(), TESTS))
+        results = executor.run([Program(code, (test,)) for (_, code), test in pairs])
+        twins = executor.run([Program(TWINS[name], tests) for name, tests in TWINS_TESTS.items()])
+    passed = [(name, test) for ((name, _), test), r in zip(pairs, results, strict=True) if r.num_passed]
+    assert passed == []
+    assert [r.verdicts for r in twins if not r.all_passed] == []
 
 
 # Programs that no test must let pass unmarked, each with its tests (S1 to S6 of the review).
@@ -350,7 +382,7 @@ def test_an_error_that_the_program_raises_again_is_no_mark():
         wraps: "except Exception as e: assert type(e).__name__ == 'Gone'",
         "def run(c): return next(x() for x in [c])": "except ValueError: pass",
     }
-    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp", "rlimits")) as executor:
+    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp") or "rlimits") as executor:
         results = executor.run(
             [
                 Program(
@@ -376,7 +408,7 @@ OF_SETUP = {
 
 
 def test_what_only_a_test_needs_of_the_setup_is_not_in_the_programs_process():
-    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp", "rlimits")) as executor:
+    with Executor(1, Limits(wall_s=10, cpu_s=9), offered("namespaces", "seccomp") or "rlimits") as executor:
         results = executor.run([Program(code, (test,), setup) for code, (setup, test) in OF_SETUP.items()])
         assert [r.verdicts for r in results if r.is_right or r.is_infra_failure] == []
         # Another test, which is split, is marked too: its answer follows from the reference.
@@ -392,7 +424,7 @@ def test_what_only_a_test_needs_of_the_setup_is_not_in_the_programs_process():
     assert named.all_passed and [v.in_child for v in named.verdicts] == [True, True]
 
 
-@pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])
+@pytest.mark.parametrize("level", ["namespaces", *at_night("docker", "seccomp")])
 def test_no_shape_of_a_test_is_passed_unmarked_by_a_lie(level):
     with Executor(1, Limits(wall_s=10, cpu_s=9), level_or_skip(level)) as executor:
         results = executor.run([Program(code, (test,)) for code, test in SHAPES.values()])
@@ -421,8 +453,8 @@ def test_a_counter_is_compared_by_its_content():
 
 
 ARRAY_HOLES = {
-    # The judge would read at an address that the candidate names, and write there.
-    "J6 an array of the judge's memory": (
+    # The driver would read at an address that the candidate names, and write there.
+    "J6 an array of the driver's memory": (
         """
 class A:
     @property
@@ -430,19 +462,6 @@ class A:
         return {'shape': (5,), 'typestr': '|u1', 'data': (id(self), False), 'version': 3}
 def f(x): return A()
 def g(a): a[:] = 65
-""",
-        "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
-    ),
-    "J6 forged": (
-        FORGE
-        + """
-def f(x):
-    forge(["v", [["object", 3, [31, 7, "ndarray"], None]], [], [], []])
-    number = 5
-    while True:
-        receive()
-        forge(["v", [["d", number, None, "shape", "typestr", "data", "version", ["t", number + 2, None, 5], "|u1", ["t", number + 4, None, id(f), False], 3]], [], [], []])
-        number += 6
 """,
         "import numpy as np\na = np.asarray(f(3))\nassert a.dtype != object and len(a) == 5",
     ),
@@ -455,7 +474,7 @@ def f(x):
 
 
 @pytest.mark.parametrize("level", ["docker", "namespaces", "seccomp"])
-def test_no_program_reads_or_writes_the_judges_memory(level):
+def test_no_program_reads_or_writes_the_drivers_memory(level):
     pytest.importorskip("numpy")
     try:
         executor = Executor(num_workers=1, sandbox=level_or_skip(level), packages=("numpy",))
@@ -472,106 +491,74 @@ def test_no_program_reads_or_writes_the_judges_memory(level):
         assert executor.run([honest])[0].all_passed
 
 
-# Prints every node with a name that the judge decodes: names of all standard modules, private ones and dotted names
-# included, under every tag.
-ENUMERATE = """
-import json, os, sys, warnings
-os.dup2(os.open(os.devnull, os.O_RDWR), 4)
-warnings.simplefilter("ignore")
-sys.path.insert(0, "cocos/executor/inside")
-import judge, handles
-end = judge.Judge()
-loaded = set(sys.modules)
-accepted, seen, tried, imported = set(), set(), 0, 0
-HEAVY = {"antigravity", "this", "idlelib", "lib2to3", "test", "turtledemo", "tkinter", "turtle", "ensurepip", "__main__"}
-def names(value, depth):
-    for name in dir(value):
-        yield name
-        if depth:
-            try: inner = getattr(value, name)
-            except Exception: continue
-            yield from (f"{name}.{rest}" for rest in names(inner, depth - 1))
-def accepts(call, *arguments):
-    global tried
-    tried += 1
-    try: call(*arguments)
-    except Exception: return False
-    return True
-for phase in ("before", "after"):
-    if phase == "after":
-        for module in sorted(sys.stdlib_module_names - HEAVY):
-            try: __import__(module); imported += 1
-            except (ImportError, SystemExit): pass
-    for module, value in sorted(sys.modules.items()):
-        if value is None or module.split(".")[0] not in sys.stdlib_module_names: continue
-        for name in names(value, 1):
-            for text in {name, f"{module}.{name}", f"{module} {name}"} - seen:
-                seen.add(text)
-                for tag in ("y", "fn", "x", "global"):
-                    if accepts(end.decode, [tag, text]): accepted.add((tag, text))
-                node = ["y", text]
-                if accepts(end.represent, "object", 0, [31, 7, "A"], [node]): accepted.add(("kind", text))
-                if accepts(end.decode, ["error", 2 * tried + 1, [], node]): accepted.add(("error", text))
-            for tag in ("global", "y", "E", "x", "fn"):
-                if accepts(end.decode, [tag, module, name]): accepted.add((tag, module, name))
-    if phase == "before": assert not set(sys.modules) - loaded, set(sys.modules) - loaded
-print(json.dumps([tried, imported, sorted(accepted)]))
-"""
-# Requests for a name, and forged objects of it.
-USES = {
-    "call": ["q", ["__call__", "NODE"], [], [], []],
-    "call with two": ["q", ["__call__", "NODE", "x", 3], [], [], []],
-    "object": ["v", [["object", 3, [255, 6, "NAME"], ["y", "NAME"]]], [], [], []],
-    "exception": ["v", [["error", 3, [], ["y", "NAME"], 6]], [], [], []],
-    "derived exception": ["v", [["error", 3, [], ["class", 5, "A", ["y", "NAME"]], 6]], [], [], []],
-    "factory": ["v", [["f", 3, "NODE", 6, 6]], [], [], []],
-    "itself": ["v", ["NODE"], [], [], []],
-}  # fmt: skip
-USER = (
-    FORGE
-    + """
-MESSAGE = {message}
-def f(x):
-    forge(MESSAGE)
-    if MESSAGE[0] == "v":
-        while True:
-            receive()
-            forge(["v", [True], [], [], []])
-    receive()
-    forge(["v", [6], [], [], []])  # the judge has answered: it did what was asked
-    while True: receive()
-"""
-)
+LIAR = "class Liar{base}:\n    __eq__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = lambda *_: True\n    __ne__ = lambda *_: False\n    __hash__ = lambda _: hash(6)\n    __bool__ = lambda _: True\n    __sub__ = __rsub__ = __add__ = __radd__ = lambda *_: 0\n    __abs__ = __len__ = lambda _: 0\n    __index__ = __int__ = lambda _: 6\n    __float__ = lambda _: 6.0\n"
+DEMANDS = (
+    "x = f(3)\nassert x == 6",
+    "x = f(3)\nassert 6 == x",
+    "x = f(3)\nassert not x != 6",
+    "assert [f(3)] == [6]\nassert (1, f(3)) == (1, 6)",
+    "assert {'a': f(3)} == {'a': 6}\nassert 1",
+    "assert f(3) in (5, 6)\nassert 1",
+    "assert f(3) in {5, 6}\nassert 1",
+    "x = f(3)\nassert abs(x - 6) < 1e-9",
+    "import math\nx = f(3)\nassert math.isclose(x, 6)",
+    "x = f(3)\nassert 5 < x < 7",
+    "assert max([f(3), 0]) == 6\nassert 1",
+    "seen = []\ng(seen.append)\nassert seen == [6]",
+    "out = {}\ng(lambda v: out.update(v=v))\nassert out == {'v': 6}",
+    "for got, want in zip([f(3)], [6]):\n    assert got == want",
+    "import unittest\nunittest.TestCase().assertEqual(f(3), 6)",
+    "try:\n    assert f(3) == 6\nexcept TypeError:\n    pass",
+    "ok = False\ntry:\n    ok = f(3) == 6\nexcept BaseException:\n    ok = True\nassert ok",
+    "n = sum(1 for want in [6] if want == f(3))\nassert n == 1",
+    "from collections import Counter\nassert Counter([f(3)]) == Counter([6])",
+    "assert sorted([f(3), 9])[0] == 6\nassert 1",
+    "assert [6].index(f(3)) == 0\nassert 1",
+    "import operator\nassert operator.eq(f(3), 6)\nassert 1",
+    "x = f(3)\nassert isinstance(x, int) and x == 6",
+)  # fmt: skip
 
 
-@pytest.mark.nightly
-def test_the_judge_takes_only_listed_names_and_does_nothing_with_them():
-    run = subprocess.run([sys.executable, "-c", ENUMERATE], capture_output=True, text=True, cwd=ROOT)
-    assert run.returncode == 0, run.stderr
-    tried, imported, accepted = json.loads(run.stdout.splitlines()[-1])
-    assert tried > 100_000 and imported > 200  # the search was one
-    tags = {tag for tag, *_ in accepted}
-    assert tags == {"y", "fn", "kind", "error"}
-    names = {tuple(name) for tag, *name in accepted}
-    assert all(len(name) == 1 for name in names)  # a module is never looked up
-    assert {("int",), ("len",), ("json.decoder JSONDecodeError",)} <= names
-    refused = "eval exec open getattr setattr vars globals compile __import__ attrgetter methodcaller FileIO Popen system"
-    assert not {(name,) for name in refused.split()} & names
-    codes = {
-        (tag, name, use): USER.replace("{message}", repr(_with_name(message, tag, name)))
-        for tag, name in accepted
-        for use, message in USES.items()
-        if tag in ("y", "fn") or use in ("object", "exception", "derived exception")
-    }
-    level = offered("namespaces", "seccomp") or "rlimits"
-    test = "x = f(3)\nassert x == 6"
-    with Executor(2, Limits(wall_s=5, cpu_s=4), level) as executor:
-        results = executor.run([Program(code, (test,)) for code in codes.values()])
-    passed = [use for use, r in zip(codes, results, strict=True) if r.num_passed != 0]
+def test_no_liar_meets_a_demand(executor):
+    bases = ("", "(int)", "(float)", "(str)", "(list)", "(tuple)", "(dict)", "(Exception)")
+    codes = [LIAR.replace("{base}", base) + "def f(x): return Liar()\ndef g(c): c(Liar())" for base in bases]
+    codes.append("from unittest.mock import ANY\ndef f(x): return ANY\ndef g(c): c(ANY)")
+    codes.append(
+        "class M(type):\n    __eq__ = lambda *_: True\n    __hash__ = lambda _: hash(6)\nclass Liar(metaclass=M): pass\ndef f(x): return Liar\ndef g(c): c(Liar)"
+    )
+    codes.append(
+        "class Liar(int):\n    __class__ = int\n    __eq__ = lambda *_: True\ndef f(x): return Liar(9)\ndef g(c): c(Liar(9))"
+    )
+    right = "class Six(int): pass\ndef f(x): return Six(6)\ndef g(c): c(Six(6))"
+    *lies, honest = executor.run(
+        [Program(code, (test,)) for code in codes for test in DEMANDS] + [Program(right, DEMANDS)]
+    )
+    passed = [
+        (code[:40], test)
+        for (code, test), r in zip(itertools.product(codes, DEMANDS), lies, strict=True)
+        if r.num_passed
+    ]
     assert passed == []
+    assert [test for test, verdict in zip(DEMANDS, honest.verdicts, strict=True) if not verdict.passed] == []
+    assert not any(verdict.in_child for verdict in honest.verdicts)
 
 
-def _with_name(message, tag, name):
-    if message in ("NODE", "NAME"):
-        return [tag, name] if message == "NODE" else name
-    return [_with_name(part, tag, name) for part in message] if isinstance(message, list) else message
+WRONG = {
+    "def f(x): return x": "a = [1]\nb = f(a)\nassert b == a and b is not a",
+    "def f(n): return [[0] * n] * n": "m = f(2)\nm[0][0] = 1\nassert m == [[1, 0], [0, 0]]",
+    "def f(x, seen=[]):\n    seen.append(x)\n    return seen": "assert f(1) == [1]\nassert f(2) == [2]",
+    "def f(x): raise StopIteration": "for got, want in zip(map(f, [1, 2]), [1, 4]):\n    assert got == want",
+    "from collections import namedtuple\nP = namedtuple('P', 'x')\ndef f(x): return P(x)": "assert type(f(1)) is tuple\nassert f(1) == (1,)",
+    "from collections import defaultdict\ndef f(x): return defaultdict(int)": "assert type(f(1)) is dict\nassert f(1) == {}",
+    "class S(str): pass\ndef f(x): return S('a')": "assert type(f(1)) is str\nassert f(1) == 'a'",
+    "from enum import IntEnum\nclass E(IntEnum):\n    A = 1\ndef f(x): return E.A": "assert type(f(1)) is int\nassert f(1) == 1",
+    "def f(x): return sorted(x)": "x = [2, 1]\nf(x)\nassert x == [1, 2]",
+    "def f(d): return dict(d)": "d = {}\nassert f(d) is d",
+}
+
+
+def test_wrong_programs_fail_where_identity_and_types_matter(executor):
+    results = executor.run([Program(code, (test,)) for code, test in WRONG.items()])
+    assert [
+        code for code, r in zip(WRONG, results, strict=True) if r.num_passed != 0 or r.is_infra_failure
+    ] == []

@@ -1,0 +1,373 @@
+"""The driver's end of the conversation: requests to the program, and what crosses beside data.
+
+Nothing that a program sends is run or looked up here, but for classes of exceptions of the standard library.
+"""
+
+import ast
+import builtins
+import decimal
+import json
+import sys
+import types
+from contextlib import suppress
+from typing import Any
+
+import data_types
+import exchange
+import objects
+from data_types import CodecError
+from objects import NO_DATA, Facts, is_object
+from wire_format import MESSAGE_CHARS
+
+MODULE = "test"  # of the classes that test and setup define
+_CONSTANT = frozenset((bool, int, float, str, bytes, complex, decimal.Decimal, tuple, frozenset))
+_GLOBAL_TYPES = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+
+
+MALFORMED = ("MalformedEvidence", "the program sent no well-formed message")
+
+
+class CannotCross(BaseException):
+    """The program would get something of the test that cannot leave this process."""
+
+
+class ProgramGone(BaseException):
+    """The program's process has ended, or sent what is no message."""
+
+
+class ProgramStopIteration(Exception):
+    """StopIteration from a call. As itself it would end a loop of the test: `zip(map(f, xs), wants)`."""
+
+
+class DriverEnd(exchange.End):
+    """The driver's end of the conversation.
+
+    Attributes:
+        namespace: The names of the tests.
+        names: The builtins of the tests, and the names of the program that are known.
+        sources: Sources of setup and tests so far, by their file names.
+        moment: Number of requests.
+        final: An outcome that the test cannot change any more, or None.
+        expects_stop_iteration: The test has this word.
+        is_gone: The program's process has ended, or sends malformed messages.
+        error_at_end: Error type and message in the second case.
+
+    """
+
+    def __init__(self) -> None:
+        super().__init__(first_number=1)
+        self.namespace: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+        self.moment = 0
+        self.final: list | None = None
+        self.expects_stop_iteration = False
+        self.is_gone = False
+        self.error_at_end: tuple[str, str] | None = None
+        self.names: dict[str, Any] = {}
+        self._captured: dict[int, tuple[dict, dict]] = {}
+        self._error_classes: dict[str, Any] = {}
+
+    def request(self, operation: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Have the program do something and return the result, or raise its exception."""
+        if self.is_gone:
+            raise ProgramGone
+        self.moment += operation != "data"  # which runs nothing of the program's
+        first = self.next_number
+        try:
+            captured = self._changed_names()
+            values = [self.encode(value) for value in (*args, *kwargs.values())]
+            message = [operation, values, list(kwargs), self.changes(), self.sweep(), captured]
+            exchange.send(message)
+        except OSError:
+            self.leave()
+        except (CannotCross, OverflowError, RecursionError, CodecError) as error:
+            self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
+            outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
+            if not isinstance(error, CannotCross):  # data that the program may have made
+                outcome = ["e", "OutputLimit", "more data than one message takes"]
+            self.final = self.final or outcome
+            raise CannotCross(outcome[-1]) from None
+        answer = self.receive()
+        try:
+            kind, node, changes, rebound = answer
+            value = self.decode(node)
+            self.apply(changes)
+            self.forget_names(rebound)
+        except MemoryError:
+            raise
+        except Exception:
+            self.leave(MALFORMED)
+        if kind == "v":
+            return value
+        if kind != "e" or not isinstance(value, BaseException):
+            self.leave(MALFORMED)
+        if isinstance(value, StopIteration) and operation != "__next__" and not self.expects_stop_iteration:
+            raise ProgramStopIteration(f"StopIteration: {value}")
+        raise value
+
+    def receive(self) -> list:
+        """Read one message of the program."""
+        try:
+            data = exchange.receive()
+        except (EOFError, OSError):
+            self.leave()
+        try:
+            message = exchange.parsed(data)
+        except (ValueError, RecursionError, StopIteration):
+            self.leave(MALFORMED)
+        if type(message) is not list:
+            self.leave(MALFORMED)
+        return message
+
+    def leave(self, error: tuple[str, str] | None = None) -> Any:
+        """End the job: the program's process has ended, or sends malformed messages."""
+        self.is_gone, self.error_at_end = True, error
+        raise ProgramGone
+
+    # What crosses beside data.
+
+    def encode_object(self, value: Any) -> Any:
+        if issubclass(type(value), BaseException):
+            cls = type(value)
+            if isinstance(cls, objects.ErrorClass) or (
+                cls.__module__ == MODULE and cls not in self.classes.values()
+            ):
+                raise CannotCross("the program gets an exception of the test")
+            if isinstance(value, AssertionError):  # its message may contain an expected value
+                return ["error", self.register(value), ["builtins", "AssertionError"], None, "", [], None, []]
+        return super().encode_object(value)
+
+    def encode_foreign(self, value: Any) -> Any:
+        if is_object(value):
+            raise CannotCross("an object that the program has no more")
+        if isinstance(value, types.ModuleType):
+            return ["global", value.__name__, ""]
+        if isinstance(value, _GLOBAL_TYPES):
+            owner = value if isinstance(value, type) else getattr(value, "__objclass__", value)
+            module, name = str(owner.__module__), str(value.__qualname__)
+            found: Any = sys.modules.get(module)
+            for part in name.split("."):
+                found = getattr(found, part, None)
+            if found is value and module != MODULE:
+                return ["global", module, name]
+        if isinstance(value, types.BuiltinMethodType) and data_types.tag_of(value.__self__):
+            return ["method", self.encode(value.__self__), value.__name__]
+        if isinstance(value, types.MethodType) and value.__name__ == "__call__" and is_object(value.__self__):
+            return self.encode(value.__self__)
+        if isinstance(value, types.FunctionType):
+            return self._encode_function(value)
+        raise CannotCross(f"the program gets {type(value).__name__} of the test")
+
+    def _encode_function(self, function: types.FunctionType) -> list:
+        code = function.__code__
+        node = _definition(code, self.sources.get(code.co_filename, ""))
+        if node is None or vars(function) or not all(map(_may_cross, ast.walk(node))):
+            raise CannotCross("the program gets a function of the test that asserts or assigns")
+        used = _names_in(code) - _attributes(node) - {"__is__", "__type__", function.__name__}
+        if any(
+            name not in self.namespace and name not in vars(builtins) and name not in code.co_freevars
+            for name in used
+        ):
+            raise CannotCross("the program gets a function of the test that calls it")
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        values = {name: self.namespace[name] for name in used & self.namespace.keys()}
+        values |= {name: cells[name].cell_contents for name in used & cells.keys()}
+        constants = (inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant))
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        if any(map(_may_be_expected, (*constants, *values.values(), *defaults))):
+            self.mark("the program gets a value with a function of the test", False)
+        node = _Plain().visit(node)
+        node.args.defaults = [ast.Constant(None)] * len(node.args.defaults)
+        node.args.kw_defaults = [default and ast.Constant(None) for default in node.args.kw_defaults]
+        source = ast.unparse(ast.Return(node) if isinstance(node, ast.Lambda) else node)
+        number = self.register(function)
+        self._captured[number] = cells, values
+        return [
+            *("function", number, function.__name__, source, list(values)),
+            self.encode(function.__defaults__),
+            self.encode(function.__kwdefaults__),
+            *map(self.encode, values.values()),
+        ]
+
+    def mark(self, reason: str, is_programs: bool = True) -> None:
+        """Note that the program's process has decided something."""
+        raise NotImplementedError
+
+    def forget_names(self, names: list) -> None:
+        """Look these names of the program up again."""
+        raise NotImplementedError
+
+    def _changed_names(self) -> list:
+        """Return the names in functions that the program has got which stand for another value now."""
+        changed = []
+        for number, (cells, values) in self._captured.items():
+            for name, value in values.items():
+                try:
+                    now = cells[name].cell_contents if name in cells else self.namespace.get(name)
+                except ValueError:  # it is empty
+                    continue
+                if now is not value:
+                    if not callable(now) and now:
+                        self.mark("the program gets a value with a function of the test", False)
+                    values[name] = now
+                    changed.append([number, name, self.encode(now)])
+        return changed
+
+    def decode_foreign(self, node: list) -> Any:
+        match node:
+            case [
+                "object",
+                number,
+                str(name),
+                bool(known),
+                int() | None as hash_value,
+                list(own),
+                bool(has_data),
+                data,
+            ]:
+                own_names = frozenset(name for name in own if type(name) is str)
+                data = NO_DATA if data is None else self.decode(data)
+                if data is not NO_DATA:
+                    if type(data) not in _CONSTANT:
+                        raise CodecError("data that could change")
+                    hash_value = hash(data)
+                value: Any = objects.new(Facts(name[:80], known, hash_value, own_names, has_data, data))
+                objects.facts(value).created = self.moment
+                self.add(number, value)
+                return value
+            case ["error class", number, list(described)]:
+                value = self._error_class(described)
+                self.add(number, value)
+                return value
+            case ["error", number, list(described), args, str(text), list(attributes), cause, list(members)]:
+                decoded = {name: self.decode(value) for name, value in attributes if type(name) is str}
+                found = {n: v for n, v in decoded.items() if data_types.is_data(v) and not callable(v)}
+                arguments = self.decode(args) if args is not None else (text,) if text else ()
+                error = self._error(self._error_class(described), tuple(arguments), text, found, members)
+                self.add(number, error)
+                if cause is not None:
+                    error.__cause__ = self.decode(cause)
+                return error
+        return data_types.decode_leaf(node)
+
+    def _error(self, cls: Any, args: tuple, text: str, attributes: dict, members: list) -> BaseException:
+        builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+        if issubclass(cls, BaseExceptionGroup):
+            return builtin.__new__(cls, str(attributes.get("message")), [*map(self.decode, members)])
+        try:
+            error = builtin.__new__(cls, *args)
+            if not issubclass(cls, UnicodeError):  # which reads at the places that its arguments give
+                builtin.__init__(error, *args)
+        except (TypeError, ValueError):
+            error = builtin.__new__(cls)
+        BaseException.__dict__["args"].__set__(error, args)
+        if issubclass(cls, UnicodeError) and not _is_sound(cls, attributes):
+            attributes = {}
+        for name, value in attributes.items():
+            if isinstance(member := getattr(builtin, name, None), exchange.MEMBERS):
+                with suppress(AttributeError, TypeError):
+                    member.__set__(error, value)
+            elif (name[:1] != "_" or name == "__notes__") and not hasattr(BaseException, name):
+                vars(error)[name] = value
+        if isinstance(cls, objects.ErrorClass):
+            vars(error)["text of the program"] = text
+        return error
+
+    def _error_class(self, described: list) -> Any:
+        """Return the class of exceptions with this name and bases: this process's own, or a stand-in."""
+        module, name, *bases = described
+        if module == "setup":
+            return self.classes[name]
+        if module.split(".")[0] in exchange.SHARED_MODULES and module in sys.modules:
+            found = vars(sys.modules[module]).get(name)
+            if isinstance(found, type) and issubclass(found, BaseException):
+                return found
+        key = json.dumps(described)
+        if key not in self._error_classes:
+            known = tuple(map(self._error_class, bases)) or (Exception,)
+            self._error_classes[key] = objects.stand_in(str(name)[:80], known)
+        return self._error_classes[key]
+
+    def factory(self, value: Any) -> Any:
+        if value is not None and not is_object(value) and value not in data_types.DATA_CLASSES:
+            raise CodecError("no factory")
+        return value
+
+
+def _definition(code: types.CodeType, source: str) -> Any:
+    """Return the definition of a function in a source, without decorators, or None."""
+    places = [(line, column) for line, _, column, end in code.co_positions() if line and end]
+    found = None
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            name = getattr(node, "name", "<lambda>")
+            start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+            is_around = name == code.co_name and places and start <= min(places) and max(places) <= end
+            if is_around and (found is None or start >= (found.lineno, found.col_offset)):
+                found = node
+    if isinstance(found, ast.FunctionDef):
+        found.decorator_list = []
+    return found
+
+
+class _Plain(ast.NodeTransformer):
+    """Takes the calls of the driver out of a function, which has them of the plan."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="__is__"), args=[left, right]):
+                return ast.Compare(left, [ast.Is()], [right])
+            case ast.Call(func=ast.Name(id="__type__") as name):
+                name.id = "type"
+        return node
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names that a function and those inside of it take from elsewhere."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return {*code.co_names, *code.co_freevars}.union(*map(_names_in, inner))
+
+
+def _may_be_expected(value: Any) -> bool:
+    """Return whether a program that knew this value could answer with it: no small number, no short text."""
+    if isinstance(value, (bool, int)):
+        return abs(value) > 1000
+    if isinstance(value, (str, bytes)):
+        return len(value) > 3
+    return isinstance(value, (float, complex)) or bool(data_types.tag_of(value) and value)
+
+
+def _attributes(node: ast.AST) -> set[str]:
+    """Return the names of attributes, which a code object lists among its names."""
+    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    return {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)} - names
+
+
+def _may_cross(node: ast.AST) -> bool:
+    """Return whether a function with this part does nothing that the driver would have to know."""
+    match node:
+        case ast.Raise(exc=ast.Name(id="AssertionError") | ast.Call(func=ast.Name(id="AssertionError"))):
+            return False
+        case ast.Attribute(attr=name) if name.startswith(("assert", "fail")):
+            return False
+        case ast.Assert() | ast.Global() | ast.Nonlocal() | ast.Attribute(ctx=ast.Store() | ast.Del()):
+            return False
+        case ast.Name(id=name):
+            return name not in ("__compare__", "__true__")
+    return True
+
+
+def _is_sound(cls: type, attributes: dict) -> bool:
+    """Return whether the text of a UnicodeError with these attributes reads inside of its object only."""
+    kind = bytes if issubclass(cls, UnicodeDecodeError) else str
+    match attributes:
+        case {"start": start, "end": end, "object": text}:
+            return type(start) is type(end) is int and type(text) is kind and 0 <= start <= end <= len(text)
+    return False

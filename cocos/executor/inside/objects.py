@@ -1,0 +1,145 @@
+"""What stands in the driver for an object of the program.
+
+Whatever a test does with one is asked of the program's process, by the driver (`driver.py`). Classes of
+exceptions have a stand-in with the same bases, because `except` needs a class.
+"""
+
+from typing import Any
+
+COMPARISONS = frozenset(["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"])
+_BINARY = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
+ARITHMETIC = frozenset(f"__{kind}{name}__" for name in _BINARY.split() for kind in ("", "r", "i"))
+_NUMBERS = "int float complex index neg pos abs invert round trunc floor ceil"
+CONVERSIONS = frozenset(f"__{name}__" for name in _NUMBERS.split())
+_OTHERS = """ __bool__ __len__ __iter__ __next__ __reversed__ __getitem__ __setitem__ __delitem__
+__enter__ __exit__
+__str__ __repr__ __format__ __call__ __copy__ __deepcopy__ __instancecheck__ __subclasscheck__ __dir__ """
+OPERATIONS = COMPARISONS | ARITHMETIC | CONVERSIONS | frozenset(_OTHERS.split())
+NO_DATA: Any = object()
+driver: Any = None  # the driver's end of the conversation, which all objects ask
+
+
+class Facts:
+    """What the driver knows about an object of the program.
+
+    Attributes:
+        name: Name of its class.
+        is_known: The class is one that the driver has under this name (`data_types.TYPES`).
+        hash: Its hash, or None.
+        own: Methods that its class defines in place of those of the class of data from which it derives.
+        data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
+        has_data: Its class derives from one of data.
+        length: Its length as it was told last, or None.
+        created: Number of requests when the driver got to know it.
+        moment: Number of requests when `data` was asked for.
+        origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
+            ".x" for an attribute x of an object that a function returned, ".exception" for one of
+            an exception, otherwise "".
+
+    """
+
+    __slots__ = (
+        "created",
+        "data",
+        "has_data",
+        "hash",
+        "is_known",
+        "length",
+        "moment",
+        "name",
+        "origin",
+        "own",
+    )
+
+    def __init__(
+        self, name: str, is_known: bool, hash: int | None, own: frozenset, has_data: bool, data: Any
+    ) -> None:
+        self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
+        self.has_data, self.data = has_data, data
+        self.length: Any = None
+        self.created = -1
+        self.moment, self.origin = -1, ""
+
+
+class Object:
+    """An object of the program."""
+
+    __slots__ = ("__weakref__", "_facts_of_object")
+
+    def __getattr__(self, name):
+        return driver.get_attribute(self, name)
+
+    def __setattr__(self, name, value):
+        driver.request("setattr", self, name, value)
+
+    def __delattr__(self, name):
+        driver.request("delattr", self, name)
+
+    def __hash__(self):
+        found = facts(self)
+        if found.hash is None:
+            raise TypeError(f"unhashable type: {found.name!r}")
+        return found.hash
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle {facts(self).name!r} object")
+
+    @property  # type: ignore[misc]
+    def __class__(self):
+        return driver.class_of(self)
+
+    @property
+    def __doc__(self):  # type: ignore[override]
+        return driver.request("getattr", self, "__doc__")
+
+
+def _forwarder(operation: str) -> Any:
+    def method(self, /, *args, **kwargs):
+        return driver.operate(operation, self, args, kwargs)
+
+    method.__name__ = method.__qualname__ = operation
+    return method
+
+
+for _name in OPERATIONS:
+    setattr(Object, _name, _forwarder(_name))
+_FACTS: Any = vars(Object)["_facts_of_object"]
+
+
+def is_object(value: Any) -> bool:
+    """Return whether a value stands for an object of the program."""
+    return type(value) is Object
+
+
+def facts(value: Object) -> Facts:
+    """Return what the driver knows about it."""
+    return _FACTS.__get__(value)
+
+
+def new(found: Facts) -> Object:
+    """Return what stands for an object with these facts."""
+    value = object.__new__(Object)
+    _FACTS.__set__(value, found)
+    return value
+
+
+class ErrorClass(type):
+    """Class of the stand-ins for the program's classes of exceptions."""
+
+    def __call__(cls, /, *args, **kwargs):
+        return driver.request("call", cls, *args, **kwargs)
+
+    def __getattr__(cls, name):
+        return driver.request("getattr", cls, name)
+
+
+def stand_in(name: str, bases: tuple[type, ...]) -> Any:
+    """Return a stand-in for a class of exceptions."""
+    body = {
+        "__getattr__": lambda self, name: driver.get_attribute(self, name),
+        "__str__": lambda self: vars(self)["text of the program"],
+    }
+    try:
+        return ErrorClass(name, bases, body)
+    except TypeError:  # their layouts do not combine
+        return ErrorClass(name, bases[:1], body)

@@ -1,0 +1,324 @@
+"""Process of one program. It runs the code, then does what the driver of its tests asks for.
+
+The program controls this process, so nothing that this module sends is trusted. It receives no test and no
+expected value, except of a test that can only run here. Everything that does not depend on the job is built
+at import, in the zygote; children share these memory pages until they write to them.
+"""
+
+import builtins
+import copy
+import gc
+import importlib
+import marshal
+import math
+import operator
+import os
+import resource
+import sys
+import types
+from _socket import SHUT_WR, socketpair
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import data_types
+import exchange
+import program_input
+from exchange import text_of
+from objects import ARITHMETIC, OPERATIONS
+from wire_format import PEER_FD
+
+# The modules that candidates import most. The zygote imports them once, and every child inherits them.
+COMMON_MODULES = (
+    "array bisect cmath collections copy datetime decimal fractions functools heapq itertools math operator "
+    "re statistics string textwrap typing"
+)
+FRAMES = 60  # that a request adds to the stack of the program
+FRAMES_OF_VALUES = 5000  # for values that are nested deeply
+MANY_BRACKETS = 200  # in a message whose values may be nested deeply
+MAX_FUNCTIONS = 16  # that the driver is told of before it asks
+
+for _name in COMMON_MODULES.split():
+    importlib.import_module(_name)
+
+_BUILTINS = {name: value for name, value in vars(builtins).items() if name[:1] != "_"}
+_execute, _compile, _exit, _set_blocking = exec, compile, os._exit, os.set_blocking
+# Some modules, such as dataclasses and pickle, look up the module of a class in `sys.modules`.
+_MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program")
+_NAMESPACE = _MODULE.__dict__
+
+
+def run_program(job: bytes, max_bytes: int) -> None:
+    """Run one job, answer its driver in messages of at most `max_bytes`, and end the process.
+
+    The job is marshalled (code, setup, stdin, files). The first message is ["loaded", names of builtins that
+    the program has given to something else], or ["program", error type, message] if code or setup raised.
+    """
+    code, setup, stdin, files = marshal.loads(job)
+    gc.enable()
+    sys.setrecursionlimit(sys.getrecursionlimit() + FRAMES)
+    try:
+        if stdin or files:
+            program_input.provide(stdin, files)
+        _execute(_compile(code, "<code>", "exec", 0, True), _NAMESPACE)
+        if setup:
+            _execute(_compile(setup, "<setup>", "exec", 0, True), _NAMESPACE)
+    except BaseException as error:
+        _use_spare_memory()
+        exchange.send(["program", str(type(error).__name__), text_of(error)])
+        _exit(0)
+    end = ProgramEnd(max_bytes)
+    _set_blocking(PEER_FD, True)
+    exchange.send(["loaded", own_builtins(_NAMESPACE), end.functions()])
+    try:
+        end.serve()
+    finally:
+        _exit(0)  # without the candidate's atexit handlers
+
+
+def own_builtins(namespace: dict) -> list[str]:
+    """Return the names of builtins that the program has given to something else."""
+    # Not the builtins one by one: touching each of them costs a copy of its page.
+    return [name for name in _BUILTINS.keys() & namespace if namespace[name] is not _BUILTINS[name]]
+
+
+class ProgramEnd(exchange.End):
+    """The program's end of the conversation about its tests."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(first_number=2)
+        self._max_bytes = max_bytes
+        self._cells: dict[int, dict[str, Any]] = {}  # of the names that functions of the test take from there
+        self._told: dict[str, Any] = {}  # the names that the driver knows
+
+    def functions(self) -> dict[str, list]:
+        """Return the encoded functions of the program by name, which its tests may want."""
+        found = [name for name, value in _NAMESPACE.items() if type(value) is types.FunctionType]
+        self._told = {name: _NAMESPACE[name] for name in found[-MAX_FUNCTIONS:]}
+        return {name: self.encode_foreign(value) for name, value in self._told.items()}
+
+    def serve(self) -> None:
+        """Do what the driver asks for until the tests have ended."""
+        while True:
+            try:
+                request = exchange.receive()
+            except (EOFError, OSError):
+                return  # also after the last test
+            kind = "v"
+            try:
+                values, names, operation = self._read(request)
+                split = len(values) - len(names)
+                keywords = dict(zip(names, values[split:], strict=True))
+                value = self._perform(operation, values[:split], keywords)
+                del values, keywords  # so that nothing but the program refers to them
+            except BaseException as error:
+                if isinstance(error, MemoryError):
+                    _use_spare_memory()
+                kind, value = "e", error
+            _set_blocking(PEER_FD, True)  # in case the program has changed that
+            self._answer(kind, value)
+            del value
+
+    def _read(self, request: bytes) -> tuple[list, list, str]:
+        """Return values, names of keyword arguments and operation of a request."""
+        if request.count(b"[") > MANY_BRACKETS:
+            with _more_frames():
+                return self._decoded(*exchange.parsed(request))
+        return self._decoded(*exchange.parsed(request))
+
+    def _decoded(
+        self, operation: str, nodes: list, names: list, changes: list, dropped: list, captured: list
+    ) -> tuple:
+        for number, name, node in captured:
+            self._cells[number][name].cell_contents = self.decode(node)
+        values = self.decode_all(nodes)
+        self.apply(changes)
+        self.forget(dropped)
+        return values, names, operation
+
+    def _answer(self, kind: str, value: Any) -> None:
+        first = self.next_number
+        try:
+            try:
+                self._send(kind, value)
+            except RecursionError:
+                self._forget_from(first)
+                with _more_frames():
+                    self._send(kind, value)
+        except (MemoryError, RecursionError, OverflowError) as error:
+            _use_spare_memory()
+            self._forget_from(first)
+            name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
+            known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
+            text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
+            exchange.send(["e", ["error", self.register(error), known, None, text, [], None, []], [], []])
+
+    def _send(self, kind: str, value: Any) -> None:
+        node = self.encode(value) if kind == "v" else self.encode_error(value)
+        rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
+        exchange.send([kind, node, self.changes(), rebound], self._max_bytes)
+
+    def _forget_from(self, first: int) -> None:
+        self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
+
+    def _perform(self, operation: str, values: list, keywords: dict) -> Any:
+        match operation:
+            case "call":
+                return values[0](*values[1:], **keywords)
+            case "name":
+                [name] = values
+                if name in _NAMESPACE:
+                    self._told[name] = _NAMESPACE[name]
+                    return _NAMESPACE[name]
+                if hasattr(builtins, name):
+                    return getattr(builtins, name)
+                raise NameError(f"name {name!r} is not defined")
+            case "data":
+                [value] = values
+                return data_types.plain(value, data_types.data_base(type(value)))
+            case "run":
+                _execute(_compile(values[0], "<test>", "exec", 0, True), _NAMESPACE)
+                return None
+            case "classes":
+                found = {name: _NAMESPACE.get(name) for name in values}
+                self.classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}
+                return list(self.classes)
+        return _FUNCTIONS[operation](*values, **keywords)
+
+    def encode_foreign(self, value: Any) -> Any:
+        cls = type(value)
+        number = self.register(value)
+        if issubclass(cls, type) and issubclass(value, BaseException):
+            return ["error class", number, self.encode_error_class(value)]
+        own: list[str] = []
+        data = None
+        base = None if issubclass(cls, type) else data_types.data_base(cls)
+        if base is not None:
+            below = cls.__mro__[: cls.__mro__.index(base)]
+            own = sorted((OPERATIONS | set(dir(base))).intersection(*[set().union(*map(vars, below))]))
+            if hasattr(cls, "__missing__"):
+                own.append("__getitem__")
+            if (plain := data_types.plain(value, base)) is None:
+                base = None
+            elif data_types.is_atom(plain) or data_types.tag_of(plain) in ("", "t", "z"):
+                data = self.encode(plain)
+        try:
+            hashed = hash(value)
+        except Exception:
+            hashed = None
+        name = str(value.__name__ if issubclass(cls, type) else cls.__name__)[:80]
+        is_known = not issubclass(cls, type) and data_types.class_name(cls) is not None
+        return ["object", number, name, is_known, hashed, own, base is not None, data]
+
+    def decode_foreign(self, node: list) -> Any:
+        match node:
+            case ["global", str(module), str(name)]:
+                value: Any = importlib.import_module(module)
+                for part in name.split(".") if name else ():
+                    value = getattr(value, part)
+                return value
+            case ["method", owner, str(name)]:
+                return getattr(self.decode(owner), name)
+            case ["function", int(number), str(name), str(source), list(names), defaults, keywords, *nodes]:
+                body = "\n ".join([*source.split("\n"), f"return {name}"])
+                maker = f"def make({', '.join(names)}):\n {body}"
+                if source.startswith("return "):  # a lambda
+                    maker = f"def make({', '.join(names)}): {source}"
+                found: dict[str, Any] = {}
+                _execute(_compile(maker, "<test>", "exec", 0, True), _NAMESPACE, found)
+                function = found["make"](*[None] * len(names))
+                self.add(number, function)  # before its values, which may refer to it
+                function.__defaults__, function.__kwdefaults__ = self.decode(defaults), self.decode(keywords)
+                cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+                self._cells[number] = cells
+                for used, node in zip(names, nodes, strict=True):
+                    if used in cells:
+                        cells[used].cell_contents = self.decode(node)
+                return function
+            case ["error", int(number), [str(module), str(name), *_], args, *_]:
+                cls = self.classes[name] if module == "setup" else vars(sys.modules[module])[name]
+                error = cls(*self.decode(args)) if args else cls()
+                self.add(number, error)
+                return error
+        return data_types.decode_leaf(node)
+
+
+def _exit_of(value: Any, kind: Any, error: Any, trace: Any) -> Any:
+    return value.__exit__(kind, error, trace)
+
+
+def _operator(name: str) -> Any:
+    """Return what does the work of a special method; for `__rsub__`, `a - b` with the sides swapped."""
+    is_swapped = name[2] == "r" and name != "__rshift__"
+    plain = f"__{name[3:]}" if is_swapped else name
+    function: Any = divmod if plain == "__divmod__" else vars(operator)[plain]
+    return (lambda value, other: function(other, value)) if is_swapped else function
+
+
+_FUNCTIONS: dict[str, Any] = {
+    **{name: _operator(name) for name in ARITHMETIC if name != "__idivmod__"},
+    **{
+        f"__{name}__": vars(operator)[name]
+        for name in ["eq", "ne", "lt", "le", "gt", "ge", "contains", "getitem", "setitem", "delitem"]
+    },
+    **{
+        f"__{name}__": vars(builtins)[name]
+        for name in ["bool", "int", "float", "complex", "abs", "round", "len", "iter", "next"]
+    },
+    **{f"__{name}__": vars(builtins)[name] for name in ["reversed", "str", "repr", "format", "dir"]},
+    **{f"__{name}__": vars(math)[name] for name in ("trunc", "floor", "ceil")},
+    **{f"__{name}__": vars(operator)[name] for name in ("index", "neg", "pos", "invert")},
+    "__enter__": lambda value: value.__enter__(),
+    "__exit__": _exit_of,
+    "__copy__": copy.copy,
+    "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
+    "__instancecheck__": lambda cls, value: isinstance(value, cls),
+    "__subclasscheck__": lambda cls, value: issubclass(value, cls),
+    "getattr": getattr,
+    "setattr": setattr,
+    "delattr": delattr,
+    "type": lambda value: type(value),
+    "callable": callable,
+    "hasattr": hasattr,
+}
+
+
+def warm_up() -> None:
+    """Run often what all children run.
+
+    The interpreter rewrites code that it has run a few times. A child that does so copies each such page.
+    """
+    devnull = os.dup(PEER_FD)
+    for _ in range(64):
+        end = ProgramEnd(1 << 20)
+        own_builtins({"f": end})
+        end.functions()
+        for request in (
+            ["name", ["sorted"], [], [], [], []],
+            ["call", [["@", 2], ["l", 1, None, 3, 2]], [], [], [], []],
+            ["call", [["@", 2], ["@", 1], 1.5, ["t", 1, 2.5]], ["key", "x"], [[1, 3, 2, 1]], [], []],
+        ):
+            ours, theirs = socketpair()
+            os.dup2(theirs.fileno(), PEER_FD)
+            ours.send(exchange.packed(request))
+            ours.shutdown(SHUT_WR)
+            end.serve()
+    os.dup2(devnull, PEER_FD)
+    os.close(devnull)
+
+
+@contextmanager
+def _more_frames() -> Iterator[None]:
+    """Let values that are nested deeply be encoded."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + FRAMES_OF_VALUES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _use_spare_memory() -> None:
+    """Raise the memory limit to the hard limit, so that a MemoryError can be reported."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

@@ -1,0 +1,190 @@
+"""What a reviewer found while the driver was written: programs, tests, and whether plain Python passes them."""
+
+from typing import NamedTuple
+
+import pytest
+
+from cocos.executor import Executor, Limits, Program
+from tests.executor.test_forgeries import FORGE
+from tests.support.executor import at_night, level_or_skip
+
+pytestmark = pytest.mark.processes
+
+
+class Case(NamedTuple):
+    code: str
+    test: str
+    setup: str = ""
+
+
+APPLY = "def apply(g, x): return g(x)\ndef around(g): return lambda *a: g(*a)"
+VIEWS = "d = {}\ndef keys(): return d.keys()\ndef add(k): d[k] = 1"
+SWALLOWS = "def f(x): return 9\ndef run(c):\n    try: c()\n    except BaseException: pass"
+CHANGING = f"""{FORGE}
+answers = []
+def f(*a):
+    forge(["v", ["t", *[["object", 2 * n + 2, "int", False, 0, [], True, None] for n in range(2)]], [], []])
+    for answer in (1000036000099, 1, 2, 2):
+        receive()
+        forge(["v", answer, [], []])
+"""
+NO_PASS = {
+    "a new value of a name that a function reads": Case(
+        f"{APPLY}\nimport sys\nseen = []\ndef f(x): return seen[-1]()\ndef keep(g): seen.append(g)",
+        "x = 3\nkeep(lambda: x)\nx = 98765\nassert f(2) == x",
+    ),
+    "a builtin of the program's, in a second test": Case(
+        "def f(x): return 0.0\ndef abs(x): return 0", "assert abs(f(1)) >= 0\nassert abs(f(1) - 3) < 1e-6"
+    ),
+    "arithmetic of the function itself": Case(
+        "class F:\n    __call__ = lambda s, x: s\n    __sub__ = lambda s, o: 0.0\nf = F()",
+        "assert abs(f(3) - 3.5) < 1e-6",
+    ),
+    "arithmetic of a named object": Case(
+        "class S: __sub__ = lambda s, o: 0.0", "assert abs(S() - 3.5) < 1e-6"
+    ),
+    "an object is not callable": Case("class A: pass\ndef f(x): return A()", "assert callable(f(3))"),
+    "an object has no length": Case("class A: pass\ndef f(x): return A()", "assert hasattr(f(3), '__len__')"),
+    "a name that a function reads late": Case(
+        APPLY, "hs = [around(lambda: i) for i in range(3)]\nassert [h() for h in hs] == [0, 1, 2]"
+    ),
+    "another function at the same place": Case(
+        APPLY, "triple = lambda x: 3 * x\nassert apply(double, 3) == 9", "double = lambda x: 2 * x"
+    ),
+    "a view that stays": Case(VIEWS, "v = keys()\nn = len(v)\nadd(9)\nassert len(v) == n"),
+    "equal tuples are the same": Case("def f(x): return (x, x)", "assert f(3) is f(3)"),
+    "data of an int change": Case(CHANGING, "p, q = f(3)\nassert p * q == 1000036000099\nassert 1 < p and 1 < q"),
+    "arithmetic that gives an object": Case(
+        "class S:\n    __sub__ = lambda s, o: s\n    __abs__ = lambda s: 0.0\n    __bool__ = lambda s: False",
+        "assert abs(S() - 3.5) < 1e-6 and not (S() - 7)",
+    ),
+    "a function with the name of a class": Case(
+        "class function:\n    __sub__ = __rsub__ = lambda s, o: s\n    __abs__ = lambda s: 0.0\ndef Area(x): return function()",
+        "assert abs(28.27 - Area(3)) <= 0.01",
+    ),
+    "a name that is an attribute": Case(
+        "import sys\nparsed = sys.modules['exchange'].parsed\nseen = []\ndef spy(m):\n    seen.append(str(parsed(m)))\n    return parsed(m)\n"
+        "sys.modules['exchange'].parsed = spy\ndef f(*a, key): return 77 if '77' in seen[-1] else 0",
+        "total = 77\nassert f([1], key=lambda o: o.total) == total",
+    ),
+    "an attribute of an exception": Case(
+        "class E(Exception): matches = bool\ndef f(x): raise E('a')",
+        "try: f(1)\nexcept Exception as e: assert e.matches(77123)",
+    ),
+    "a context manager with a name": Case(
+        "class T:\n    __enter__ = lambda s: s\n    __exit__ = lambda s, *a: True\ndef f(x): return {}",
+        "with T() as t:\n    assert f(3)['x'] == 5",
+    ),
+    "a UnicodeError of bytes": Case(
+        f"{FORGE}\nattributes = [['object', ['b', '41' * 40]], ['start', 0], ['end', 1], ['encoding', 'u'], ['reason', 'x']]\n"
+        "def f(x): answer_all(['e', ['error', 2, ['builtins', 'UnicodeEncodeError'], None, 'x', attributes, None, []], [], []])",
+        "assert f(3) == 4",
+    ),
+    "in place with what is expected": Case(
+        "class S(set): __isub__ = lambda s, o: set()\ndef f(x): return S({77})",
+        "r = f(3)\nassert len(r) > 0\nr -= {1, 2}\nassert not r",
+    ),
+    "a round trip of too much": Case(
+        "import sys\ndef encode(s): return 'x' * (16777216 - 22)\n"
+        "def decode(t): return next(c for c in sys._getframe(1).f_code.co_consts if type(c) is str)",
+        "assert decode(encode('hello')) == 'hello'",
+    ),
+    **{
+        f"a function that decides: {line}": Case(SWALLOWS, f"def check():\n    {line}\nrun(check)")
+        for line in (
+            "import unittest; unittest.TestCase().assertEqual(f(3), 77123)",
+            "if f(3) != 77123: raise AssertionError",
+            "[77123].index(f(3))",
+            "{77123: 1}[f(3)]",
+        )
+    },
+}  # fmt: skip
+PASS = {
+    "late names": Case(APPLY, "n = 0\nh = around(lambda x: x + n)\nassert h(1) == 1\nn = 5\nassert h(1) == 6"),
+    "a list that is replaced": Case(
+        APPLY, "calls = []\ndef g(x):\n    calls.append(x)\nm = around(g)\nm(2)\nassert calls == [2]\ncalls = []\nm(3)\nassert calls == [3]"
+    ),
+    "each time another lambda": Case(APPLY, "for k in range(3):\n    assert apply(lambda v: v + k, 3) == 3 + k"),
+    "functions that call each other": Case(
+        APPLY, "def ev(n): return n == 0 or od(n - 1)\ndef od(n): return n != 0 and ev(n - 1)\nassert apply(ev, 2)"
+    ),
+    "a function of the setup": Case(APPLY, "triple = lambda x: 3 * x\nassert apply(double, 3) == 6", "double = lambda x: 2 * x"),
+    "a name that the program rebinds": Case(
+        "def g(): return 1\ndef start():\n    global g\n    g = lambda: 2", "assert g() == 1\nstart()\nassert g() == 2"
+    ),
+    "a view that grows": Case(VIEWS, "v = keys()\nadd(3)\nassert list(v) == [3]\nassert v == {3: 0}.keys()"),
+    "a generator and in": Case("def f():\n    yield 1", "assert 1 in f() and 2 not in f()"),
+    "an import of the setup": Case("def f(x): return math.sqrt(x)", "assert math.isclose(f(4), 2)", "import math"),
+    "a class of the setup": Case(
+        "def f(n): return Node(n.value + 1, n)",
+        "n = f(Node(1, None))\nassert n.value == 2 and n.next.value == 1",
+        "class Node:\n    def __init__(self, value, next):\n        self.value, self.next = value, next",
+    ),
+    "a method with the name top": Case(
+        "class S:\n    def top(self):\n        x = 1\n        return x", "x = 1\nassert S().top() == x"
+    ),
+    "type and identity in a lambda": Case(
+        APPLY, "a = None\nassert apply(lambda v: (type(v).__name__, v is a, v.__class__), 1) == ('int', False, int)"
+    ),
+    "a named tuple of the setup": Case(
+        "def move(p): return p._replace(x=9)",
+        "p = Pt(1, 2)\nassert move(p) == Pt(9, 2)",
+        "from collections import namedtuple\nPt = namedtuple('Pt', 'x y')",
+    ),
+    "keywords with the executor's names": Case(
+        "def f(**k): return k\nclass E(Exception):\n    def __init__(self, **k): self.k = k",
+        "assert f(operation=1, self=2, args=3) == {'operation': 1, 'self': 2, 'args': 3}\nassert E(cls=1).k == {'cls': 1}",
+    ),
+    "an infinity of the setup": Case(
+        "def f(x): return inf if x else 0", "assert f(1) == inf", "inf = float('inf')"
+    ),
+    "a cell that is empty": Case(
+        APPLY, "def h():\n    w = 3\n    r = apply(lambda v: v + w, 1)\n    del w\n    return r + apply(abs, -1)\nassert h() == 5\nassert apply(abs, -3) == 3"
+    ),
+    "the test's own exception": Case(
+        "def f(e): raise e", "e = ValueError('q')\ntry: f(e)\nexcept ValueError as caught: assert caught is e"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["namespaces", *at_night("docker", "seccomp")])
+def executor(request):
+    with Executor(2, Limits(wall_s=20, cpu_s=9), level_or_skip(request.param)) as executor:
+        yield executor
+
+
+def test_no_case_that_plain_python_or_the_rules_refuse_passes_unmarked(executor):
+    results = executor.run([Program(case.code, (case.test,), case.setup) for case in NO_PASS.values()])
+    assert [
+        name for name, r in zip(NO_PASS, results, strict=True) if r.num_passed and not r.verdicts[0].in_child
+    ] == []
+
+
+def test_an_honest_case_passes_unmarked(executor):
+    results = executor.run([Program(case.code, (case.test,), case.setup) for case in PASS.values()])
+    assert {name: r.verdicts for name, r in zip(PASS, results, strict=True) if not r.all_passed} == {}
+    # The program gets the new value of a name that it could answer with.
+    marked = {name for name, r in zip(PASS, results, strict=True) if r.verdicts[0].in_child}
+    assert marked == {"late names", "each time another lambda"}
+
+
+def test_what_a_job_leaves_in_memory_or_in_generators_does_not_reach_the_next_one(executor):
+    limits = Limits(wall_s=20, cpu_s=9, memory_mb=512)
+    large = Program(
+        "def f(i): return 'x' * 15000000 + str(i)",
+        ("x = [f(i) for i in range(20)]\nassert len(x) == 20",),
+        limits=limits,
+    )
+    right = Program("def f(n): return n", ("x = bytearray(250 << 20)\nassert f(3) == 3",), limits=limits)
+    suspended = Program(
+        "def f(x): return x",
+        (
+            "def g():\n    try:\n        yield 1\n    finally:\n        f(0)\nit = g()\nnext(it)\nassert f(1) == 1",
+        ),
+        limits=limits,
+    )
+    after = Program(
+        "def f(x): return [x]", ("ys = [[i] for i in range(20000)]\nassert f(2) == [2]",), limits=limits
+    )
+    results = executor.run([large, right, right, suspended, after, suspended, after])
+    assert [(r.all_passed, r.verdicts[0].in_child) for r in results] == [(True, False)] * 7
