@@ -54,6 +54,10 @@ NO_PASS = {
     "a view that stays": Case(VIEWS, "v = keys()\nn = len(v)\nadd(9)\nassert len(v) == n"),
     "equal tuples are the same": Case("def f(x): return (x, x)", "assert f(3) is f(3)"),
     "data of an int change": Case(CHANGING, "p, q = f(3)\nassert p * q == 1000036000099\nassert 1 < p and 1 < q"),
+    "an object of a method is equal": Case(
+        "class A: __eq__ = lambda s, o: True\nclass Solution:\n    def two(self, x): return A()",
+        "assert Solution().two(3) == [0, 1]",
+    ),
     "arithmetic that gives an object": Case(
         "class S:\n    __sub__ = lambda s, o: s\n    __abs__ = lambda s: 0.0\n    __bool__ = lambda s: False",
         "assert abs(S() - 3.5) < 1e-6 and not (S() - 7)",
