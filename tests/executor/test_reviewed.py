@@ -58,6 +58,15 @@ NO_PASS = {
         "class A: __eq__ = lambda s, o: True\nclass Solution:\n    def two(self, x): return A()",
         "assert Solution().two(3) == [0, 1]",
     ),
+    "a method of an attribute": Case(
+        "class S(str): startswith = lambda s, x: True\nclass A: name = S('a')\ndef f(x): return A()",
+        "assert f(3).name.startswith('Bobby')",
+    ),
+    "a message outside of a test": Case(
+        "import json, os, sys\nmessage = json.dumps(['loaded', [], {'f': ['s', 2, None, ['object', 4, 'x', False, 5, [], False, None], 5]}]).encode()\n"
+        "os.write(3, len(message).to_bytes(4, 'big') + message)",
+        "assert f(3) == 4",
+    ),
     "arithmetic that gives an object": Case(
         "class S:\n    __sub__ = lambda s, o: s\n    __abs__ = lambda s: 0.0\n    __bool__ = lambda s: False",
         "assert abs(S() - 3.5) < 1e-6 and not (S() - 7)",

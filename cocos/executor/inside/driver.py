@@ -116,7 +116,9 @@ def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
             outcome = driver.outcome(source, kind, remote)
             rows.append([number, time.perf_counter() - start, outcome])
         exchange.send(["end"])
-    except (ProgramGone, OSError):
+    except BaseException:  # also what decoding and the program's answers raise outside of a test
+        if not driver.is_gone:
+            driver.error_at_end = MALFORMED
         if driver.error_at_end:
             rows = rows or [["loaded"]]
             rows.append([len(rows) - 1, 0.0, ["e", *driver.error_at_end]])
@@ -453,15 +455,15 @@ class Driver(DriverEnd):
             return result
         found = facts(value)
         is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
-        if is_constant and found.origin == "" and name not in found.own and hasattr(found.data, name):
+        if is_constant and found.origin not in NAMED and name not in found.own and hasattr(found.data, name):
             return getattr(found.data, name)
         result = self.request("getattr", value, name)
         if is_object(result) and facts(result).created == self.moment:
-            if found.origin == "":
+            if found.origin not in NAMED:
                 facts(result).origin = f".{name}"
             elif found.origin == "named" and name[:1].isupper():
                 facts(result).origin = "class"
-        elif callable(result) and found.origin == "":
+        elif callable(result) and found.origin not in NAMED:
             self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
         return result
 

@@ -99,9 +99,9 @@ class DriverEnd(exchange.End):
             value = self.decode(node)
             self.apply(changes)
             self.forget_names(rebound)
-        except MemoryError:
+        except (MemoryError, ProgramGone):
             raise
-        except Exception:
+        except BaseException:
             self.leave(MALFORMED)
         if kind == "v":
             return value
