@@ -151,6 +151,10 @@ PASS = {
     "an infinity of the setup": Case(
         "def f(x): return inf if x else 0", "assert f(1) == inf", "inf = float('inf')"
     ),
+    "a loop over what the program changes": Case(
+        "def bump(d, k): d[k] += 1",
+        "d = {1: 1, 2: 2, 3: 3}\ndel d[1]\nfor k in d: bump(d, k)\nassert d == {2: 3, 3: 4}",
+    ),
     "a cell that is empty": Case(
         APPLY, "def h():\n    w = 3\n    r = apply(lambda v: v + w, 1)\n    del w\n    return r + apply(abs, -1)\nassert h() == 5\nassert apply(abs, -3) == 3"
     ),
