@@ -17,7 +17,6 @@ import datetime
 import decimal
 import fractions
 import gc
-import operator
 import pathlib
 import re
 import sys
@@ -304,7 +303,11 @@ def fill(tag: str, value: Any, items: list) -> None:
 def _has_keys(mapping: Any, items: list) -> bool:
     """Return whether a mapping has the keys of its new content already, in this order."""
     keys = items[: len(items) // 2]
-    return len(mapping) == len(keys) and all(map(operator.is_, mapping, keys))
+    return len(mapping) == len(keys) and all(map(_is_key, mapping, keys))
+
+
+def _is_key(key: Any, other: Any) -> bool:
+    return key is other or (type(key) is type(other) and is_atom(key) and key == other)
 
 
 def build(tag: str, items: list) -> Any:
