@@ -67,6 +67,14 @@ NO_PASS = {
         "os.write(3, len(message).to_bytes(4, 'big') + message)",
         "assert f(3) == 4",
     ),
+    "a reference in a class of the setup": Case(
+        "def f(x): return Ref().solve(x)",
+        "assert f(3) == Ref().solve(3)",
+        "class Ref:\n    def solve(self, x): return x * 77123",
+    ),
+    "data in a class of the setup": Case(
+        "def f(x): return Data.expected[x]", "assert f(1) == Data.expected[1]", "class Data:\n    expected = [77123, 5]"
+    ),
     "arithmetic that gives an object": Case(
         "class S:\n    __sub__ = lambda s, o: s\n    __abs__ = lambda s: 0.0\n    __bool__ = lambda s: False",
         "assert abs(S() - 3.5) < 1e-6 and not (S() - 7)",
