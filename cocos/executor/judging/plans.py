@@ -90,7 +90,7 @@ operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
 _CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
-setcontext localcontext cache_clear purge """
+setcontext localcontext register cache_clear purge """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
