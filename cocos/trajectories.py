@@ -156,5 +156,4 @@ def as_program(problem: Problem, code: str) -> Program:
         entry_point=problem.entry_point,
         stdin=problem.stdin,
         files=problem.files,
-        num_visible=len(problem.test_list),
     )

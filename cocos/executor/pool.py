@@ -171,7 +171,7 @@ class Executor:
         sources = tuple(ast.unparse(ast.parse(expression, mode="eval")) for expression in expressions)
         if not sources:
             return []
-        [result] = self.run([replace(program, test_list=sources, has_expressions=True, num_visible=0)])
+        [result] = self.run([replace(program, test_list=sources, has_expressions=True)])
         if result.is_infra_failure:
             raise ExecutorError(f"the executor failed, so there are no values: {result.infra_error}")
         return [

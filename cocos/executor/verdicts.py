@@ -40,8 +40,6 @@ class Program:
         entry_point: Name that the candidate must define, or "". Tests never take it for a builtin.
         stdin: Text that the program reads from its standard input.
         files: Relative path and text of each file in the program's working folder.
-        num_visible: Number of tests at the start about which the author of the program may be told. The
-            others are handed to the program after the evidence of these is final. 0: all are of one kind.
         has_expressions: `test_list` has expressions in place of tests; see `Executor.values`.
 
     Raises:
@@ -56,7 +54,6 @@ class Program:
     entry_point: str = ""
     stdin: str = ""
     files: tuple[tuple[str, str], ...] = ()
-    num_visible: int = 0
     has_expressions: bool = False
 
     def __post_init__(self) -> None:

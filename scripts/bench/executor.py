@@ -27,7 +27,7 @@ SLOW_S = 0.5
 EMPTY_FORKS = f"""
 import gc, os, sys, time
 sys.path.insert(0, {str(INSIDE)!r})
-import candidate, confinement, zygote
+import fixed_world, confinement, program, zygote
 gc.collect(); gc.freeze(); gc.disable()
 def forks(count):
     for _ in range(count):

@@ -54,6 +54,27 @@ NO_PASS = {
     "a view that stays": Case(VIEWS, "v = keys()\nn = len(v)\nadd(9)\nassert len(v) == n"),
     "equal tuples are the same": Case("def f(x): return (x, x)", "assert f(3) is f(3)"),
     "data of an int change": Case(CHANGING, "p, q = f(3)\nassert p * q == 1000036000099\nassert 1 < p and 1 < q"),
+    "an object of a method is equal": Case(
+        "class A: __eq__ = lambda s, o: True\nclass Solution:\n    def two(self, x): return A()",
+        "assert Solution().two(3) == [0, 1]",
+    ),
+    "a method of an attribute": Case(
+        "class S(str): startswith = lambda s, x: True\nclass A: name = S('a')\ndef f(x): return A()",
+        "assert f(3).name.startswith('Bobby')",
+    ),
+    "a message outside of a test": Case(
+        "import json, os, sys\nmessage = json.dumps(['loaded', [], {'f': ['s', 2, None, ['object', 4, 'x', False, 5, [], False, None], 5]}]).encode()\n"
+        "os.write(3, len(message).to_bytes(4, 'big') + message)",
+        "assert f(3) == 4",
+    ),
+    "a reference in a class of the setup": Case(
+        "def f(x): return Ref().solve(x)",
+        "assert f(3) == Ref().solve(3)",
+        "class Ref:\n    def solve(self, x): return x * 77123",
+    ),
+    "data in a class of the setup": Case(
+        "def f(x): return Data.expected[x]", "assert f(1) == Data.expected[1]", "class Data:\n    expected = [77123, 5]"
+    ),
     "arithmetic that gives an object": Case(
         "class S:\n    __sub__ = lambda s, o: s\n    __abs__ = lambda s: 0.0\n    __bool__ = lambda s: False",
         "assert abs(S() - 3.5) < 1e-6 and not (S() - 7)",
@@ -137,6 +158,10 @@ PASS = {
     ),
     "an infinity of the setup": Case(
         "def f(x): return inf if x else 0", "assert f(1) == inf", "inf = float('inf')"
+    ),
+    "a loop over what the program changes": Case(
+        "def bump(d, k): d[k] += 1",
+        "d = {1: 1, 2: 2, 3: 3}\ndel d[1]\nfor k in d: bump(d, k)\nassert d == {2: 3, 3: 4}",
     ),
     "a cell that is empty": Case(
         APPLY, "def h():\n    w = 3\n    r = apply(lambda v: v + w, 1)\n    del w\n    return r + apply(abs, -1)\nassert h() == 5\nassert apply(abs, -3) == 3"

@@ -280,19 +280,34 @@ def fill(tag: str, value: Any, items: list) -> None:
         _fill_array(value, items[0], items[1:])
     elif tag in _WRAPPED:
         [vars(value)[_WRAPPED[tag][0]]] = items
+    elif tag in "laBq" and len(value) == len(items):  # a loop over it may be under way
+        for number, item in enumerate(items):
+            value[number] = item
     elif tag in "laB":
         del value[:]
         value.extend(items)
     elif tag in "sq":
         value.clear()
         (value.update if tag == "s" else value.extend)(items)
+    elif _has_keys(mapping := vars(value) if tag in "nx" else value, items):
+        for key, item in _pairs(items):
+            (collections.OrderedDict if tag == "O" else dict).__setitem__(mapping, key, item)
     else:
-        mapping = vars(value) if tag in "nx" else value
         mapping.clear()
         # Not Counter.update, which adds. OrderedDict keeps an order of its own.
         (collections.OrderedDict if tag == "O" else dict).update(mapping, _pairs(items))
     if tag != "x" and tag_of(value) != tag:
         raise CodecError("parts that such a container never has")
+
+
+def _has_keys(mapping: Any, items: list) -> bool:
+    """Return whether a mapping has the keys of its new content already, in this order."""
+    keys = items[: len(items) // 2]
+    return len(mapping) == len(keys) and all(map(_is_key, mapping, keys))
+
+
+def _is_key(key: Any, other: Any) -> bool:
+    return key is other or (type(key) is type(other) and is_atom(key) and key == other)
 
 
 def build(tag: str, items: list) -> Any:

@@ -29,7 +29,7 @@ import fixed_world
 import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
 from exchange import text_of
-from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NO_DATA, Facts, facts, is_object
+from objects import ARITHMETIC, COMPARISONS, CONVERSIONS, NAMED, NO_DATA, Facts, facts, is_object
 from wire_format import CONTROL_FD, DRIVER_HEADER, EVIDENCE_HEADER, MESSAGE_CHARS, PEER_FD
 
 MAX_GROWTH = 64 << 10  # KiB that jobs may leave in this process
@@ -116,7 +116,9 @@ def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
             outcome = driver.outcome(source, kind, remote)
             rows.append([number, time.perf_counter() - start, outcome])
         exchange.send(["end"])
-    except (ProgramGone, OSError):
+    except BaseException:  # also what decoding and the program's answers raise outside of a test
+        if not driver.is_gone:
+            driver.error_at_end = MALFORMED
         if driver.error_at_end:
             rows = rows or [["loaded"]]
             rows.append([len(rows) - 1, 0.0, ["e", *driver.error_at_end]])
@@ -184,7 +186,6 @@ class Driver(DriverEnd):
 
         """
         remote = {name for *_, names, _ in tests for name in names}
-        self._names_class = any(name[:1].isupper() for name in remote)
         self.names = Names(self, remote, set(map(str, own)))
         try:
             found = {name: self.decode(node) for name, node in functions.items()}
@@ -256,7 +257,7 @@ class Driver(DriverEnd):
 
     def mark(self, reason: str, is_programs: bool = True) -> None:
         """Note that the program's process has decided something."""
-        self.reasons[reason] = is_programs and not self._names_class
+        self.reasons[reason] = is_programs
 
     # What the test's source calls: the plan has put these calls in.
 
@@ -280,7 +281,8 @@ class Driver(DriverEnd):
     def is_same(self, left: Any, right: Any) -> bool:
         """Return `left is right`. Which objects of the program are the same one, it says itself."""
         if is_object(left) and is_object(right):
-            self.mark(f"decided by the identity of {facts(left).name} of the program")
+            is_named = facts(left).origin in NAMED or facts(right).origin in NAMED
+            self.mark(f"decided by the identity of {facts(left).name} of the program", not is_named)
         is_immutable = type(left) is type(right) and type(left) in (tuple, frozenset, str, bytes, int, float)
         if left is not right and is_immutable and left == right:
             self.mark("decided by the identity of data of the program")
@@ -332,7 +334,7 @@ class Driver(DriverEnd):
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         elif operation in ("__instancecheck__", "__subclasscheck__"):
             self.mark(f"decided by {operation} of {found.name} of the program", False)
-        elif operation in ("__getitem__", "__iter__", "__len__") and found.origin not in ("class", "named"):
+        elif operation in ("__getitem__", "__iter__", "__len__") and found.origin not in NAMED:
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
@@ -346,6 +348,8 @@ class Driver(DriverEnd):
         if with_data and found.origin != "named":
             self._refuse_or_mark(f"{operation} of {found.name}", found, args)
         result = self.request(operation, value, *args)
+        if found.origin == "named" and is_object(result) and facts(result).name == found.name:
+            facts(result).origin = "named"
         if with_data:
             self._has_computed = True
         if not is_object(result) and (with_data or found.origin != "named"):
@@ -391,11 +395,13 @@ class Driver(DriverEnd):
 
     def _refuse_or_mark(self, what: str, found: Facts, args: tuple) -> None:
         """Mark the test, unless an object that a function returned is compared with data."""
-        if not any(map(is_object, args)) and not self._names_class:
+        sides = [found, *map(facts, filter(is_object, args))]
+        is_named = any(side.origin in NAMED for side in sides)
+        if len(sides) == 1 and not is_named:
             text = f"returned {found.name}, which is not a plain value"
             self.final = self.final or ["e", "NotPlainValue", text]
             raise NotPlainValue(text)
-        self.mark(f"decided by {what} of the program")
+        self.mark(f"decided by {what} of the program", not is_named)
 
     def _with_data(self, operation: str, value: Any, args: tuple) -> Any:
         """Do an operation of an object whose class derives from one of data, with the data."""
@@ -449,15 +455,15 @@ class Driver(DriverEnd):
             return result
         found = facts(value)
         is_constant = found.has_data and found.moment < 0 and found.data is not NO_DATA
-        if is_constant and found.origin == "" and name not in found.own and hasattr(found.data, name):
+        if is_constant and found.origin not in NAMED and name not in found.own and hasattr(found.data, name):
             return getattr(found.data, name)
         result = self.request("getattr", value, name)
         if is_object(result) and facts(result).created == self.moment:
-            if found.origin == "":
+            if found.origin not in NAMED:
                 facts(result).origin = f".{name}"
             elif found.origin == "named" and name[:1].isupper():
                 facts(result).origin = "class"
-        elif callable(result) and found.origin == "":
+        elif callable(result) and found.origin not in NAMED:
             self.mark("decided by a method of a value of the program")  # `ascii`, say, in place of a method
         return result
 

@@ -99,9 +99,9 @@ class DriverEnd(exchange.End):
             value = self.decode(node)
             self.apply(changes)
             self.forget_names(rebound)
-        except MemoryError:
+        except (MemoryError, ProgramGone):
             raise
-        except Exception:
+        except BaseException:
             self.leave(MALFORMED)
         if kind == "v":
             return value
@@ -213,10 +213,11 @@ class DriverEnd(exchange.End):
                 except ValueError:  # it is empty
                     continue
                 if now is not value:
-                    if not callable(now) and now:
+                    if not callable(now) and (not data_types.is_data(now) or now):
                         self.mark("the program gets a value with a function of the test", False)
                     values[name] = now
-                    changed.append([number, name, self.encode(now)])
+                    with suppress(CannotCross):  # then the function keeps the value that it has
+                        changed.append([number, name, self.encode(now)])
         return changed
 
     def decode_foreign(self, node: list) -> Any:

@@ -15,6 +15,7 @@ _OTHERS = """ __bool__ __len__ __iter__ __next__ __reversed__ __getitem__ __seti
 __enter__ __exit__
 __str__ __repr__ __format__ __call__ __copy__ __deepcopy__ __instancecheck__ __subclasscheck__ __dir__ """
 OPERATIONS = COMPARISONS | ARITHMETIC | CONVERSIONS | frozenset(_OTHERS.split())
+NAMED = ("class", "named")  # origins of objects that are the affair of a class that the test names
 NO_DATA: Any = object()
 driver: Any = None  # the driver's end of the conversation, which all objects ask
 

@@ -90,7 +90,7 @@ operator re statistics string textwrap typing """
 _PURE = frozenset(_PURE_WORDS.split())
 _CLOCKS = frozenset(("time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"))
 _IMPURE_WORDS = """ setattr delattr exec eval compile open __import__ globals vars input breakpoint getcontext
-setcontext localcontext cache_clear purge """
+setcontext localcontext register cache_clear purge """
 _IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
@@ -225,8 +225,26 @@ def _makes_class(statement: ast.stmt) -> bool:
 
 
 def _is_given(statement: ast.stmt) -> bool:
-    """Return whether a program may use what a statement of the setup defines: it is no expected value."""
-    return isinstance(statement, ast.ClassDef) or _makes_class(statement) or _is_infinity(statement)
+    """Return whether a program may use what a statement of the setup defines: it is no expected value.
+
+    A class is none if it only holds what it is given: ListNode, TreeNode, Point.
+    """
+    if isinstance(statement, ast.ClassDef):
+        return all(map(_only_holds, statement.body))
+    return _makes_class(statement) or _is_infinity(statement)
+
+
+def _only_holds(statement: ast.stmt) -> bool:
+    match statement:
+        case (
+            ast.Pass()
+            | ast.Expr(value=ast.Constant())
+            | ast.AnnAssign(value=None | ast.Constant(value=None | 0))
+        ):
+            return True
+        case ast.FunctionDef(name=name):
+            return name in ("__init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__")
+    return False
 
 
 def _is_infinity(statement: ast.stmt) -> bool:
