@@ -112,7 +112,7 @@ def test_missing_answers_are_an_error(tmp_path, row, words):
     with pytest.raises(ValueError, match="problem 'golden-1' has no buggy_code"):
         evaluated(**given, answers=["buggy"])
     with pytest.raises(
-        ValueError, match="--answers supplies 1 of --num_turns 2 turns; give --model_name_or_path"
+        ValueError, match="--answers supplies 1 of the 2 turns; give --model_name_or_path for the others"
     ):
         evaluated(**{**given, "num_turns": 2}, answers=["references"])
 
