@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
 from cocos.executor.judging.evidence import Answer, marked, read_result
-from cocos.executor.judging.plans import Plan, in_child, names_used, plan_tests, read_setups
+from cocos.executor.judging.plans import Plan, in_child, names_used, plan_tests, read_setups, together
 from cocos.executor.limits import Limits
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.executor.self_test import RIGHT
@@ -113,10 +113,12 @@ class Runner:
             result, undecided = read_result(plans, answer, limits, self._isolation)
             busy_s = answer.header.wall_s
             if undecided:
-                plans = tuple(
-                    in_child(test, undecided[number]) if number in undecided else plan
-                    for number, (test, plan) in enumerate(zip(program.test_list, plans, strict=True))
-                )
+                tests = program.test_list
+                moved = [
+                    in_child(plan, tests[number], undecided[number]) if number in undecided else plan
+                    for number, plan in enumerate(plans)
+                ]
+                plans = together(moved, tests)
                 # In the same sandbox, numbers of processes and inodes would tell of the first run.
                 self.close()
                 answer = self._run(program, plans, limits)

@@ -473,14 +473,12 @@ def test_a_test_that_can_only_run_beside_the_program_is_marked_with_the_reason(e
     assert result.verdicts[0].in_child_reason == "changes the module sys"
 
 
-def test_a_value_that_is_not_plain_is_left_to_the_judge(executor):
+def test_values_of_any_class_of_data_are_compared(executor):
     code = "from fractions import Fraction\ndef f(n): return range(n) if n > 9 else Fraction(n, 4)"
     tests = ("assert f(2) == 0.5", "assert f(10**12)[5] == 5", "assert f(10**12)[5] == 6", "assert f(4) == 1")
-    before = executor.stats.reruns
     [result] = executor.run([Program(code, tests)])
     assert statuses(result) == [Status.PASSED, Status.PASSED, Status.FAILED, Status.PASSED]
     assert not any(verdict.in_child for verdict in result.verdicts)
-    assert executor.stats.reruns == before + 1
 
 
 TOO_DEEP = [
@@ -501,7 +499,7 @@ def test_no_test_makes_the_executor_fail(executor):
 
 
 def test_an_executor_error_in_planning_is_an_infrastructure_failure(executor, monkeypatch):
-    monkeypatch.setattr(runner, "plan_test", raising(KeyError("surprise")))
+    monkeypatch.setattr(runner, "plan_tests", raising(KeyError("surprise")))
     assert "surprise" in executor.run([Program("n = 1", ("assert n == 3",))])[0].infra_error
 
 

@@ -193,6 +193,17 @@ def test_an_honest_case_passes_unmarked(executor):
     assert marked == {"late names", "each time another lambda"}
 
 
+def test_tests_that_share_a_name_run_in_one_process(executor):
+    code = "def f(x): return x\ndef h(x): return want"  # `want` is known where a test of the program's process runs
+    tests = (
+        "K = 5\nassert f(K) == 5",
+        "import sys\nsys.stdout.write('')\nwant = 77123\nassert f(K) == 5",
+        "assert h(3) == want",
+    )
+    [result] = executor.run([Program(code, tests)])
+    assert [(v.passed, v.in_child) for v in result.verdicts] == [(True, True)] * 3
+
+
 def test_what_a_job_leaves_in_memory_or_in_generators_does_not_reach_the_next_one(executor):
     limits = Limits(wall_s=20, cpu_s=9, memory_mb=512)
     large = Program(

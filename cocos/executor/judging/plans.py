@@ -14,6 +14,7 @@ next plan is "in child".
 import ast
 import re
 import symtable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,6 +36,7 @@ class Plan:
         remote: Names that only the candidate defines.
         private: Names of the setup that the test reads.
         binds: Names that the test binds at its top.
+        reads: Names that it takes from elsewhere.
         is_plain: It can leave nothing behind in the driver.
         reads_clock: It may compare the time with what the program says.
         reason: Why it runs in the candidate's process.
@@ -47,6 +49,7 @@ class Plan:
     remote: tuple[str, ...] = ()
     private: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
+    reads: frozenset[str] = frozenset()
     is_plain: bool = True
     reads_clock: bool = False
     reason: str = ""
@@ -108,14 +111,48 @@ def plan_test(test: str, setup: str = "", entry_point: str = "") -> Plan:
         with quiet():
             return _plan(test, parse(test), _read_setup(setup), entry_point)
     except (SyntaxError, ValueError) as error:
-        return in_child(test, f"does not parse: {error}")
+        return in_child(Plan(test), test, f"does not parse: {error}")
     except (RecursionError, MemoryError):
-        return in_child(test, "nested too deeply")
+        return in_child(Plan(test), test, "nested too deeply")
 
 
-def in_child(test: str, reason: str, is_programs_choice: bool = False) -> Plan:
-    """Return the plan for a test that only the candidate's process can run."""
-    return Plan(test, "in child", reason=reason, is_programs_choice=is_programs_choice)
+def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = False) -> Plan:
+    """Return the plan for a test that only the candidate's process can run.
+
+    Args:
+        plan: The plan that it had.
+        test: Its source.
+        reason: Why it runs there.
+        is_programs_choice: What the program did is the reason.
+
+    """
+    return Plan(
+        test,
+        "in child",
+        binds=plan.binds,
+        reads=plan.reads,
+        reason=reason,
+        is_programs_choice=is_programs_choice,
+    )
+
+
+def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
+    """Return the plans, with every test in the candidate's process that shares a name with one there."""
+    found = list(plans)
+    while True:
+        there = [plan for plan in found if plan.kind == "in child"]
+        binds = frozenset().union(*(plan.binds for plan in there))
+        reads = frozenset().union(*(plan.reads for plan in there))
+        shared = [
+            number
+            for number, plan in enumerate(found)
+            if plan.kind == "driven" and (plan.reads & binds or plan.binds & reads)
+        ]
+        if not shared:
+            return tuple(found)
+        for number in shared:
+            reason = "shares a name with a test that runs in the program's process"
+            found[number] = in_child(found[number], tests[number], reason)
 
 
 def value_plan(expression: str) -> Plan:
@@ -206,14 +243,14 @@ def plan_tests(program: Program) -> tuple[tuple[Plan, ...], frozenset[str]]:
         return tuple(map(value_plan, program.test_list)), frozenset()
     plans = [plan_test(test, program.setup, program.entry_point) for test in program.test_list]
     if not any(plan.private or plan.binds for plan in plans):
-        return tuple(plans), frozenset()
+        return together(plans, program.test_list), frozenset()
     used = names_used(program.code) - _read_setup(program.setup).given
     given = used & frozenset().union(*(plan.private for plan in plans))
     for number, plan in enumerate(plans):
         if plan.kind == "driven" and (shared := (plan.private | plan.binds) & used):
             reason = f"the program uses {min(shared)}, which the test or the setup defines"
-            plans[number] = in_child(program.test_list[number], reason, is_programs_choice=True)
-    return tuple(plans), given
+            plans[number] = in_child(plan, program.test_list[number], reason, is_programs_choice=True)
+    return together(plans, program.test_list), given
 
 
 def _makes_class(statement: ast.stmt) -> bool:
@@ -292,14 +329,16 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str) -> Plan:
         candidate_names |= setup.remote
     test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
     modules = bound_names(test_imports) | setup.imported | imports.keys()
+    binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
     if reason := why_in_child(nodes, candidate_names, modules):
-        return in_child(test, reason)
+        return in_child(Plan(test, binds=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
     return Plan(
         "\n".join([*lines, instrumented(test)]),
         remote=tuple(sorted(candidate_names)),
         private=frozenset(private),
-        binds=frozenset(bound_names(tree.body) | {name for node in tree.body for name in _assigned(node)}),
+        binds=binds,
+        reads=frozenset(free),
         is_plain=_is_plain([*nodes, *ast.walk(ast.parse("\n".join(lines)))]) and setup.is_plain,
         reads_clock=any(getattr(n, "attr", getattr(n, "id", "")) in _CLOCKS for n in nodes),
     )
