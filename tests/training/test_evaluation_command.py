@@ -35,6 +35,8 @@ CHANGED = {
     "system_prompt": "system.txt",
     "sandbox": "seccomp",
     "program_memory_mb": 2048,
+    "program_processes": 8,
+    "chat_template_kwargs": {"enable_thinking": False},
     "program_packages": ["numpy", "pandas"],
 }
 
