@@ -38,8 +38,11 @@ PROGRAMS: list[Honest] = [program for module in MODULES for program in module.PR
 # Refused although plain Python passes them.
 REFUSED = {
     "an object from a function is compared with a number": "its class could say that it equals every number; "
-    "allowed, and marked, where the test names a class"
+    "allowed, and marked, where the test names a class",
+    "arithmetic of an object from a function with a number": "so could `f(3) - 2.5`",
 }
+# Marked although their own code does not decide alone: a length with a loop, and a method with the name of one of data.
+MARKED = {"reversed and len of a class", "a queue of the standard library"}
 PLAIN = """
 import io, json, os, sys, tempfile
 failed = []
@@ -80,5 +83,11 @@ def test_the_executor_passes_every_program_but_the_refused_ones():
     by_program = list(zip(PROGRAMS, results, strict=True))
     failed = {p.name: result.verdicts for p, result in by_program if not result.all_passed}
     assert failed.keys() == REFUSED.keys(), {name: failed[name] for name in failed.keys() - REFUSED.keys()}
-    marked = {p.name for p, result in by_program if any(verdict.in_child for verdict in result.verdicts)}
-    assert marked <= {p.name for p in PROGRAMS if p.is_marked}
+    marked = {
+        p.name
+        for p, result in by_program
+        for verdict in result.verdicts
+        # An object or a function of the test that the program gets is the test's choice.
+        if verdict.in_child and not (verdict.in_child_reason or "").startswith("the program gets")
+    }
+    assert marked <= {p.name for p in PROGRAMS if p.is_marked} | MARKED

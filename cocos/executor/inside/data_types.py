@@ -33,7 +33,7 @@ class OutputLimit(ValueError):
 
 
 class NotPlainValue(ValueError):
-    """Error for a value that has no encoding, or none that is as large."""
+    """Error for a value that has no encoding, or none that is as large. Its argument is the value."""
 
 
 SHORT = 1 << 63
@@ -369,7 +369,7 @@ def encode_plain(value: Any, left: list[int], depth: int = 0) -> Any:
         ]
     leaf = None if tag else encode_leaf(value)
     if leaf is None or leaf[0] not in PLAIN_LEAVES or (len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS):
-        raise NotPlainValue(f"returned {type(value).__name__}, which is not a plain value")
+        raise NotPlainValue(value)
     return leaf
 
 

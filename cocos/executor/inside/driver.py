@@ -226,12 +226,14 @@ class Driver(DriverEnd):
             if kind == "in child":
                 self.request("run", source)
             elif kind == "value":
-                value = eval(self._code(source, "eval"), self.namespace)
-                if is_object(value):
-                    raise NotPlainValue(f"returned {facts(value).name}, which is not a plain value")
+                value = self.request("evaluate", source)
                 return ["value", data_types.encode_plain(value, [self._max_bytes])]
             else:
                 exec(self._code(source, "exec"), self.namespace)
+        except data_types.NotPlainValue as raised:
+            [value] = raised.args
+            name = facts(value).name if is_object(value) else type(value).__name__
+            error = NotPlainValue(f"returned {name}, which is not a plain value")
         except BaseException as raised:
             error = raised
         if self.is_gone:

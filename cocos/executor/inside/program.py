@@ -42,7 +42,8 @@ for _name in COMMON_MODULES.split():
     importlib.import_module(_name)
 
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name[:1] != "_"}
-_execute, _compile, _exit, _set_blocking = exec, compile, os._exit, os.set_blocking
+_execute, _evaluate, _compile = exec, eval, compile
+_exit, _set_blocking = os._exit, os.set_blocking
 # Some modules, such as dataclasses and pickle, look up the module of a class in `sys.modules`.
 _MODULE = sys.modules["candidate_program"] = types.ModuleType("candidate_program")
 _NAMESPACE = _MODULE.__dict__
@@ -179,6 +180,8 @@ class ProgramEnd(exchange.End):
             case "run":
                 _execute(_compile(values[0], "<test>", "exec", 0, True), _NAMESPACE)
                 return None
+            case "evaluate":
+                return _evaluate(_compile(values[0], "<test>", "eval", 0, True), _NAMESPACE)
             case "classes":
                 found = {name: _NAMESPACE.get(name) for name in values}
                 self.classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}

@@ -51,7 +51,7 @@ def free_names(table: symtable.SymbolTable, only_top: bool = False) -> set[str]:
 
     def names_read(scope: symtable.SymbolTable) -> set[str]:
         if isinstance(scope, symtable.Function):
-            names = set(scope.get_globals())
+            names = {name for name in scope.get_globals() if scope.lookup(name).is_referenced()}
         else:  # `is_global` of a symbol is true for all symbols of a scope with the name "top"
             is_top = scope.get_type() == "module"
             names = {

@@ -5,7 +5,7 @@ from elsewhere (`plan_tests`). There are three kinds:
 
 "driven"    the test runs in the driver, which the candidate cannot reach (`inside/driver.py`).
 "in child"  the test needs the candidate's process: it runs there, and the candidate could forge its outcome.
-"value"     an expression, whose value is wanted.
+"value"     an expression, whose value is wanted; the candidate's process evaluates it.
 
 If a driven test is undecided, because the candidate would get something that cannot leave the driver, its
 next plan is "in child".
@@ -158,8 +158,8 @@ def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
 def value_plan(expression: str) -> Plan:
     """Return the plan for an expression whose value is wanted."""
     with quiet():
-        free = free_names(symtable.symtable(expression, "<test>", "eval"))
-    return Plan(expression, "value", tuple(sorted(free - BUILTINS)), is_plain=False)
+        compile(expression, "<test>", "eval")
+    return Plan(expression, "value")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -177,7 +177,7 @@ def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> Se
     """
     try:
         with quiet():
-            is_read = any(plan.private or plan.kind == "value" for plan in plans)
+            is_read = any(plan.private for plan in plans)
             driver = setup if is_read else "\n".join(_read_setup(setup).imports)
             return Setups(instrumented(driver), candidate_setup(setup, plans, used))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -195,7 +195,7 @@ def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -
         used: Names that the candidate's code takes from elsewhere.
 
     """
-    sources = [plan.source for plan in plans if plan.kind == "in child"]
+    sources = [plan.source for plan in plans if plan.kind != "driven"]
     needed = {*used, *re.findall(r"\w+", " ".join(sources))}
     try:
         body = parse(setup).body
