@@ -3,6 +3,7 @@
 Loggers receive all metrics.
 """
 
+import json
 import math
 import os
 import shlex
@@ -211,7 +212,12 @@ def _test_command(card: ModelCard, args: TrainingArguments) -> str:
     }
     words = ["python", "test.py"] if is_clone() else ["cocos", "eval"]
     for name, value in options.items():
-        words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+        texts = (
+            map(str, value)
+            if isinstance(value, list)
+            else [value if isinstance(value, str) else json.dumps(value)]
+        )
+        words += [f"--{name}", *texts]
     return shlex.join(words)
 
 
