@@ -105,7 +105,7 @@ CONTAINERS = frozenset((*_TAGS.values(), _ARRAY))
 PLAIN_CONTAINERS = frozenset("ltszqdCOfB")
 PLAIN_LEAVES = frozenset(("i", "b", "c", "dt", "da", "ti", "td", "y", "..."))
 MAX_DEPTH = 100
-MAX_DIGITS = 1 << 20  # of an integer, bytes, ...;
+MAX_INT_BITS = 1 << 16
 # Classes whose values are data. Their subclasses are not, but have such a value.
 DATA_CLASSES = frozenset((*_TAGS, int, float, str, bytes, complex, decimal.Decimal))
 
@@ -368,7 +368,8 @@ def encode_plain(value: Any, left: list[int], depth: int = 0) -> Any:
             *[encode_plain(part, left, depth + 1) for part in content(tag, value)],
         ]
     leaf = None if tag else encode_leaf(value)
-    if leaf is None or leaf[0] not in PLAIN_LEAVES or (len(leaf[1:2]) and len(str(leaf[1])) > MAX_DIGITS):
+    is_huge = type(value) is int and value.bit_length() > MAX_INT_BITS
+    if leaf is None or leaf[0] not in PLAIN_LEAVES or is_huge:
         raise NotPlainValue(value)
     return leaf
 

@@ -110,10 +110,10 @@ def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
             case _:
                 driver.leave(MALFORMED)
         driver.begin(job["setup"], job["tests"], own, functions)
-        for number, (source, kind, remote, _) in enumerate(job["tests"]):
+        for number, (source, kind, *_) in enumerate(job["tests"]):
             fixed_world.random.seed(source)  # the program knows the seed of its own `random`
             start = time.perf_counter()
-            outcome = driver.outcome(source, kind, remote)
+            outcome = driver.outcome(source, kind)
             rows.append([number, time.perf_counter() - start, outcome])
         exchange.send(["end"])
     except BaseException:  # also what decoding and the program's answers raise outside of a test
@@ -214,7 +214,7 @@ class Driver(DriverEnd):
             shared = set(map(str, self.request("classes", *self.classes)))
             self.classes = {name: cls for name, cls in self.classes.items() if name in shared}
 
-    def outcome(self, source: str, kind: str, remote: list[str]) -> list:
+    def outcome(self, source: str, kind: str) -> list:
         """Run a test and return its outcome."""
         self.reasons, self._false, self._has_computed = {}, [], False
         self.final: list | None = None

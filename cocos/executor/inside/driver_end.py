@@ -87,7 +87,7 @@ class DriverEnd(exchange.End):
         except OSError:
             self.leave()
         except (CannotCross, OverflowError, RecursionError, CodecError) as error:
-            self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
+            self.forget_from(first)
             outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
             if not isinstance(error, CannotCross):  # data that the program may have made
                 outcome = ["e", "OutputLimit", "more data than one message takes"]

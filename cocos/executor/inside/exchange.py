@@ -29,7 +29,7 @@ from typing import Any
 
 import data_types
 from data_types import ATOMS, CodecError
-from wire_format import PEER_FD
+from wire_format import MESSAGE_CHARS, PEER_FD
 
 MAX_BYTES = 16 << 20  # of one message
 SMALL_TABLE = 64  # objects that are always swept
@@ -252,6 +252,10 @@ class End:
             self.numbers.pop(id(self.objects.pop(number)), None)
             self.contents.pop(number, None)
 
+    def forget_from(self, first: int) -> None:
+        """Remove the objects of this process that have got a number since `first`, and were not sent."""
+        self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
+
 
 def send(message: list, max_bytes: int = MAX_BYTES) -> None:
     """Write one message.
@@ -312,6 +316,6 @@ def parsed(message: bytes) -> list:
 def text_of(value: Any, convert: Any = str) -> str:
     """Return the text of a value, truncated, even if its class raises."""
     try:
-        return str(convert(value))[:300]
+        return str(convert(value))[:MESSAGE_CHARS]
     except BaseException as worse:
         return f"<{type(worse).__name__} in __{convert.__name__}__>"

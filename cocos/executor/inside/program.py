@@ -143,12 +143,12 @@ class ProgramEnd(exchange.End):
             try:
                 self._send(kind, value)
             except RecursionError:
-                self._forget_from(first)
+                self.forget_from(first)
                 with _more_frames():
                     self._send(kind, value)
         except (MemoryError, RecursionError, OverflowError) as error:
             _use_spare_memory()
-            self._forget_from(first)
+            self.forget_from(first)
             name = "OutputLimit" if isinstance(error, OverflowError) else type(error).__name__
             known = ["", name, ["builtins", "Exception"]] if name == "OutputLimit" else ["builtins", name]
             text = "more than output_kb" if name == "OutputLimit" else "while a value was sent"
@@ -158,9 +158,6 @@ class ProgramEnd(exchange.End):
         node = self.encode(value) if kind == "v" else self.encode_error(value)
         rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
         exchange.send([kind, node, self.changes(), rebound], self._max_bytes)
-
-    def _forget_from(self, first: int) -> None:
-        self.forget([number for number in range(first, self.next_number, 2) if number in self.objects])
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -246,10 +243,6 @@ class ProgramEnd(exchange.End):
         return data_types.decode_leaf(node)
 
 
-def _exit_of(value: Any, kind: Any, error: Any, trace: Any) -> Any:
-    return value.__exit__(kind, error, trace)
-
-
 def _operator(name: str) -> Any:
     """Return what does the work of a special method; for `__rsub__`, `a - b` with the sides swapped."""
     is_swapped = name[2] == "r" and name != "__rshift__"
@@ -272,7 +265,7 @@ _FUNCTIONS: dict[str, Any] = {
     **{f"__{name}__": vars(math)[name] for name in ("trunc", "floor", "ceil")},
     **{f"__{name}__": vars(operator)[name] for name in ("index", "neg", "pos", "invert")},
     "__enter__": lambda value: value.__enter__(),
-    "__exit__": _exit_of,
+    "__exit__": lambda value, *error: value.__exit__(*error),
     "__copy__": copy.copy,
     "__deepcopy__": lambda value, memo=None: copy.deepcopy(value),
     "__instancecheck__": lambda cls, value: isinstance(value, cls),

@@ -45,7 +45,8 @@ class Zygote:
         self.started, self.started_w = map(_move_up, os.pipe())
         os.set_blocking(self.started, False)
         self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
-        self.driver, self.control = 0, -1
+        self.driver = 0
+        self.control: _socket.socket  # to the driver, if there is one
         self.driver_limits: list[int] = []
         # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
         # it.
@@ -101,23 +102,22 @@ class Zygote:
         if not self.driver:
             self.start_driver(run_driver, limits)
         driver_end, program_end = map(_move_up_socket, _socket.socketpair())
-        control = _socket.socket(fileno=os.dup(self.control))
+        control = self.control.fileno()
         rights = driver_end.to_bytes(4, sys.byteorder)
-        control.sendmsg(
+        self.control.sendmsg(
             [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
         )
-        control.close()
         os.close(driver_end)
-        move(self.jobs, self.control, driver_size)
+        move(self.jobs, control, driver_size)
         fixed_world.WORLD.restart_clock(clock_ns or None)
         pid = self.fork(program_end, limits, run_program, program_size)
         os.close(program_end)
         program = Program(pid)
-        event, is_late = await_end(program, self.driver, self.control, start + wall_limit_s, self.watch)
+        event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
         if event == ABANDONED:
             return False
         is_intact = program.kill(self.driver)
-        header = read_exactly(self.control, EVIDENCE_HEADER.size) if event and is_intact else b""
+        header = read_exactly(control, EVIDENCE_HEADER.size) if event and is_intact else b""
         if len(header) < EVIDENCE_HEADER.size:
             if not is_late:
                 raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
@@ -129,7 +129,7 @@ class Zygote:
         wall_s = time.monotonic() - start
         usage = program.cpu_s, program.waited_s, program.peak_mb
         write_all(self.answers, ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
-        move(self.control, self.answers, size)
+        move(control, self.answers, size)
         if not may_go_on:
             self.end_driver()
         return True
@@ -139,7 +139,7 @@ class Zygote:
         ours, theirs = map(_move_up_socket, _socket.socketpair())
         self.driver = self.fork(theirs, limits, run_driver, is_driver=True)
         os.close(theirs)
-        self.control, self.driver_limits = ours, limits
+        self.control, self.driver_limits = _socket.socket(fileno=ours), limits
         self.watch.poll.register(ours, 1)  # POLLIN
 
     def end_driver(self) -> None:
@@ -147,8 +147,8 @@ class Zygote:
         os.kill(self.driver, _signal.SIGKILL)
         os.waitpid(self.driver, 0)
         self.watch.poll.unregister(self.control)
-        os.close(self.control)
-        self.driver, self.control = 0, -1
+        self.control.close()
+        self.driver = 0
 
     def fork(self, socket: int, limits: list[int], run, size: int = 0, is_driver: bool = False) -> int:
         """Fork a child that reads its part of the job, confines itself and runs it.

@@ -181,7 +181,7 @@ def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> Se
             driver = setup if is_read else "\n".join(_read_setup(setup).imports)
             return Setups(instrumented(driver), candidate_setup(setup, plans, used))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Setups("", setup)
+        return Setups("", setup)  # and it raises when it is run
 
 
 def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -> str:
@@ -197,10 +197,7 @@ def candidate_setup(setup: str, plans: tuple[Plan, ...], used: frozenset[str]) -
     """
     sources = [plan.source for plan in plans if plan.kind != "driven"]
     needed = {*used, *re.findall(r"\w+", " ".join(sources))}
-    try:
-        body = parse(setup).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return setup  # and it raises when it is run
+    body = parse(setup).body
     bound = frozenset[str]().union(*map(touched_names, body))
     known = bound | _read_setup(setup).imported | BUILTINS
     kept: set[int] = set()
