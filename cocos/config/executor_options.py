@@ -32,7 +32,7 @@ class ExecutorOptions:
     program_processes: int = option(
         role="executor",
         default=Limits.processes,
-        help="Further processes and threads of a program; level rlimits does not limit them for root.",
+        help="Largest number of further processes and threads of a program.",
     )
     program_packages: list[str] = option(
         role="executor",

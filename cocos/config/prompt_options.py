@@ -49,8 +49,8 @@ class PromptOptions:
     chat_template_kwargs: dict[str, Any] | str | None = option(
         role="wording",
         default=None,
-        help="Variables of the chat template, as JSON; endpoints get them, too. "
-        "'{\"enable_thinking\": false}' turns off the thoughts of many reasoning models.",
+        help="Variables of the chat template and of endpoints' chats, as JSON, such as "
+        "'{\"enable_thinking\": false}' against the thoughts of many models.",
     )
 
     def __post_init__(self) -> None:

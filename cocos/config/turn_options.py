@@ -57,8 +57,7 @@ class TurnOptions:
     placebo: PlaceboKind = option(
         role="rule",
         default="none",
-        help="A control of --carry counterexamples: a bare `notice`, tests and values of an `other` problem, "
-        "or `wrong` values.",
+        help="Control of counterexamples: a `notice`, an `other` problem's tests, or `wrong` values.",
     )
     visible_tests: int | None = option(
         role="prompt",

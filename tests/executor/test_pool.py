@@ -24,7 +24,6 @@ from tests.support.executor import (
     processes_below,
     statuses,
     workers,
-    zombies,
 )
 from tests.support.paths import dataset
 from tests.support.waiting import wait_until
@@ -449,10 +448,10 @@ def test_a_stream_yields_results_as_they_finish(executor):
 
 def test_a_closed_executor_refuses_and_leaves_no_process():
     executor = Executor(num_workers=2, sandbox=LEVEL)
-    pids = workers(executor)
+    pids = [pid for worker in workers(executor) for pid in processes_below(worker)]
     executor.close()
     executor.close()
-    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids) and zombies() == 0
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
     with pytest.raises(ExecutorError, match="closed"):
         executor.submit(GOOD)
 

@@ -147,7 +147,7 @@ def test_cocos_trains_from_a_config_and_saves_what_test_py_reads(problems_file, 
     run = json.loads((out / "run.json").read_text())
     assert run["options"]["credit"] == "turn" and run["feedback"] == "error" and run["options"]["early_stop"]
     command = done.stdout.rstrip().split("evaluate it: ")[1]
-    assert command.endswith("--prompt_tests 1 --feedback error --early_stop True --max_completion_length 24")
+    assert command.endswith("--prompt_tests 1 --feedback error --early_stop true --max_completion_length 24")
     state = json.loads((out / "checkpoint-2/trainer_state.json").read_text())
     assert any(log.get("sampled_t2", 1) < 1 for log in state["log_history"])
     assert set(run["data_sha256"]) == {str(problems_file)}
