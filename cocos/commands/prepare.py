@@ -42,7 +42,7 @@ from cocos.dataprep.options import CheckOptions, PreparationOptions
 from cocos.dataprep.output_folder import new_folder
 from cocos.dataprep.preparation import PreparationReport, read_splits, run_check
 from cocos.dataprep.prepared_files import read_benchmarks, read_prepared
-from cocos.dataprep.raw_files import fetch_raw_file
+from cocos.dataprep.public_sets import fetch_raw_file
 from cocos.dataprep.readers import input_files
 from cocos.dataprep.sources import NOT_STATED, PUBLIC_SOURCES, Source, custom_source
 from cocos.files.json_lines import read_rows

@@ -15,17 +15,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cocos.dataprep.checks.reference_checks import asserts
 from cocos.dataprep.formats.conversion import MAX_TESTS, VISIBLE_TESTS, Converted, from_mbpp
 from cocos.dataprep.formats.doctests import description, split_docstring
 from cocos.dataprep.formats.humaneval import group_by_assert
-from cocos.dataprep.formats.pytest_files import split_pytest_file
-from cocos.dataprep.formats.pytest_idioms import unittest_functions
+from cocos.dataprep.formats.pytest_files import split_test_module
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
-from cocos.dataprep.licences import folder_licence, licence_finder
-from cocos.dataprep.module_index import CodeBase, Module, ModuleAliases, imported_names
+from cocos.dataprep.licences import folder_licence
+from cocos.dataprep.module_index import CodeBase, Module, Origin
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import NOT_STATED, Source
 from cocos.files.json_lines import DataError, Place
@@ -71,14 +70,14 @@ def read_code_base(folder: Path, packages: tuple[str, ...] = ()) -> Iterator[Raw
             files.append(path)
         else:
             yield _refused(ascii(path)[1:-1], 1, "the file has a name that is not UTF-8")
-    code_base, licence_of = CodeBase(folder, files, packages), licence_finder(folder)
-    tests: dict[tuple[str, str], list[str]] = defaultdict(list)
+    code_base = CodeBase(folder, files, packages)
+    tests: dict[Origin, list[str]] = defaultdict(list)
     for path in files:
         if TEST_FILE.search(path):
             yield from _read_test_file(code_base, path, tests)
     for path in files:
         if not TEST_FILE.search(path):
-            yield from _read_module(code_base, path, tests, licence_of(path))
+            yield from _read_module(code_base, path, tests)
 
 
 def from_code_base(row: dict, place: Place, licence: str | None = None) -> Converted:
@@ -105,17 +104,16 @@ def python_files(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _read_module(
-    code_base: CodeBase, path: str, tests: dict[tuple[str, str], list[str]], licence: str
-) -> Iterator[RawRow]:
+def _read_module(code_base: CodeBase, path: str, tests: dict[Origin, list[str]]) -> Iterator[RawRow]:
     try:
         module = code_base.module(path)
     except ValueError as error:
         yield _refused(path, 1, f"the file {error}")
         return
-    for name in module.definitions:
-        node = module.definition(name)
-        if node is None or node.name != name:
+    licences = (folder_licence(code_base.root / parent) for parent in PurePosixPath(path).parents)
+    licence = next(filter(None, licences), "")
+    for name, [*_, node] in module.definitions.items():
+        if not isinstance(node, Definition) or node.name != name:
             continue
         of_files = tests.pop((path, name), [])
         if of_files or any(">>>" in text for text in _docstrings(node).values()):
@@ -137,22 +135,24 @@ def _problem(
     """Return the row of a function or class; raise ValueError if it gives no problem."""
     if isinstance(node, ast.AsyncFunctionDef):
         raise ValueError("is asynchronous")
-    reference = code_base.program(path, [node.name])
+    reference = code_base.program([(path, node.name)])
     docstrings = _docstrings(node)
     text = _text(node, docstrings, ast.get_docstring(module.tree) or "")
     tests: list[str] = []
     left_out: list[str] = []
-    helpers: set[str] = set()
+    helpers: set[Origin] = set()
     for docstring in docstrings.values():
         extracted = split_docstring(docstring)
         left_out += extracted.left_out
         for test in extracted.tests:
+            tree = parse(test)
+            imports = code_base.inlined_imports(path, tree)
+            test = ast.unparse(imports.visit(tree))
+            used = _origins(code_base, path, test, imports.used) - {(path, node.name)}
             try:
-                test = _without_own_imports(code_base, path, test)
-                names = _free_names(test) - {node.name}
-                used = {name for name in names if code_base.resolve(path, name)}
-                if (path, node.name) in code_base.program(path, used).definitions:
-                    raise ValueError(f"needs {', '.join(sorted(used))}, which need {node.name}")
+                if (path, node.name) in code_base.program(used).definitions:
+                    names = ", ".join(sorted(name for _, name in used))
+                    raise ValueError(f"needs {names}, which need {node.name}")
             except ValueError as reason:
                 left_out.append(f"{test[:60]!r}: {reason}")
             else:
@@ -169,7 +169,7 @@ def _problem(
         "code": reference.source,
         "test_list": tests[:VISIBLE_TESTS],
         "hidden_test_list": tests[VISIBLE_TESTS:MAX_TESTS],
-        "test_setup_code": code_base.program(path, sorted(helpers)).source.strip(),
+        "test_setup_code": code_base.program(sorted(helpers)).source.strip(),
         "entry_point": node.name,
         "left_out": left_out,
     }
@@ -206,50 +206,28 @@ def _text(node: Definition, docstrings: dict[str, str], module_docstring: str) -
     return "\n".join([text, "", "Its methods:", "", *lines])
 
 
-def _without_own_imports(code_base: CodeBase, path: str, test: str) -> str:
-    """Return a test without its imports of the code base; raise ValueError if an import must stay."""
-    tree = parse(test)
-    own = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.level or code_base.find(path, node.module or ""))
-    ]
-    if any(node not in tree.body or alias.asname for node in own for alias in node.names):
-        raise ValueError("imports within a function or under another name")
-    tree.body = [node for node in tree.body if node not in own]
-    return ast.unparse(tree) if own else test
+def _origins(code_base: CodeBase, path: str, test: str, imported: set[Origin]) -> set[Origin]:
+    """Return the definitions of the folder that a test in a file reads, directly or as an inlined import."""
+    free = global_reads(test) - set().union(*map(defined_names, parse(test).body))
+    # What is imported and not defined anywhere stands for itself: the test cannot run without it.
+    found = {code_base.resolve(*origin) or origin for origin in imported if origin[1] in free}
+    return found | {origin for name in free if (origin := code_base.resolve(path, name))}
 
 
-def _free_names(test: str) -> set[str]:
-    """Return the names that a test reads and does not define."""
-    return global_reads(test) - set().union(*map(defined_names, parse(test).body))
-
-
-def _read_test_file(
-    code_base: CodeBase, path: str, tests: dict[tuple[str, str], list[str]]
-) -> Iterator[RawRow]:
+def _read_test_file(code_base: CodeBase, path: str, tests: dict[Origin, list[str]]) -> Iterator[RawRow]:
     """Add each test of a file to the function that it tests; yield a row for each that gives no problem."""
     try:
-        module = code_base.module(path)
-        aliases = ModuleAliases(code_base, path, module)
-        tree = aliases.visit(copy.deepcopy(module.tree))
-        modules = _imported_modules(code_base, path, module)
-        extracted = split_pytest_file(unittest_functions(tree), tuple(modules))
+        tree = copy.deepcopy(code_base.module(path).tree)
+        imports = code_base.inlined_imports(path, tree)
+        extracted = split_test_module(imports.visit(tree))
     except ValueError as error:
         if "has no test function" not in str(error):
             yield _refused(path, 1, f"the file {error}")
         return
     for reason in extracted.left_out:
         yield _refused(path, 1, f"a test needs pytest: {reason}")
-    targets = {*modules.values(), *(target for target, _ in aliases.used)}
     for part in [part for test in extracted.tests for part in _split(test)]:
-        try:
-            part = _without_own_imports(code_base, path, part)
-        except ValueError as reason:
-            yield _refused(path, 1, f"a test {reason}")
-            continue
-        origins = {code_base.resolve(target, name) for name in _free_names(part) for target in targets}
-        found = [origin for origin in origins if origin]
+        found = list(_origins(code_base, path, part, imports.used))
         if not asserts(part):
             yield _refused(path, 1, f"a test asserts nothing: {part[:60]!r}")
         elif len(found) == 1 and not TEST_FILE.search(found[0][0]):
@@ -258,17 +236,6 @@ def _read_test_file(
             what = "several functions" if len(found) > 1 else "no function"
             described = ", ".join(sorted(name for _, name in found))
             yield _refused(path, 1, f"a test of {what}: {described} {part[:60]!r}")
-
-
-def _imported_modules(code_base: CodeBase, path: str, module: Module) -> dict[str, str]:
-    """Return the modules of the code base, but test files, that a test file imports: name -> file."""
-    found = {
-        name: code_base.find(path, name, getattr(node, "level", 0))
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in imported_names(node)
-    }
-    return {name: target for name, target in found.items() if target and not TEST_FILE.search(target)}
 
 
 def _split(test: str) -> list[str]:

@@ -1,9 +1,8 @@
 """Licences of the files of a folder of code, by the texts in it."""
 
 import re
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 LICENCE_FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
 # Words of a licence, in lower case and without commas, and its name; the first match counts.
@@ -19,15 +18,7 @@ LICENCES = (
 )
 
 
-def licence_finder(root: Path) -> Callable[[str], str]:
-    """Return a function from the relative path of a file below a folder to its licence; "" if none is known.
-
-    The licence is that of the nearest folder above the file with the text of one.
-    """
-    nearest = cache(lambda parent: folder_licence(root / parent))
-    return lambda path: next(filter(None, map(nearest, PurePosixPath(path).parents)), "")
-
-
+@cache
 def folder_licence(folder: Path) -> str:
     """Return the licence whose text is in a folder; "" if none is known there."""
     for path in sorted(folder.glob("*")):

@@ -9,15 +9,16 @@ import re
 import stat
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from cocos.dataprep.formats.pytest_idioms import decorator_name
-from cocos.dataprep.formats.source_edits import defined_names, global_reads, remove_docstrings
+from cocos.dataprep.formats.pytest_files import decorator_name
+from cocos.dataprep.formats.source_edits import InlinedImports, defined_names, global_reads, remove_docstrings
 from cocos.files.python_parser import parse
 
+Origin = tuple[str, str]  # file and name of a definition
 MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
 CACHED_MODULES = 256  # a syntax tree takes about 100 times the memory of its source
 
@@ -28,7 +29,8 @@ class Module:
     Attributes:
         definitions: Name -> the statements that bind it; an import statement has one name only.
         stars: Statements `from ... import *`.
-        has_future_annotations: The module has `from __future__ import annotations`.
+        imports: The other import statements, with one name each.
+        futures: Texts of the statements `from __future__ import ...`.
 
     """
 
@@ -36,47 +38,41 @@ class Module:
         self.tree = parse(source)
         self.definitions: dict[str, list[ast.stmt]] = defaultdict(list)
         self.stars: list[ast.ImportFrom] = []
-        self.has_future_annotations = False
-        for node in self._statements():
-            match node:
-                case ast.ImportFrom(module="__future__"):
-                    self.has_future_annotations = True
-                case ast.ImportFrom(names=[ast.alias("*")]):
-                    self.stars.append(node)
-                case ast.ImportFrom(module=module, names=names, level=level):
-                    self._add(*(ast.ImportFrom(module, [alias], level) for alias in names))
-                case ast.Import(names=names):
-                    self._add(*(ast.Import([alias]) for alias in names))
-                case ast.If(test=test) if re.search("__name__|TYPE_CHECKING", ast.unparse(test)):
-                    pass  # it does not run at import
-                case ast.FunctionDef(decorator_list=[*_, last]) if decorator_name(last) == "overload":
-                    pass
-                case _:
-                    self._add(node)
-
-    def _statements(self) -> Iterator[ast.stmt]:
-        """Yield the top-level statements; of a `try` that imports a module beside this one, its body."""
+        self.imports: list[ast.stmt] = []
+        self.futures: set[str] = set()
         for node in self.tree.body:
             body = node.body if isinstance(node, ast.Try) else []
+            # Of a `try` that imports a module beside this one, the body counts.
             is_local = any(isinstance(inner, ast.ImportFrom) and inner.level for inner in body)
-            yield from body if is_local else [node]
+            for statement in body if is_local else [node]:
+                self._add(statement)
 
-    def _add(self, *nodes: ast.stmt) -> None:
-        for node in nodes:
-            for name in defined_names(node):
-                self.definitions[name].append(node)
-
-    def definition(self, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
-        """Return the last function or class of this name at the top level, or None."""
-        found = self.definitions.get(name, [None])[-1]
-        return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else None
+    def _add(self, node: ast.stmt) -> None:
+        match node:
+            case ast.ImportFrom(module="__future__"):
+                self.futures.add(ast.unparse(node))
+            case ast.ImportFrom(names=[ast.alias("*")]):
+                self.stars.append(node)
+            case ast.Import() | ast.ImportFrom():
+                for alias in node.names:
+                    single = copy.copy(node)
+                    single.names = [alias]
+                    self.imports.append(single)
+                    self.definitions[(alias.asname or alias.name).partition(".")[0]].append(single)
+            case ast.If(test=test) if re.search("__name__|TYPE_CHECKING", ast.unparse(test)):
+                pass  # it does not run at import
+            case ast.FunctionDef(decorator_list=[*_, last]) if decorator_name(last) == "overload":
+                pass
+            case _:
+                for name in defined_names(node):
+                    self.definitions[name].append(node)
 
 
 class SourceProgram(NamedTuple):
     """Source of a program, and the (file, name) pairs that it defines."""
 
     source: str
-    definitions: set[tuple[str, str]]
+    definitions: set[Origin]
 
 
 class CodeBase:
@@ -126,16 +122,11 @@ class CodeBase:
                     return file
         return None
 
-    def imported_module(self, importer: str, node: ast.stmt) -> str | None:
-        """Return the file of the module that an import of one name binds; None if it binds no module."""
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            return None
-        parts = (getattr(node, "module", None), node.names[0].name)
-        return self.find(importer, ".".join(filter(None, parts)), getattr(node, "level", 0))
+    def inlined_imports(self, path: str, tree: ast.AST) -> InlinedImports:
+        """Return the transformer of a part of a file, for the imports in a tree."""
+        return InlinedImports(tree, partial(self.find, path))
 
-    def resolve(
-        self, path: str, name: str, seen: set[tuple[str, str]] | None = None
-    ) -> tuple[str, str] | None:
+    def resolve(self, path: str, name: str, seen: set[Origin] | None = None) -> Origin | None:
         """Return the file and name of the definition of a module's global name; None if there is none.
 
         Args:
@@ -143,27 +134,26 @@ class CodeBase:
 
         """
         seen = set() if seen is None else seen
-        while (path, name) not in seen:
-            seen.add((path, name))
-            try:
-                module = self.module(path)
-            except ValueError:
-                return None
-            match module.definitions.get(name):
-                case [*_, ast.ImportFrom(module=source, names=[alias], level=level)] if target := self.find(
-                    path, source or "", level
-                ):
-                    path, name = target, alias.name
-                case None:
-                    stars = (self.find(path, star.module or "", star.level) for star in module.stars)
-                    found = (self.resolve(target, name, seen) for target in stars if target)
-                    return next(filter(None, found), None)
-                case _:
-                    return path, name
-        return None
+        if (path, name) in seen:
+            return None
+        seen.add((path, name))
+        try:
+            module = self.module(path)
+        except ValueError:
+            return None
+        sources = [(star, name) for star in module.stars]
+        match module.definitions.get(name):
+            case [*_, ast.ImportFrom(names=[alias]) as node] if self.find(
+                path, node.module or "", node.level
+            ):
+                sources = [(node, alias.name)]
+            case [*_]:
+                return path, name
+        files = [(self.find(path, node.module or "", node.level), origin) for node, origin in sources]
+        return next(filter(None, (self.resolve(file, origin, seen) for file, origin in files if file)), None)
 
-    def program(self, path: str, names: Iterable[str]) -> SourceProgram:
-        """Return the program that defines global names of a module, with all that they need.
+    def program(self, origins: Iterable[Origin]) -> SourceProgram:
+        """Return the program of definitions, each as file and name, with all that they need.
 
         Raises:
             ValueError: The program needs a package, or modules whose names collide.
@@ -171,7 +161,7 @@ class CodeBase:
         """
         result = _Slice(self)
         try:
-            for name in names:
+            for path, name in origins:
                 result.add(path, name)
         except RecursionError:
             raise ValueError("needs too many definitions") from None
@@ -185,8 +175,8 @@ class _Slice:
         self.code_base = code_base
         self.parts: dict[str, None] = {}  # its statements, each once
         self.futures: set[str] = set()
-        self.added: set[tuple[str, str]] = set()
-        self._nodes: set[int] = set()  # ids of the statements that were added
+        self.added: set[Origin] = set()
+        self._nodes: set[ast.stmt] = set()  # a statement may define several names
         self._origins: dict[str, tuple[str, str]] = {}  # name -> file and text of its definition
 
     def add(self, path: str, name: str) -> None:
@@ -198,84 +188,31 @@ class _Slice:
         if name not in module.definitions and (origin := self.code_base.resolve(path, name)):
             self.add(*origin)
         for node in module.definitions.get(name, ()):
-            match node:
-                case ast.ImportFrom(names=[alias]) if target := self.code_base.find(
-                    path, node.module or "", node.level
-                ):
-                    if self.code_base.imported_module(path, node):
-                        raise ValueError(f"uses the module {name} as a value")
-                    self.add(target, alias.name)
-                    if alias.asname not in (None, alias.name):
-                        self._claim({name}, path, "")
-                        self.parts[f"{alias.asname} = {alias.name}"] = None
-                case ast.Import() | ast.ImportFrom():
-                    self._require_available(path, node)
-                    self._claim({name}, path, ast.unparse(node))
-                    self.parts[ast.unparse(node)] = None
-                case _:
-                    self._add_statement(path, module, node)
+            if node not in self._nodes:
+                self._nodes.add(node)
+                self._add_statement(path, module, node)
 
     def _add_statement(self, path: str, module: Module, node: ast.stmt) -> None:
-        if id(node) in self._nodes:
-            return  # it defines several names
-        self._nodes.add(id(node))
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Import | ast.ImportFrom):
-                self._require_available(path, inner)
-        aliases = ModuleAliases(self.code_base, path, module)
-        text = ast.unparse(aliases.visit(remove_docstrings(copy.deepcopy(node))))
-        self._claim(defined_names(node), path, text)
-        for target, name in aliases.used:
-            self.add(target, name)
-        for name in sorted(global_reads(text)):
-            self.add(path, name)
-        if module.has_future_annotations:
-            self.futures.add("from __future__ import annotations")
-        self.parts[text] = None
-
-    def _claim(self, names: set[str], path: str, text: str) -> None:
-        """Record what defines names; raise ValueError if another module defines one of them otherwise."""
-        for name in names:
+        imports = self.code_base.inlined_imports(path, ast.Module([*module.imports, node], []))
+        tree = imports.visit(ast.Module([remove_docstrings(copy.deepcopy(node))], []))
+        if not tree.body and not imports.used:
+            raise ValueError(f"uses the module {ast.unparse(node).split()[-1]} as a value")
+        self._require_packages(tree)
+        text = ast.unparse(tree)
+        for name in set().union(*map(defined_names, tree.body)):
             known_path, known_text = self._origins.setdefault(name, (path, text))
             if known_path != path and known_text != text:
                 raise ValueError(f"needs two definitions of {name}")
+        for origin in [*sorted(imports.used), *((path, name) for name in sorted(global_reads(text)))]:
+            self.add(*origin)
+        self.futures |= module.futures
+        self.parts |= {text: None} if text else {}
 
-    def _require_available(self, path: str, node: ast.Import | ast.ImportFrom) -> None:
-        for module in imported_names(node):
-            root = module.partition(".")[0]
-            if getattr(node, "level", 0) or self.code_base.find(path, module):
-                raise ValueError("imports a module of the code base within a statement")
-            if root not in sys.stdlib_module_names and root not in self.code_base.packages:
-                raise ValueError(f"needs the package {root} (--program_packages)")
-
-
-def imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """Return the names of the modules that a statement imports, or imports from."""
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-
-
-class ModuleAliases(ast.NodeTransformer):
-    """Replaces `module.name` by `name` for modules of the code base.
-
-    Args:
-        path: File with the imports.
-
-    Attributes:
-        used: (file, name) of each replacement.
-
-    """
-
-    def __init__(self, code_base: CodeBase, path: str, module: Module) -> None:
-        self._code_base, self._path, self._module = code_base, path, module
-        self.used: list[tuple[str, str]] = []
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Return the attribute's name alone if its value is a module of the code base."""
-        dotted = ast.unparse(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else ""
-        for statement in self._module.definitions.get(dotted.partition(".")[0], ()):
-            target = self._code_base.imported_module(self._path, statement)
-            [alias] = statement.names if target else [ast.alias("")]  # type: ignore[attr-defined]
-            if target and dotted == (alias.asname or alias.name):
-                self.used.append((target, node.attr))
-                return ast.copy_location(ast.Name(node.attr, node.ctx), node)
-        return self.generic_visit(node)
+    def _require_packages(self, tree: ast.AST) -> None:
+        available = {*sys.stdlib_module_names, *self.code_base.packages}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                first = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+                root = "." * getattr(node, "level", 0) + (first or "").partition(".")[0]
+                if root not in available:
+                    raise ValueError(f"needs the package {root} (--program_packages)")

@@ -8,20 +8,29 @@ No program is executed. The cache folder is $COCOS_CACHE, or else cocos/ in $XDG
 """
 
 import difflib
+import fcntl
+import gzip
 import hashlib
+import json
+import os
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from cocos.config.ranks import is_main_process
 from cocos.dataprep import formats, sources
-from cocos.dataprep.output_folder import SplitWriter, new_folder
-from cocos.dataprep.raw_files import fetch_raw_file, locked_cache
+from cocos.dataprep.hub import read_hub
 from cocos.dataprep.readers import read_file
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
 from cocos.dataprep.sources import PUBLIC_SOURCES, Source, convert_row
+from cocos.files.durable import write_atomically
 from cocos.files.json_lines import read_rows
-from cocos.problems import DataError, Problem, unique_problems
+from cocos.problems import DataError, Problem, problem_to_row, unique_problems
+
+TIMEOUT_S = 60
 
 
 class PublicSplit(NamedTuple):
@@ -50,13 +59,13 @@ def problems_file(reference: str) -> Path:
     if chosen is None:
         return Path(reference)
     with locked_cache() as folder:
-        raw_file = chosen.raw_file or _download(chosen.source, folder, reference)
-        prepared = folder / f"{chosen.source.name}-{_conversion_digest(raw_file)}"
-        if not prepared.exists():
-            _convert(chosen.source, raw_file, prepared)
-    path = prepared / f"{chosen.split}.jsonl"
-    if not path.exists():
-        raise DataError(f"{reference}: {raw_file} contains no problem of the split {chosen.split}")
+        raw_file = chosen.raw_file or _fetch(chosen.source, folder, reference)
+        path = folder / f"{chosen.source.name}-{chosen.split}-{_conversion_digest(raw_file)}.jsonl"
+        if not path.exists():
+            lines = [json.dumps(problem_to_row(problem)) + "\n" for problem in _problems(chosen, raw_file)]
+            if not lines:
+                raise DataError(f"{reference}: {raw_file} contains no problem of the split {chosen.split}")
+            write_atomically(path, "".join(lines))
     if is_main_process():
         data = path.read_bytes()
         digest, num_problems = hashlib.sha256(data).hexdigest(), data.count(b"\n")
@@ -68,15 +77,16 @@ def problems_file(reference: str) -> Path:
     return path
 
 
-def _convert(source: Source, raw_file: Path, folder: Path) -> None:
-    """Write the splits of a set into a new folder."""
+def _problems(chosen: PublicSplit, raw_file: Path) -> Iterator[Problem]:
+    """Yield the problems of a split."""
+    source = chosen.source
     assert source.split_of
-    with new_folder(folder) as partial, SplitWriter(partial) as writer:
-        for place, _, row in read_file(raw_file):
-            if isinstance(row, DataError):
-                raise row
-            problem = convert_row(source, row, place).problem
-            writer.write(source.split_of(problem, place), problem)
+    for place, _, row in read_file(raw_file):
+        if isinstance(row, DataError):
+            raise row
+        problem = convert_row(source, row, place).problem
+        if source.split_of(problem, place) == chosen.split:
+            yield problem
 
 
 def load_problem_set(reference: str) -> list[Problem]:
@@ -149,7 +159,7 @@ def _parse_name(text: str, reference: str) -> tuple[Source, str]:
     return source, split
 
 
-def _download(source: Source, folder: Path, reference: str) -> Path:
+def _fetch(source: Source, folder: Path, reference: str) -> Path:
     try:
         return fetch_raw_file(source, folder / "raw", None)
     except DataError as error:
@@ -167,3 +177,68 @@ def _conversion_digest(raw_file: Path) -> str:
     for module in sorted([*Path(formats.__path__[0]).glob("*.py"), Path(sources.__file__)]):
         digest.update(module.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def fetch_raw_file(source: Source, raw_folder: Path, input_folder: Path | None) -> Path:
+    """Put the raw file of a public set into a folder, unless it is already there.
+
+    Args:
+        input_folder: Folder that contains the file; None to download it.
+
+    Raises:
+        DataError: The set cannot be downloaded, or the input folder does not contain its file.
+
+    """
+    path = raw_folder / source.raw_file
+    if path.exists():
+        return path
+    if input_folder is None:
+        data = _download(source)
+    else:
+        original = input_folder / source.raw_file
+        if not original.is_file():
+            raise DataError(f"{original}: no such file; put it there, or leave out --input to download it")
+        data = original.read_bytes()
+    raw_folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+    return path
+
+
+def _download(source: Source) -> bytes:
+    """Return the rows of a set as JSON lines, gzipped if the raw file's name says so."""
+    rows: Iterator[object] = _read_urls(source.raw_urls)
+    if source.hub and not source.raw_urls:
+        rows = (row for _, _, row in read_hub(*source.hub, None, source.hub_split))
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    # mtime=0: the same rows give the same bytes.
+    return gzip.compress(data, mtime=0) if source.raw_file.endswith(".gz") else data
+
+
+def _read_urls(urls: tuple[str, ...]) -> Iterator[dict]:
+    for url in urls:
+        try:
+            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+                yield from json.load(response)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise DataError(
+                f"{url}: cannot be downloaded ({reason}); check the network, or use a file"
+            ) from None
+
+
+@contextmanager
+def locked_cache() -> Iterator[Path]:
+    """Yield the cache folder, which one process at a time uses: the ranks of a run start together."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("COCOS_CACHE") or Path(base) / "cocos")
+    lock_file = folder / "lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock_file.touch()
+    except OSError as error:
+        raise DataError(
+            f"{folder}: not writable ({error.strerror}); set COCOS_CACHE to a folder for public sets"
+        ) from None
+    with open(lock_file, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder

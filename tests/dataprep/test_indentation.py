@@ -7,7 +7,7 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocos.dataprep.formats.source_edits import tabs_to_spaces
+from cocos.dataprep.formats.conversion import tabs_to_spaces
 
 
 def outcome(code: str) -> object:

@@ -7,11 +7,10 @@ abbreviated value, or output of a loop. Nothing is executed.
 import ast
 import doctest
 import re
-from typing import NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests
 from cocos.dataprep.formats.input_tests import equality
-from cocos.dataprep.formats.source_edits import bound_names, read_names
+from cocos.dataprep.formats.source_edits import bound_names, needed_before, read_names
 from cocos.files.python_parser import parse
 
 # Lines that only announce the examples, with the underline of a section.
@@ -20,14 +19,6 @@ _HEADINGS = re.compile(
     r"(?:\n[ \t]*[-=~]{3,}[ \t]*$)?",
     re.IGNORECASE | re.MULTILINE,
 )
-
-
-class _Example(NamedTuple):
-    """Parsed example of a docstring."""
-
-    node: ast.stmt
-    want: str  # the printed text, without the spaces around it; "" if nothing is printed
-    reason: str  # why it gives no test; "" if it gives one
 
 
 def description(docstring: str) -> str:
@@ -50,73 +41,60 @@ def split_docstring(docstring: str) -> ExtractedTests:
         ValueError: The docstring's examples are not well-formed.
 
     """
-    examples: list[_Example] = []
-    for source in doctest.DocTestParser().get_examples(docstring):
-        if not source.options.get(doctest.SKIP):
-            examples += _parse(source)
-    local_names = set().union(*(bound_names(example.node) for example in examples))
+    earlier: list[ast.stmt] = []
     tests: list[str] = []
     left_out: list[str] = []
-    for index, example in enumerate(examples):
-        if not example.want:
+    for example in doctest.DocTestParser().get_examples(docstring):
+        if example.options.get(doctest.SKIP):
             continue
         try:
-            test = _assert(example)
-        except ValueError as reason:
-            left_out.append(f"example {ast.unparse(example.node)[:60]!r}: {reason}")
-            continue
-        needed, chosen = read_names(parse(test)) & local_names, []
-        # Backwards, so that the names that a chosen example needs are known before the ones above it.
-        for earlier in reversed(examples[:index]):
-            if (bound_names(earlier.node) | read_names(earlier.node)) & needed:
-                chosen.append(ast.unparse(earlier.node))
-                needed |= read_names(earlier.node) & local_names
-        tests.append("\n".join([*reversed(chosen), test]))
+            body = parse(example.source).body
+        except (SyntaxError, RecursionError) as error:
+            raise ValueError(f"has an example that does not parse ({error})") from None
+        except ValueError:
+            continue  # only a comment
+        *before, last = body
+        earlier += before
+        bound = set().union(*map(bound_names, earlier))
+        if example.want.strip():
+            try:
+                test = _assert(last, example)
+                # A call may change what it reads.
+                touched = {node: bound & (bound_names(node) | read_names(node)) for node in earlier}
+                chosen = needed_before(parse(test), touched)
+                tests.append("\n".join([*map(ast.unparse, chosen), test]))
+            except ValueError as reason:
+                left_out.append(f"example {ast.unparse(last)[:60]!r}: {reason}")
+        earlier.append(last)
     return ExtractedTests(tuple(dict.fromkeys(tests)), tuple(left_out))
 
 
-def _parse(example: doctest.Example) -> list[_Example]:
-    """Return the statements of an example, the last of which prints; raise ValueError if it has none."""
-    try:
-        *others, last = parse(example.source).body
-    except (SyntaxError, RecursionError) as error:
-        raise ValueError(f"has an example that does not parse ({error})") from None
-    except ValueError:
-        return []  # only a comment
-    want, reason = example.want.strip("\n"), ""
-    if example.exc_msg is not None:
-        reason = "expects an exception"
-    elif "..." in want:
-        reason = "has an abbreviated value"
-    elif not isinstance(last, ast.Expr):
-        reason = "prints within a statement"
-    elif re.search(r"0x[0-9a-fA-F]{6}", want):
-        reason = "prints an address"
-    return [*(_Example(node, "", "") for node in others), _Example(last, want, reason if want else "")]
-
-
-def _assert(example: _Example) -> str:
+def _assert(node: ast.stmt, example: doctest.Example) -> str:
     """Return the assert that an example's value has the printed form; raise ValueError if it has none."""
-    if example.reason:
-        raise ValueError(example.reason)
-    assert isinstance(example.node, ast.Expr)
-    value, want = example.node.value, example.want
-    source = ast.unparse(value)
-    match value:
+    want = example.want.strip("\n")
+    if example.exc_msg is not None:
+        raise ValueError("expects an exception")
+    if "..." in want:
+        raise ValueError("has an abbreviated value")
+    if not isinstance(node, ast.Expr):
+        raise ValueError("prints within a statement")
+    if re.search(r"0x[0-9a-fA-F]{6}", want):
+        raise ValueError("prints an address")
+    match node.value:
         case ast.Call(ast.Name("print"), [printed], []) if not isinstance(printed, ast.Starred):
             return f"assert str({ast.unparse(printed)}) == {want.replace('<BLANKLINE>', '')!r}"
-        case ast.Call(func=ast.Name("print")):
+        case ast.Call(ast.Name("print")):
             raise ValueError("prints several values")
-    if isinstance(value, ast.BoolOp | ast.Compare | ast.IfExp | ast.Lambda | ast.NamedExpr | ast.UnaryOp):
-        source = f"({source})"
+        case ast.BoolOp() | ast.Compare() | ast.IfExp() | ast.Lambda() | ast.NamedExpr() | ast.UnaryOp():
+            source = f"({ast.unparse(node)})"
+        case _:
+            source = ast.unparse(node)
     try:
         return equality(source, ast.literal_eval(want.strip()), atol=0)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         pass
     try:
-        [node] = parse(want.strip()).body  # such as Counter({'a': 1})
+        value = ast.parse(want.strip(), mode="eval")  # such as Counter({'a': 1})
     except (SyntaxError, ValueError, RecursionError):
         return f"assert repr({source}) == {want.strip()!r}"
-    if not isinstance(node, ast.Expr):
-        raise ValueError("prints within a statement")
-    return f"assert {source} == {ast.unparse(node)}"
+    return f"assert {source} == {ast.unparse(value)}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cocos.dataprep.formats.source_edits import (
     bound_names,
     defined_names,
+    needed_before,
     node_source,
     read_names,
     substitute_names,
@@ -108,18 +109,13 @@ def group_by_assert(body: list[ast.stmt]) -> list[list[ast.stmt]]:
     bindings: list[ast.stmt] = []
     for node in body:
         if any(isinstance(inner, ast.Assert) for inner in ast.walk(node)):
-            needed, chosen = read_names(node), []
-            # Backwards, so that the names read by a chosen statement are known before the ones above it.
-            for earlier in reversed(bindings):
-                if bound_names(earlier) & needed:
-                    chosen.append(earlier)
-                    needed |= read_names(earlier)
+            chosen = needed_before(node, {earlier: bound_names(earlier) for earlier in bindings})
             # Two groups may share an import, but not a variable.
             variables = {one for one in chosen if not isinstance(one, (ast.Import, ast.ImportFrom))}
             if used & variables:
                 return []
             used |= variables
-            groups.append([*reversed(chosen), node])
+            groups.append([*chosen, node])
         elif isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)):
             bindings.append(node)
         elif not _has_no_effect(node):

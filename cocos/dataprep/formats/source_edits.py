@@ -1,14 +1,11 @@
 """Edits of program text at the positions of syntax tree nodes, and the names that nodes read and bind.
 
-Edits change the text instead of unparsing the tree: comments, quotes and line breaks stay as they were. Tabs
-become spaces, so that a model reads and writes one kind of indentation.
+Edits change the text instead of unparsing the tree: comments, quotes and line breaks stay as they were.
 """
 
 import ast
-import io
 import symtable
-import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
@@ -130,68 +127,90 @@ def defined_names(statement: ast.stmt) -> set[str]:
             return bound_names(statement)
 
 
+def needed_before(node: ast.AST, earlier: dict[ast.stmt, set[str]]) -> list[ast.stmt]:
+    """Return the earlier statements that a statement depends on.
+
+    Args:
+        earlier: Statement -> names whose values it may give or change.
+
+    """
+    needed, chosen = read_names(node), []
+    # Backwards, so that the names read by a chosen statement are known before the ones above it.
+    for statement, names in reversed(earlier.items()):
+        if names & needed:
+            chosen.append(statement)
+            needed |= read_names(statement)
+    return chosen[::-1]
+
+
+class Substitution(ast.NodeTransformer):
+    """Replaces names by expressions."""
+
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Return the expression for a name, if there is one."""
+        return self._values.get(node.id, node)
+
+
+class InlinedImports(ast.NodeTransformer):
+    """Removes the imports of modules whose definitions stand in the same program.
+
+    `from m import f` becomes nothing, `from m import f as g` becomes `g = f`, and `m.f` becomes `f`.
+
+    Args:
+        tree: Program with the imports.
+        find: Name and level of an imported module -> its file; None if it is not inlined.
+
+    Attributes:
+        used: (file, name) of each definition that the program reads.
+
+    """
+
+    def __init__(self, tree: ast.AST, find: Callable[[str, int], str | None]) -> None:
+        self._find = find
+        self.used: set[tuple[str, str]] = set()
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        # Local name of an inlined module -> its file.
+        self._modules = {a.asname or a.name: self._file(node, a.name) for node in imports for a in node.names}
+
+    def _file(self, node: ast.Import | ast.ImportFrom, name: str = "") -> str | None:
+        """Return the file of the module that an import binds to a name, or, without it, imports from."""
+        parts = filter(None, (getattr(node, "module", ""), name))
+        return self._find(".".join(parts), getattr(node, "level", 0))
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
+        """Return what remains of an import."""
+        aliases = [alias for alias in node.names if not self._file(node, alias.name)]
+        if isinstance(node, ast.Import) or not (file := self._file(node)):
+            node.names = aliases
+            return [node] if aliases else []
+        self.used |= {(file, alias.name) for alias in aliases}
+        renamed = [f"{a.asname} = {a.name}" for a in aliases if a.asname not in (None, a.name)]
+        return ast.parse("\n".join(renamed)).body
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit the children; a block that becomes empty gets a statement."""
+        super().generic_visit(node)
+        if isinstance(node, ast.stmt) and getattr(node, "body", None) == []:
+            node.body = [ast.Pass()]  # type: ignore[attr-defined]
+        return node
+
+    visit_ImportFrom = visit_Import
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Return the attribute's name alone if its value is an inlined module."""
+        if file := self._modules.get(ast.unparse(node.value)):
+            self.used.add((file, node.attr))
+            return ast.copy_location(ast.Name(node.attr, node.ctx), node)
+        return self.generic_visit(node)
+
+
 def remove_docstrings(tree: NodeT) -> NodeT:
     """Remove the docstrings below a node, in place; return the node."""
+    documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     for node in ast.walk(tree):
-        match node:
-            case (
-                ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-                | ast.AsyncFunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-                | ast.ClassDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-                | ast.Module(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
-            ):
-                node.body = rest or [ast.Pass()]
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return tree
-
-
-# Python 3.12 splits an f-string into several tokens.
-STRING_TOKENS = ("STRING", "FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")
-
-
-def tabs_to_spaces(code: str) -> str:
-    """Return the program with spaces for tabs, or unchanged if that would change its syntax tree.
-
-    A tab in the indentation becomes four spaces if the program indents with tabs only. Otherwise it reaches
-    the next multiple of eight, as in Python's tokenizer. Other tabs become one space. Lines that begin inside
-    a string stay as they are. Text that is not valid Python is returned unchanged.
-    """
-    if "\t" not in code:
-        return code
-    tree = _dump_tree(code)
-    if tree is None:
-        return code
-    begins_in_string, touches_string = _string_lines(code)
-    lines = code.split("\n")
-    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines]
-    width = 8 if any(" " in indent for indent in indents) else 4
-    spaced = "\n".join(
-        line
-        if number in begins_in_string
-        else indent.expandtabs(width)
-        + line[len(indent) :].replace("\t", "\t" if number in touches_string else " ")
-        for number, (line, indent) in enumerate(zip(lines, indents, strict=True), start=1)
-    )
-    # The replacement is wrong for rare layouts, such as a form feed before the indentation.
-    return spaced if _dump_tree(spaced) == tree else code
-
-
-def _dump_tree(code: str) -> str | None:
-    """Return the syntax tree as text, or None if the program does not parse."""
-    try:
-        return ast.dump(parse(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _string_lines(code: str) -> tuple[set[int], set[int]]:
-    """Return the numbers of the lines that begin inside a string, and of those that contain part of one."""
-    begins_in_string: set[int] = set()
-    touches_string: set[int] = set()
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            if tokenize.tok_name[token.type] in STRING_TOKENS:
-                touches_string |= set(range(token.start[0], token.end[0] + 1))
-                begins_in_string |= set(range(token.start[0] + 1, token.end[0] + 1))
-    except (tokenize.TokenError, SyntaxError):
-        pass  # the comparison of syntax trees rejects a wrong replacement
-    return begins_in_string, touches_string
