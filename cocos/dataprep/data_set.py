@@ -18,7 +18,6 @@ from cocos.dataprep.hub import read_hub
 from cocos.dataprep.options import PreparationOptions
 from cocos.dataprep.preparation import OpenExecutor, PreparationReport, prepare, read_splits
 from cocos.dataprep.readers import RawRow, read_file
-from cocos.dataprep.set_statistics import statistics_of
 from cocos.dataprep.sources import Source
 from cocos.files.durable import save_json
 from cocos.files.run_record import sha256
@@ -63,8 +62,7 @@ def save_card(
         "python": sys.version.split()[0],
     }
     save_json(manifest, report.folder / "manifest.json")
-    statistics = statistics_of(read_splits(report.folder))
-    card = dataset_card(report, source, options, files, statistics)
+    card = dataset_card(report, source, options, files, read_splits(report.folder))
     (report.folder / "README.md").write_text(card, encoding="utf-8")
 
 

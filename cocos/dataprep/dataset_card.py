@@ -1,6 +1,8 @@
 """README.md of a prepared folder: a card for people, with the header by which `datasets` loads the folder."""
 
 import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from cocos.dataprep.checks.findings import FINDING_KINDS
@@ -8,9 +10,9 @@ from cocos.dataprep.checks.reference_checks import NUM_SEEDS
 from cocos.dataprep.options import PreparationOptions
 from cocos.dataprep.preparation import PreparationReport
 from cocos.dataprep.readers import SPLITS
-from cocos.dataprep.set_statistics import SetStatistics
-from cocos.dataprep.sources import Source
+from cocos.dataprep.sources import NOT_STATED, Source
 from cocos.files.markdown import markdown_table
+from cocos.problems import Problem, problem_to_row
 
 CARD = """# {title}, in MBPP format
 
@@ -46,62 +48,76 @@ def dataset_card(
     source: Source,
     options: PreparationOptions,
     files: dict,
-    statistics: SetStatistics,
+    problems: Iterable[tuple[str, Problem]],
 ) -> str:
     """Return the contents of README.md.
 
     Args:
         files: File name -> its sha256 and number of problems, as in manifest.json.
+        problems: (split, problem) pairs, of which one at a time is in memory.
 
     """
-    dropped = report.dropped.total()
+    fields: set[str] = set()  # that occur in a row
+    has_references = False
+    licences: Counter[str] = Counter()
+    values: dict[str, Counter[float]] = defaultdict(
+        Counter
+    )  # what is measured -> value -> number of problems
+    for _, problem in problems:
+        fields |= problem_to_row(problem).keys()
+        has_references |= bool(problem.code.strip())
+        licences[problem.licence or NOT_STATED] += 1
+        values["characters of the text"][len(problem.text)] += 1
+        values["lines of the reference"][len(problem.code.splitlines())] += 1
+        values["tests"][len(problem.scored_tests)] += 1
+        if problem.solve_rate is not None:
+            values["solve rate"][problem.solve_rate] += 1
+    ordered = {name: sorted(counts.elements()) for name, counts in values.items()}
+    quantiles = {
+        name: [f"{of[(len(of) - 1) * part // 4]:g}" for part in range(5)] for name, of in ordered.items()
+    }
+    sizes = [
+        (name, least, ", ".join(quartiles), most) for name, (least, *quartiles, most) in quantiles.items()
+    ]
     split_rows = [
         (name, str(file["problems"]), f"`{file['sha256']}`")
         for name, file in files.items()
         if file["problems"]
     ]
-    licences = [(name, str(count)) for name, count in statistics.licences.most_common()]
-    sizes = [
-        (name, f"{least:g}", ", ".join(f"{quartile:g}" for quartile in quartiles), f"{most:g}")
-        for name, (least, *quartiles, most) in statistics.quantiles().items()
-    ]
-    return _header(report, source, statistics) + CARD.format(
+    dropped = report.dropped.total()
+    return _header(report, source, fields, set(licences)) + CARD.format(
         title=source.title,
         origin=f"Source: {source.url}\n" if source.url else "",
         licence=source.licence,
-        licences=markdown_table(("licence of the row", "problems"), licences),
+        licences=markdown_table(
+            ("licence of the row", "problems"), [(name, str(count)) for name, count in licences.most_common()]
+        ),
         files=markdown_table(("file", "problems", "sha256"), split_rows),
         sizes=markdown_table(("per problem", "smallest", "quartiles", "largest"), sizes),
         rows_in=report.rows_in,
         rows_out=report.counts.total(),
         dropped=dropped,
         dropped_where=" (listed in dropped.jsonl)" if dropped else "",
-        checks=_describe_checks(report, options, has_references=statistics.num_references > 0),
+        checks=_describe_checks(report, options, has_references),
         findings=_describe_findings(report),
     )
 
 
-def _header(report: PreparationReport, source: Source, statistics: SetStatistics) -> str:
+def _header(report: PreparationReport, source: Source, fields: set[str], licences: set[str]) -> str:
     """Return the YAML header: the file of each split, and the columns, which not every row has."""
-    ids = set(map(_hub_id, statistics.licences))
+    ids = set(map(_hub_id, licences))
     known = sorted(ids.intersection(map(_hub_id, HUB_LICENCES)))
     features = []
-    for name in sorted(statistics.fields):
+    for name in sorted(fields):
         kind = {"files": "json", "solve_rate": "float64"}.get(name, "string")
         features.append({"name": name} | ({"list": kind} if name in TEXT_LISTS else {"dtype": kind}))
+    splits = [{"split": split, "path": f"{split}.jsonl"} for split in SPLITS if report.counts[split]]
     header = {
         "pretty_name": f"{source.title}, in MBPP format",
         "license": known if len(known) == len(ids) else "other",
         "task_categories": ["text-generation"],
         "tags": ["code"],
-        "configs": [
-            {
-                "config_name": "default",
-                "data_files": [
-                    {"split": split, "path": f"{split}.jsonl"} for split in SPLITS if report.counts[split]
-                ],
-            }
-        ],
+        "configs": [{"config_name": "default", "data_files": splits}],
         "dataset_info": {"features": features},
     }
     # JSON is YAML, and quotes every string.

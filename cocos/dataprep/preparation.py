@@ -6,7 +6,7 @@ Every step streams. Memory holds only the ids and what the checks need to rememb
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -186,36 +186,39 @@ def _convert(
             try:
                 if isinstance(row, DataError):
                     raise row
-                converted = _with_rate(convert_row(source, row, place), rates)
+                converted = convert_row(source, row, place)
                 require_new_id(converted.problem, place, seen)
+                if (rate := rates.get(converted.problem.task_id)) is not None:
+                    rated = replace(converted.problem, solve_rate=round(rate, 4))
+                    converted = converted._replace(problem=rated)
                 if executor is not None:
                     converted = with_expected_values(converted, place, executor)
                 report.has_solve_rates |= converted.problem.solve_rate is not None
-                split = source.split_of(converted.problem, place) if source.split_of else raw_split
+                split = source.standard_split(converted.problem, place) or raw_split
             except DataError as error:
                 if "malformed" not in options.drop:
                     raise
                 report.first_error = report.first_error or str(error)
                 # Without the folder: the output must not depend on where the input was.
-                is_path = isinstance(place.path, Path)
-                short_place = Path(str(place)).name if is_path else str(place)
-                message = str(error).removeprefix(f"{place}: ")
-                report.add_dropped("malformed", place=short_place, detail=message)
+                short_place = Path(str(place)).name if isinstance(place.path, Path) else str(place)
+                report.add_dropped(
+                    "malformed", place=short_place, detail=str(error).removeprefix(f"{place}: ")
+                )
                 continue
+            task_id = converted.problem.task_id
             kind, reason = _unwanted(converted, options)
             if kind:
                 report.first_error = report.first_error or reason
-                report.add_dropped(kind, task_id=converted.problem.task_id, detail=reason)
+                report.add_dropped(kind, task_id=task_id, detail=reason)
                 continue
             if not split:
                 point = split_point(converted, options.seed)
                 split = assign_split(point, options.splits)
                 if len(assigned) < MAX_FEW:
-                    assigned.append(Assigned(point, split, converted.problem.task_id))
+                    assigned.append(Assigned(point, split, task_id))
             for edit in converted.edits:
-                report.add_finding(Finding("edited", split, converted.problem.task_id, edit))
+                report.add_finding(Finding("edited", split, task_id, edit))
             for reason in converted.left_out:
-                task_id = converted.problem.task_id
                 report.add_finding(Finding("test_left_out", split, task_id, reason[:300]))
             writer.write(split, hide_tests(converted.problem, options.hide_tests, options.seed))
     report.counts = writer.counts
@@ -228,14 +231,6 @@ def _convert(
         if len(assigned) < MAX_FEW:
             _move_rows(fill_empty_splits(assigned, options.splits), report)
         _require_rows_in_splits(report.counts, options.splits)
-
-
-def _with_rate(converted: Converted, rates: Mapping[str, float]) -> Converted:
-    """Return a converted row with the rate that the profile has of it, if any."""
-    rate = rates.get(converted.problem.task_id)
-    if rate is None:
-        return converted
-    return converted._replace(problem=replace(converted.problem, solve_rate=round(rate, 4)))
 
 
 def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, str]:
@@ -259,17 +254,35 @@ def _unwanted(converted: Converted, options: PreparationOptions) -> tuple[str, s
 def _move_rows(moves: Iterable[tuple[Assigned, str]], report: PreparationReport) -> None:
     """Move rows from the file of one split to that of another."""
     for row, split in moves:
-        path, kept = report.folder / f"{row.split}.jsonl", []
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if json.loads(line)["task_id"] != row.task_id:
-                kept.append(line)
-                continue
-            with open(report.folder / f"{split}.jsonl", "a", encoding="utf-8", newline="\n") as file:
-                file.write(line)
-        path.write_text("".join(kept), encoding="utf-8", newline="\n")
-        report.counts.subtract([row.split])
-        report.counts.update([split])
+        with open(report.folder / f"{split}.jsonl", "a", encoding="utf-8", newline="\n") as file:
+            file.writelines(_take_rows(row.split, {row.task_id}, report))
+        report.counts[split] += 1
         report.add_finding(Finding("moved", split, row.task_id, f"from {row.split}"))
+
+
+def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationReport) -> None:
+    """Remove dropped rows from the splits, and delete splits that become empty."""
+    for split in sorted({split for split, _ in dropped}):
+        task_ids = {task_id for of, task_id in dropped if of == split}
+        for line in _take_rows(split, task_ids, report):
+            finding = dropped[split, json.loads(line)["task_id"]]
+            report.add_dropped(**{name: value for name, value in asdict(finding).items() if value})
+        if not report.counts[split]:
+            (report.folder / f"{split}.jsonl").unlink()
+            del report.counts[split]
+
+
+def _take_rows(split: str, task_ids: Collection[str], report: PreparationReport) -> Iterator[str]:
+    """Remove rows from the file of a split; yield their lines."""
+    path, kept = report.folder / f"{split}.jsonl", report.folder / f"{split}.kept"
+    with open(path, encoding="utf-8") as old, open(kept, "w", encoding="utf-8", newline="\n") as new:
+        for line in old:
+            if json.loads(line)["task_id"] in task_ids:
+                report.counts[split] -= 1
+                yield line
+            else:
+                new.write(line)
+    kept.replace(path)
 
 
 def _require_rows_in_splits(counts: Counter[str], shares: tuple[float, float, float]) -> None:
@@ -294,21 +307,3 @@ def read_splits(folder: Path) -> Iterator[tuple[str, Problem]]:
                 files = tuple(row.get("files", {}).items())
                 # Not checked again: this run wrote the row.
                 yield split, Problem(**row | lists | {"files": files})
-
-
-def _drop_rows(dropped: dict[tuple[str, str], Finding], report: PreparationReport) -> None:
-    """Rewrite the splits that contain dropped rows, and delete splits that become empty."""
-    for split in sorted({split for split, _ in dropped}):
-        path, kept = report.folder / f"{split}.jsonl", report.folder / f"{split}.kept"
-        with open(path, encoding="utf-8") as old, open(kept, "w", encoding="utf-8", newline="\n") as new:
-            for line in old:
-                finding = dropped.get((split, json.loads(line)["task_id"]))
-                if finding is None:
-                    new.write(line)
-                else:
-                    report.counts[split] -= 1
-                    report.add_dropped(**{name: value for name, value in asdict(finding).items() if value})
-        kept.replace(path)
-        if not report.counts[split]:
-            path.unlink()
-            del report.counts[split]

@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cocos.dataprep.public_sets import fetch_raw_file, locked_cache
-from cocos.dataprep.readers import input_files, read_file
+from cocos.dataprep.public_sets import fetch_raw_file, locked_cache, raw_problems
+from cocos.dataprep.readers import input_files
 from cocos.dataprep.row_hints import read_problem, refuse_other_file
-from cocos.dataprep.sources import PUBLIC_SOURCES, convert_row
+from cocos.dataprep.sources import PUBLIC_SOURCES
 from cocos.files.json_lines import Place, read_rows
 from cocos.problems import DataError, Problem
 
@@ -71,10 +71,7 @@ def read_benchmarks(arguments: Iterable[str]) -> Iterator[tuple[str, Problem]]:
             with locked_cache() as folder:
                 path = fetch_raw_file(PUBLIC_SOURCES[name], folder / "raw", None)
         for file, _ in input_files(path):
-            for place, _, row in read_file(file):
-                if isinstance(row, DataError):
-                    raise row
-                yield name, convert_row(PUBLIC_SOURCES[name], row, place).problem
+            yield from ((name, problem) for _, problem in raw_problems(PUBLIC_SOURCES[name], file))
 
 
 def require_new_id(problem: Problem, place: Place, seen: set[bytes]) -> None:

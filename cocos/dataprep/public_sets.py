@@ -62,10 +62,11 @@ def problems_file(reference: str) -> Path:
         raw_file = chosen.raw_file or _fetch(chosen.source, folder, reference)
         path = folder / f"{chosen.source.name}-{chosen.split}-{_conversion_digest(raw_file)}.jsonl"
         if not path.exists():
-            lines = [json.dumps(problem_to_row(problem)) + "\n" for problem in _problems(chosen, raw_file)]
-            if not lines:
+            problems = raw_problems(chosen.source, raw_file)
+            rows = [problem_to_row(problem) for split, problem in problems if split == chosen.split]
+            if not rows:
                 raise DataError(f"{reference}: {raw_file} contains no problem of the split {chosen.split}")
-            write_atomically(path, "".join(lines))
+            write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))
     if is_main_process():
         data = path.read_bytes()
         digest, num_problems = hashlib.sha256(data).hexdigest(), data.count(b"\n")
@@ -77,16 +78,13 @@ def problems_file(reference: str) -> Path:
     return path
 
 
-def _problems(chosen: PublicSplit, raw_file: Path) -> Iterator[Problem]:
-    """Yield the problems of a split."""
-    source = chosen.source
-    assert source.split_of
+def raw_problems(source: Source, raw_file: Path) -> Iterator[tuple[str | None, Problem]]:
+    """Yield the problems of a raw file, with their standard splits."""
     for place, _, row in read_file(raw_file):
         if isinstance(row, DataError):
             raise row
         problem = convert_row(source, row, place).problem
-        if source.split_of(problem, place) == chosen.split:
-            yield problem
+        yield source.standard_split(problem, place), problem
 
 
 def load_problem_set(reference: str) -> list[Problem]:

@@ -8,7 +8,7 @@ import csv
 import io
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,7 +73,9 @@ def read_file(path: Path, split: str | None = None, is_csv: bool = False) -> Ite
 
     """
     name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".csv", ".tsv")) or (is_csv and not _begins_like_json(path)):
+    if name.endswith((".csv", ".tsv")) or (
+        is_csv and not _start(path).lstrip().startswith(("{", "[", "PAR1"))
+    ):
         yield from (RawRow(place, split, row) for place, row in _read_csv(path))
     elif name.endswith(".parquet") or (path.is_file() and first_bytes(path).startswith(b"PAR1")):
         yield from (RawRow(place, split, row) for place, row in _read_parquet(path))
@@ -134,17 +136,14 @@ def read_debugbench(folder: Path) -> Iterator[RawRow]:
                 yield RawRow(place, split, row | {"leetcode": found} if found else absent)
 
 
-def _begins_like_json(path: Path) -> bool:
+def _start(path: Path) -> str:
     with open_bytes(path) as file:
-        return (
-            file.read(HEADER_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[", b"PAR1"))
-        )
+        return file.read(HEADER_BYTES).decode("utf-8-sig", "replace")
 
 
 def _separator(path: Path) -> str:
     """Return the separator that gives the header of a CSV file most columns."""
-    with open_bytes(path) as file:
-        start = file.read(HEADER_BYTES).decode("utf-8-sig", "replace")
+    start = _start(path)
 
     def num_columns(separator: str) -> int:
         return len(next(csv.reader(io.StringIO(start, newline=""), delimiter=separator), ()))
@@ -162,11 +161,23 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
             reader = csv.DictReader(file, strict=True, delimiter=separator)
             if not reader.fieldnames:
                 raise DataError(f"{path}: empty; the first line of a CSV file names its columns")
-            _check_header(reader.fieldnames, path)
+            if repeated := [name for name, count in Counter(reader.fieldnames).items() if count > 1]:
+                raise DataError(f"{path}:1: the column {repeated[0]!r} occurs twice; rename one of them")
             number = reader.line_num
             for row in reader:
                 place, number = Place(path, number + 1), reader.line_num  # a cell may contain line breaks
-                yield place, _length_error(row, place, len(reader.fieldnames), separator) or row
+                # DictReader collects surplus fields under the key None and fills missing fields with None.
+                if None in row or None in row.values():
+                    yield (
+                        place,
+                        DataError(
+                            f"{place}: the number of fields differs from the header's "
+                            f"({len(reader.fieldnames)}); "
+                            f"quote fields that contain {separator!r} or line breaks"
+                        ),
+                    )
+                else:
+                    yield place, row
     except csv.Error as error:
         raise DataError(
             f"{path}:{number + 1}: not valid CSV ({error}); check the quotes from this line on"
@@ -175,21 +186,6 @@ def _read_csv(path: Path) -> Iterator[tuple[Place, dict | DataError]]:
         raise DataError(f"{path}: after line {number}: {encoding_message(error, 'CSV')}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); expected UTF-8 CSV, optionally gzipped") from None
-
-
-def _check_header(names: Sequence[str], path: Path) -> None:
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"{path}:1: the column {repeated[0]!r} occurs twice; rename one of them")
-
-
-def _length_error(row: dict, place: Place, num_columns: int, separator: str) -> DataError | None:
-    # DictReader collects surplus fields under the key None and fills missing fields with None.
-    if None not in row and None not in row.values():
-        return None
-    return DataError(
-        f"{place}: the number of fields differs from the header's ({num_columns}); "
-        f"quote fields that contain {separator!r} or line breaks"
-    )
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[Place, dict]]:

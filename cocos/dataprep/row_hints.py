@@ -41,11 +41,10 @@ FOOTER_BYTES = 1 << 16  # of a Parquet file: more than the names of the columns 
 def read_problem(row: object, place: Place) -> Problem:
     """Return the problem in a row, as `problem_from_row`; if it has another format, say how to convert it."""
     if isinstance(row, dict) and not row.keys() <= Problem.__dataclass_fields__.keys():
-        other = (
-            describe_original_format(row)
-            or describe_raw_row(row, place.path)
-            or describe_own_row(row, place.path)
-        )
+        other = describe_original_format(row) or describe_raw_row(row, place.path)
+        if not other and (missing := missing_fields(row)):
+            command = conversion_command("jsonl", place.path, columns_example(list(row), missing))
+            other = f"{describe_columns(row, missing)}; convert it, for example: {command}"
         if other:
             raise DataError(f"{place}: {other}")
     return problem_from_row(row, place)
@@ -53,24 +52,20 @@ def read_problem(row: object, place: Place) -> Problem:
 
 def refuse_other_file(path: Path) -> None:
     """Raise DataError if a file is a CSV or Parquet file, and say how to convert it."""
-    if other := describe_other_file(path):
-        raise DataError(f"{path}: {other}")
-
-
-def describe_other_file(path: Path) -> str | None:
-    """Return what a CSV or Parquet file is and which command converts it; None for other files."""
     if not path.is_file():
-        return None
+        return
+    kind, source = "", "csv"
+    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+        kind = "CSV"
     with open(path, "rb") as file:
         if file.read(4) == b"PAR1":
             file.seek(max(0, path.stat().st_size - FOOTER_BYTES))
             footer = file.read()  # contains the names of the columns as plain text
             names = {name for _, columns in PUBLIC_SETS for name in columns if name.encode() in footer}
-            command = conversion_command(public_set(names) or "parquet", path)
-            return f"is a Parquet file, not JSON; convert it: {command}"
-    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
-        return f"is a CSV file, not JSON; convert it: {conversion_command('csv', path)}"
-    return None
+            kind, source = "Parquet", public_set(names) or "parquet"
+    if kind:
+        command = conversion_command(source, path)
+        raise DataError(f"{path}: is a {kind} file, not JSON; convert it: {command}")
 
 
 def describe_raw_row(row: Collection[str], path: str | Path) -> str | None:
@@ -93,14 +88,6 @@ def describe_original_format(row: Mapping[str, object]) -> str | None:
         "need numpy and have no single asserts; convert HumanEvalPlus.jsonl.gz or MbppPlus.jsonl.gz of the "
         "same release with prepare_data.py humanevalplus or mbppplus"
     )
-
-
-def describe_own_row(row: Collection[str], path: str | Path) -> str | None:
-    """Return what a row with columns of other names lacks, and a command that converts it, or None."""
-    if not (missing := missing_fields(row)):
-        return None
-    command = conversion_command("jsonl", path, columns_example(list(row), missing))
-    return f"{describe_columns(row, missing)}; convert it, for example: {command}"
 
 
 def missing_fields(row: Collection[str]) -> list[str]:

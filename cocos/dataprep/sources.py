@@ -41,15 +41,19 @@ class Source:
     url: str  # home page, or ""
     hub: tuple[str, str | None] | None = None  # repository and configuration on the hub, or None
     hub_split: str | None = None  # the only split on the hub to read; None for all
-    # (problem, place) -> its standard split; None if the set has no standard splits.
-    split_of: Callable[[Problem, Place], str] | None = None
     splits: tuple[str, ...] = ()  # the standard splits; empty if there are none
+    # (problem, place) -> its standard split, if there are several.
+    split_of: Callable[[Problem, Place], str] | None = None
     raw_file: str = ""  # name of the raw file as it is published, or "" for the user's own sets
     # URLs of JSON lists that make up the raw file; empty if its rows come from the hub.
     raw_urls: tuple[str, ...] = ()
     read: Callable[[Path], Iterator[RawRow]] | None = None  # reader of a folder; None: its rows are in files
     is_large: bool = False  # `prepare_data.py public` leaves it out
     executes_references: bool = False  # the tests' expected values come from executing the references
+
+    def standard_split(self, problem: Problem, place: Place) -> str | None:
+        """Return the standard split of a problem; None if the set has no standard splits."""
+        return self.split_of(problem, place) if self.split_of else "".join(self.splits) or None
 
 
 def convert_row(source: Source, row: dict, place: Place) -> Converted:
@@ -91,10 +95,6 @@ def _mbpp_split(problem: Problem, place: Place) -> str:
     )
 
 
-def _test_split(problem: Problem, place: Place) -> str:
-    return "test"
-
-
 _MBPP_URL = "https://github.com/google-research/google-research/tree/master/mbpp"
 _HUMANEVALPACK_URL = "https://github.com/bigcode-project/octopack"
 # KodCode has more than 400,000 rows on the hub. These 232 rows by its authors show every form of its tests.
@@ -106,9 +106,8 @@ PUBLIC_SOURCES = {
     source.name: source
     for source in (
         Source(
-            "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=SPLITS,
-            raw_file="mbpp.jsonl",
+            "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL, hub=("google-research-datasets/mbpp", "full"),
+            split_of=_mbpp_split, splits=SPLITS, raw_file="mbpp.jsonl",
         ),
         Source(
             "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
@@ -117,19 +116,17 @@ PUBLIC_SOURCES = {
         ),
         Source(
             "humaneval", from_humaneval, "HumanEval", "MIT", "https://github.com/openai/human-eval",
-            hub=("openai/openai_humaneval", None), split_of=_test_split, splits=("test",),
-            raw_file="HumanEval.jsonl.gz",
+            hub=("openai/openai_humaneval", None), splits=("test",), raw_file="HumanEval.jsonl.gz",
         ),
         Source(
             "humanevalfix", from_humanevalfix, "HumanEvalFix (HumanEvalPack, Python)", "MIT",
-            _HUMANEVALPACK_URL, hub=("bigcode/humanevalpack", "python"), split_of=_test_split,
-            splits=("test",), raw_file="humanevalpack_python.jsonl",
+            _HUMANEVALPACK_URL, hub=("bigcode/humanevalpack", "python"), splits=("test",),
+            raw_file="humanevalpack_python.jsonl",
         ),
         Source(
             "humanevalfix-docs", partial(from_humanevalfix, field="prompt"),
             "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT", _HUMANEVALPACK_URL,
-            hub=("bigcode/humanevalpack", "python"), split_of=_test_split, splits=("test",),
-            raw_file="humanevalpack_python.jsonl",
+            hub=("bigcode/humanevalpack", "python"), splits=("test",), raw_file="humanevalpack_python.jsonl",
         ),
         Source(
             "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
@@ -154,8 +151,7 @@ PUBLIC_SOURCES = {
         # Joined from two sets: the bugs of DebugBench and the tests of LeetCodeDataset.
         Source(
             "debugbench", from_debugbench, "DebugBench (Python) with tests of LeetCodeDataset", "Apache-2.0",
-            "https://github.com/thunlp/DebugBench", is_large=True, split_of=_test_split, splits=("test",),
-            read=read_debugbench,
+            "https://github.com/thunlp/DebugBench", is_large=True, splits=("test",), read=read_debugbench,
         ),
         Source(
             "codeio", from_codeio, "CodeI/O (reasoning-gym)", "Apache-2.0, as reasoning-gym distributes it",
@@ -164,27 +160,28 @@ PUBLIC_SOURCES = {
         ),
         # Its files are the releases; on the hub a script joins them, which `datasets` no longer runs.
         Source(
-            "livecodebench", from_livecodebench, "LiveCodeBench", "CC (as its card says; the problems' sites "
-            "keep their rights)", "https://huggingface.co/datasets/livecodebench/code_generation_lite",
-            is_large=True, split_of=_test_split, splits=("test",), raw_file="test6.jsonl",
+            "livecodebench", from_livecodebench, "LiveCodeBench",
+            "CC (as its card says; the problems' sites " "keep their rights)",
+            "https://huggingface.co/datasets/livecodebench/code_generation_lite", is_large=True,
+            splits=("test",), raw_file="test6.jsonl",
         ),
         # Its splits on the hub are releases, with the same problems.
         Source(
             "bigcodebench", from_bigcodebench, "BigCodeBench", "Apache-2.0",
-            "https://github.com/bigcode-project/bigcodebench", is_large=True, split_of=_test_split,
+            "https://github.com/bigcode-project/bigcodebench", is_large=True,
             hub=("bigcode/bigcodebench", None), hub_split="v0.1.4", splits=("test",),
             raw_file="BigCodeBench.jsonl",
         ),
         # On the hub these sets have another format, which cannot be converted.
         Source(
             "humanevalplus", from_humanevalplus, "HumanEval+ (EvalPlus)", "Apache-2.0",
-            "https://github.com/evalplus/humanevalplus_release", split_of=_test_split, splits=("test",),
+            "https://github.com/evalplus/humanevalplus_release", splits=("test",),
             raw_file="HumanEvalPlus.jsonl.gz", executes_references=True,
         ),
         Source(
             "mbppplus", from_mbppplus, "MBPP+ (EvalPlus)", "Apache-2.0",
-            "https://github.com/evalplus/mbppplus_release", split_of=_test_split, splits=("test",),
-            raw_file="MbppPlus.jsonl.gz", executes_references=True,
+            "https://github.com/evalplus/mbppplus_release", splits=("test",), raw_file="MbppPlus.jsonl.gz",
+            executes_references=True,
         ),
     )
 }  # fmt: skip

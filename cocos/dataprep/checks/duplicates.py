@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cocos.dataprep.checks.findings import Finding
-from cocos.dataprep.checks.min_hash import Candidates, Halves, signature
-from cocos.dataprep.checks.shingles import ngram_digests
+from cocos.dataprep.checks.min_hash import Candidates, Halves, ngram_digests, signature
 from cocos.dataprep.checks.tokens import code_tokens, digest, text_words
 from cocos.problems import Problem
 

@@ -3,20 +3,40 @@
 Two sets share a band of hashes with probability 1 - (1 - s^rows)^bands, where s is their Jaccard similarity:
 with 21 bands of 6 rows 99.8 % at s = 0.8 and 8 % at 0.4. The share of equal hashes then estimates s, with a
 standard error of at most 0.5 / sqrt(NUM_HASHES) = 0.045.
+
+The sets are digests of n-grams of words or tokens. An n-gram's digest is a polynomial in the digests
+of its tokens, modulo 2^64, so that numpy computes those of a whole text at once.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from cocos.dataprep.checks.shingles import MULTIPLIER, Digests
 from cocos.dataprep.checks.tokens import digest
 
+Digests = npt.NDArray[np.uint64]
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no token of an n-gram is lost
 Halves = npt.NDArray[np.uint32]  # of 64-bit digests
 NUM_HASHES = 126
 MARGIN = 0.135  # three standard errors
 MAX_MISSED = 0.005  # share of the pairs at the threshold that no band has
+
+
+@lru_cache(1 << 18)  # some 30 MB
+def _token_digest(token: str) -> int:
+    return int.from_bytes(digest(token))
+
+
+def ngram_digests(tokens: list[str], n: int) -> Digests:
+    """Return the digests of the n-grams in their order; none if there are fewer than n tokens."""
+    digests = np.fromiter(map(_token_digest, tokens), np.uint64, len(tokens))
+    count = max(0, len(tokens) - n + 1)
+    result = np.zeros(count, np.uint64)
+    for offset in range(n):
+        result = result * MULTIPLIER + digests[offset : offset + count]
+    return result
 
 
 def _constants(name: str) -> Digests:

@@ -59,13 +59,8 @@ def _asserts(node: ast.AST, names: set[str]) -> bool:
 def _discards_result(node: ast.AST) -> bool:
     """Return whether a node is the statement `unittest.main(exit=False)`."""
     match node:
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(attr="main") | ast.Name(id="main"), keywords=keywords)
-        ):
-            return any(
-                keyword.arg == "exit" and isinstance(keyword.value, ast.Constant) and not keyword.value.value
-                for keyword in keywords
-            )
+        case ast.Expr(ast.Call(ast.Attribute(attr="main") | ast.Name("main"), _, keywords)):
+            return any(ast.unparse(keyword) in ("exit=False", "exit=0") for keyword in keywords)
     return False
 
 
@@ -84,21 +79,14 @@ SLOW_S = 1.0
 
 
 class _Submitted(NamedTuple):
-    """Problem whose programs are in the executor's queue."""
+    """Problem whose programs are in the executor's queue, or whose findings the journal has."""
 
     split: str
     problem: Problem
     key: str  # key in the journal
-    references: "list[Future[ExecutionResult]]"  # runs of the reference, with a seed each
-    constants: "list[tuple[str, Future[ExecutionResult]]]"  # constant functions: value, run
-
-
-class _Known(NamedTuple):
-    """Problem whose findings the journal has."""
-
-    split: str
-    problem: Problem
-    found: list[tuple[str, str]]  # kind and detail of each finding
+    known: list[tuple[str, str]] | None  # kind and detail of each finding in the journal
+    references: "Sequence[Future[ExecutionResult]]" = ()  # runs of the reference, with a seed each
+    constants: "Sequence[tuple[str, Future[ExecutionResult]]]" = ()  # constant functions: value, run
 
 
 def check_references(
@@ -119,13 +107,11 @@ def check_references(
         ExecutorError: The executor failed, so a program has no verdicts.
 
     """
-    pending: deque[_Submitted | _Known] = deque()
+    pending: deque[_Submitted] = deque()
     for split, problem in problems:
         key = journal.key(problem)
-        if (known := journal.find(key)) is None:
-            pending.append(_submit(split, problem, key, executor, num_seeds))
-        else:
-            pending.append(_Known(split, problem, known))
+        submitted = _Submitted(split, problem, key, journal.find(key))
+        pending.append(submitted if submitted.known is not None else _submit(submitted, executor, num_seeds))
         # The executor works while the next problems are read; memory holds this many.
         if len(pending) == MAX_PENDING:
             yield from _findings(pending.popleft(), slow_s, journal)
@@ -133,28 +119,25 @@ def check_references(
         yield from _findings(pending.popleft(), slow_s, journal)
 
 
-def _submit(split: str, problem: Problem, key: str, executor: Executor, num_seeds: int) -> _Submitted:
+def _submit(submitted: _Submitted, executor: Executor, num_seeds: int) -> _Submitted:
+    problem = submitted.problem
     sources = (problem.code, problem.setup, *problem.scored_tests, *problem.challenge_test_list)
     # A seed has no effect on other programs, so one run shows what they do.
     seeds = num_seeds if executor.packages or any(map(MAY_BE_RANDOM.search, sources)) else 1
-    return _Submitted(
-        split,
-        problem,
-        key,
-        [executor.submit(_seeded_reference(problem, seed)) for seed in range(seeds if problem.code else 0)],
-        [(value, executor.submit(program)) for value, program in constant_programs(problem)],
+    return submitted._replace(
+        references=[
+            executor.submit(_seeded_reference(problem, seed)) for seed in range(seeds if problem.code else 0)
+        ],
+        constants=[(value, executor.submit(program)) for value, program in constant_programs(problem)],
     )
 
 
-def _findings(submitted: _Submitted | _Known, slow_s: float, journal: Journal) -> Iterator[Finding]:
-    if isinstance(submitted, _Known):
-        found = submitted.found
-    else:
+def _findings(submitted: _Submitted, slow_s: float, journal: Journal) -> Iterator[Finding]:
+    if (found := submitted.known) is None:
         results = [_result(future) for future in submitted.references]
         found = list(_reference_findings(submitted.problem, results, slow_s))
         passing = [value for value, future in submitted.constants if _result(future).all_passed]
-        if passing:
-            found.append(("constant", f"return {passing[0]}"))
+        found += [("constant", f"return {value}") for value in passing[:1]]
         journal.add(submitted.key, found)
     for kind, detail in found:
         yield Finding(kind, submitted.split, submitted.problem.task_id, detail)
@@ -168,22 +151,15 @@ def constant_programs(problem: Problem) -> list[tuple[str, Program]]:
         function under test is known.
 
     """
-    functions = functions_under_test(problem)
-    literals = map(_expected_literal, problem.scored_tests)
-    expected = {literal for literal in literals if literal is not None}
+    functions = sorted(functions_under_test(problem))
+    expected = set(map(_expected_literal, problem.scored_tests)) - {""}
     if not functions or len(expected) > 1:
         return []
-    values = expected or set(COMMON_CONSTANTS)
-    return [
-        (
-            value,
-            as_program(
-                problem,
-                "\n".join(f"def {name}(*args, **kwargs):\n    return {value}" for name in sorted(functions)),
-            ),
-        )
-        for value in sorted(values)
-    ]
+    sources = {
+        value: "\n".join(f"def {name}(*args, **kwargs):\n    return {value}" for name in functions)
+        for value in sorted(expected or COMMON_CONSTANTS)
+    }
+    return [(value, as_program(problem, source)) for value, source in sources.items()]
 
 
 def _seeded_reference(problem: Problem, seed: int) -> Program:
@@ -266,16 +242,16 @@ def functions_under_test(problem: Problem) -> set[str]:
     return called & defined
 
 
-def _expected_literal(test: str) -> str | None:
-    """Return the literal that a test expects of a call, or None if the test has another form."""
+def _expected_literal(test: str) -> str:
+    """Return the literal that a test expects of a call, or "" if the test has another form."""
     match parse(test).body:
         case [ast.Assert(test=ast.Compare(left=ast.Call(), ops=[ast.Eq() | ast.Is()], comparators=[value]))]:
             try:
                 return repr(ast.literal_eval(value))
             except (ValueError, TypeError, RecursionError, MemoryError):
-                return None
+                return ""
         case [ast.Assert(test=ast.Call(func=ast.Name()))]:
             return "True"
         case [ast.Assert(test=ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name())))]:
             return "False"
-    return None
+    return ""

@@ -4,12 +4,9 @@ import ast
 import hashlib
 import re
 from functools import lru_cache
-from typing import Any
 
+from cocos.dataprep.formats.source_edits import remove_docstrings
 from cocos.files.python_parser import parse
-
-# Nodes whose first statement may be a docstring.
-_DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def normalize_text(text: str) -> str:
@@ -34,40 +31,12 @@ def shared_tree(source: str) -> ast.Module:
 
 def code_tokens(code: str) -> list[str]:
     """Return a program's syntax tree without docstrings as tokens; none if it does not parse or is empty."""
-    parts: list[str] = []
     try:
-        tree = shared_tree(code)
-        _add_parts(tree, parts)
+        tree = remove_docstrings(parse(code))
+        text = ast.dump(tree, annotate_fields=False)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    text = "".join(parts)
     return text.replace("(", " ( ").replace(")", " ) ").replace(",", " ").split() if tree.body else []
-
-
-def _add_parts(node: object, parts: list[str]) -> None:
-    """Append the text of a node: its type, and its fields in brackets."""
-    if isinstance(node, ast.AST):
-        parts.append(f"{type(node).__name__}(")
-        for name in node._fields:
-            child: Any = getattr(node, name, None)
-            if (
-                name == "body"
-                and isinstance(node, _DOCUMENTED)
-                and ast.get_docstring(node, False) is not None
-            ):
-                child = child[1:] or [ast.Pass()]
-            if child is not None:
-                _add_parts(child, parts)
-                parts.append(" ")
-        parts.append(")")
-    elif isinstance(node, list):
-        parts.append("[")
-        for item in node:
-            _add_parts(item, parts)
-            parts.append(" ")
-        parts.append("]")
-    else:
-        parts.append(repr(node))
 
 
 def digest(text: str) -> bytes:

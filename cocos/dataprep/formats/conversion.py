@@ -9,7 +9,7 @@ import io
 import json
 import tokenize
 from dataclasses import fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, split_check_function
 from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
@@ -51,15 +51,10 @@ class Converted(NamedTuple):
 def from_mbpp(row: dict, place: Place) -> Converted:
     """Convert a row of MBPP, of sanitized MBPP, or of a prepared file."""
     problem = read_problem(row, place)
-    with_spaces = replace(
-        problem,
-        code=tabs_to_spaces(problem.code),
-        test_setup_code=tabs_to_spaces(problem.test_setup_code),
-        test_list=tuple(map(tabs_to_spaces, problem.test_list)),
-        hidden_test_list=tuple(map(tabs_to_spaces, problem.hidden_test_list)),
-        challenge_test_list=tuple(map(tabs_to_spaces, problem.challenge_test_list)),
-    )
-    return Converted(with_spaces)
+    lists = ("test_list", "hidden_test_list", "challenge_test_list")
+    spaced: dict[str, Any] = {name: tuple(map(tabs_to_spaces, getattr(problem, name))) for name in lists}
+    spaced |= {name: tabs_to_spaces(getattr(problem, name)) for name in ("code", "test_setup_code")}
+    return Converted(replace(problem, **spaced))
 
 
 def from_humaneval(row: dict, place: Place) -> Converted:
@@ -151,9 +146,10 @@ def from_columns(row: dict, place: Place, columns: dict[str, str], form: str) ->
 
 def _from_check(row: dict, place: Place, text: str) -> Converted:
     """Convert a row whose tests are HumanEval's check() function."""
-    if EVALPLUS_COLUMN in row:  # its field `test` contains HumanEval's tests only
-        raise DataError(f"{place}: {describe_raw_row(row, place.path)}")
-    if other := describe_original_format(row):
+    # Of a row of EvalPlus the field `test` contains HumanEval's tests only.
+    if other := describe_original_format(row) or (
+        EVALPLUS_COLUMN in row and describe_raw_row(row, place.path)
+    ):
         raise DataError(f"{place}: {other}")
     fields = function_fields(row, place, text)
     tests = _extract_tests(row, "test", place, "check", fields["entry_point"], fields["test_setup_code"])
