@@ -1,11 +1,10 @@
 """Preparation of MBPP-format problems from public data sets and the user's own files.
 
-    public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz
+    public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz; raw files
     data_set.py               a data set from its rows to a folder with its manifest and card
     preparation.py            convert, check, drop rows, report
     options.py                options of a preparation, and of the checks alone
-    set_statistics.py         counts of licences and lengths
-    dataset_card.py           README.md, by which `datasets` loads the folder
+    dataset_card.py           README.md with counts, by which `datasets` loads the folder
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence
@@ -14,7 +13,6 @@
     readers.py                rows of JSON, CSV and Parquet files, streamed
     hub.py                    rows of the hub, streamed
     licences.py               licences of the files of a folder of code
-    raw_files.py              raw files of the public sets and the folder that keeps them
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         own_rows.py           repair of rows as people write them: values, fences, imports
@@ -23,9 +21,8 @@
         program_sets.py       OpenCoder, LeetCodeDataset, AceCode, LiveCodeBench, BigCodeBench
         doctests.py           a docstring -> its description, and a test per example
         input_tests.py        a call and its expected value -> a test
-        pytest_files.py       a pytest file -> independent tests
-        pytest_idioms.py      pytest's calls -> the standard library
-        source_edits.py       edits of program text at the positions of its syntax tree; tabs -> spaces
+        pytest_files.py       a pytest or unittest file -> independent tests
+        source_edits.py       edits of programs, and the names that their statements read and bind
     expected_values.py        expected values, computed by the references in the sandbox
     checks/                   what `--checks` finds
         reference_checks.py   references that fail, are flaky or slow; tests that check nothing
@@ -34,7 +31,6 @@
         duplicates.py         exact and near duplicates
         min_hash.py           pairs that may be near duplicates
         tokens.py             words of a text, tokens and syntax tree of a program
-        shingles.py           digests of their n-grams
         overlap.py            duplicates, and words, names and asserts that benchmarks have too
     output_folder.py          the output folder: complete or absent; splits and hidden tests
 

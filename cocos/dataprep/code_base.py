@@ -178,8 +178,7 @@ def _problem(
 def _docstrings(node: Definition) -> dict[str, str]:
     """Return the docstrings of a definition and, for a class, of its methods, by their headings."""
     nodes = [node, *(node.body if isinstance(node, ast.ClassDef) else ())]
-    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    return {_heading(n): ast.get_docstring(n) or "" for n in functions}
+    return {_heading(n): ast.get_docstring(n) or "" for n in nodes if isinstance(n, Definition)}
 
 
 def _heading(node: Definition) -> str:
@@ -220,7 +219,7 @@ def _read_test_file(code_base: CodeBase, path: str, tests: dict[Origin, list[str
         tree = copy.deepcopy(code_base.module(path).tree)
         imports = code_base.inlined_imports(path, tree)
         extracted = split_test_module(imports.visit(tree))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if "has no test function" not in str(error):
             yield _refused(path, 1, f"the file {error}")
         return

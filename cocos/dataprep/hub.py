@@ -56,17 +56,13 @@ def _require_reachable_hub(repository: str) -> None:
     request = urllib.request.Request(f"{ENDPOINT}/api/datasets/{repository}", headers=headers)
     try:
         urllib.request.urlopen(request, timeout=REACH_TIMEOUT_S).close()
-    except urllib.error.HTTPError as error:
-        if error.code in (401, 403, 404):
-            raise DataError(
-                f"{repository}: the hub has no such data set, or keeps it from you (HTTP {error.code}); "
-                "check the name, or set HF_TOKEN"
-            ) from None
-        raise DataError(
-            f"{repository}: {ENDPOINT} answers HTTP {error.code}; try later, or use a file"
-        ) from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise DataError(
-            f"{repository}: {ENDPOINT} cannot be reached ({reason}); check the network, or use a file"
-        ) from None
+        reason = f"({getattr(error, 'reason', error)}); check the network"
+        if isinstance(error, urllib.error.HTTPError):
+            if error.code in (401, 403, 404):
+                raise DataError(
+                    f"{repository}: the hub has no such data set, or keeps it from you (HTTP {error.code}); "
+                    "check the name, or set HF_TOKEN"
+                ) from None
+            reason = f"(HTTP {error.code}); try later"
+        raise DataError(f"{repository}: {ENDPOINT} cannot be reached {reason}, or use a file") from None

@@ -15,8 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from cocos.dataprep.formats.pytest_files import decorator_name
-from cocos.dataprep.formats.source_edits import InlinedImports, defined_names, global_reads, remove_docstrings
-from cocos.files.python_parser import parse
+from cocos.dataprep.formats.source_edits import (
+    InlinedImports,
+    defined_names,
+    global_reads,
+    parse_source,
+    remove_docstrings,
+)
 
 Origin = tuple[str, str]  # file and name of a definition
 MAX_SOURCE_BYTES = 1 << 20  # generated code and tables; no file that people write is that long
@@ -35,7 +40,7 @@ class Module:
     """
 
     def __init__(self, source: str) -> None:
-        self.tree = parse(source)
+        self.tree = parse_source(source)
         self.definitions: dict[str, list[ast.stmt]] = defaultdict(list)
         self.stars: list[ast.ImportFrom] = []
         self.imports: list[ast.stmt] = []
@@ -102,8 +107,6 @@ class CodeBase:
             raise ValueError(f"cannot be read ({error.strerror})") from None
         except UnicodeDecodeError:
             raise ValueError("is not UTF-8") from None
-        except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ValueError(f"does not parse ({error})") from None
 
     def find(self, importer: str, module: str, level: int = 0) -> str | None:
         """Return the file of the module that a file imports; None if it is not in the folder.

@@ -136,15 +136,11 @@ def _parse_name(text: str, reference: str) -> tuple[Source, str]:
             f"{reference}: unknown public set {name!r}; {hint}choose one of {', '.join(known)}, or prepare "
             "another set first: python scripts/prepare_data.py OWNER/NAME --output_dir FOLDER"
         )
-    if source.executes_references:
+    if source.executes_references or not source.splits:
+        why = f"the references of {name} compute its expected values, so"
         raise DataError(
-            f"{reference}: the references of {name} compute its expected values, so prepare it first: python "
-            f"scripts/prepare_data.py {name} --input {source.raw_file} --output_dir data/{name}"
-        )
-    if not source.splits:
-        raise DataError(
-            f"{reference}: {name} has no standard splits; prepare it first: python scripts/prepare_data.py "
-            f"{name} --input {source.raw_file} --output_dir data/{name}"
+            f"{reference}: {why if source.splits else f'{name} has no standard splits;'} prepare it first: "
+            f"python scripts/prepare_data.py {name} --input {source.raw_file} --output_dir data/{name}"
         )
     if not split and len(source.splits) == 1:
         [split] = source.splits

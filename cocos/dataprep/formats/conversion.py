@@ -15,7 +15,7 @@ from cocos.dataprep.formats.humaneval import ExtractedTests, prompt_helpers, spl
 from cocos.dataprep.formats.input_tests import GeneratedTests, InputTests
 from cocos.dataprep.formats.own_rows import python_value, repaired
 from cocos.dataprep.formats.pytest_files import split_pytest_file
-from cocos.dataprep.formats.source_edits import node_source
+from cocos.dataprep.formats.source_edits import node_source, parse_source
 from cocos.dataprep.row_hints import (
     EVALPLUS_COLUMN,
     columns_example,
@@ -195,10 +195,7 @@ def _extract_tests(
 
 def _split_asserts(source: str) -> ExtractedTests:
     """Split a program of asserts into one test per assert."""
-    try:
-        tree = parse(source)
-    except (SyntaxError, RecursionError) as error:
-        raise ValueError(f"does not parse ({error})") from None
+    tree = parse_source(source)
     if others := [node for node in tree.body if not isinstance(node, ast.Assert)]:
         if python_value(source) is not None:
             raise ValueError("is a list, not lines of asserts; use --tests list")

@@ -48,12 +48,9 @@ def split_docstring(docstring: str) -> ExtractedTests:
         if example.options.get(doctest.SKIP):
             continue
         try:
-            body = parse(example.source).body
+            *before, last = parse(example.source).body or [ast.Pass()]  # it may be only a comment
         except (SyntaxError, RecursionError) as error:
             raise ValueError(f"has an example that does not parse ({error})") from None
-        except ValueError:
-            continue  # only a comment
-        *before, last = body
         earlier += before
         bound = set().union(*map(bound_names, earlier))
         if example.want.strip():

@@ -13,6 +13,7 @@ from cocos.dataprep.formats.source_edits import (
     defined_names,
     needed_before,
     node_source,
+    parse_source,
     read_names,
     substitute_names,
 )
@@ -33,7 +34,7 @@ def split_check_function(source: str, entry_point: str, helpers: str = "") -> Ex
         ValueError: The text does not parse, has no check() with one parameter, or check() asserts nothing.
 
     """
-    tree = _parse(source)
+    tree = parse_source(source)
     checks = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"]
     if len(checks) != 1 or len(checks[0].args.args) != 1:
         raise ValueError("has no function check(candidate)")
@@ -68,7 +69,9 @@ def prompt_helpers(prompt: str, entry_point: str) -> str:
         ValueError: The prompt does not parse.
 
     """
-    tree = _parse(prompt + "    pass\n")  # a prompt ends after the docstring, or even after the signature
+    tree = parse_source(
+        prompt + "    pass\n"
+    )  # a prompt ends after the docstring, or even after the signature
     definitions = [
         node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign))
     ]
@@ -144,10 +147,3 @@ def _is_dispensable(node: ast.stmt) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Name(id="check"))):
             return True
     return False
-
-
-def _parse(source: str) -> ast.Module:
-    try:
-        return parse(source)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ValueError(f"does not parse ({error})") from None

@@ -23,9 +23,9 @@ from cocos.dataprep.formats.source_edits import (
     Substitution,
     bound_names,
     defined_names,
+    parse_source,
     read_names,
 )
-from cocos.files.python_parser import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MODULE_UNDER_TEST = "solution"  # KodCode's name
@@ -54,14 +54,9 @@ def split_pytest_file(source: str) -> ExtractedTests:
         ValueError: The file does not parse, or no test in it can be converted.
 
     """
-    try:
-        tree = parse(source)
-        names = InlinedImports(
-            tree, lambda name, level: MODULE_UNDER_TEST if name == MODULE_UNDER_TEST else None
-        )
-        return split_test_module(names.visit(tree))
-    except (SyntaxError, RecursionError) as error:
-        raise ValueError(f"does not parse ({error})") from None
+    tree = parse_source(source)
+    names = InlinedImports(tree, lambda name, level: name if name == MODULE_UNDER_TEST else None)
+    return split_test_module(names.visit(tree))
 
 
 def split_test_module(tree: ast.Module) -> ExtractedTests:
@@ -72,7 +67,7 @@ def split_test_module(tree: ast.Module) -> ExtractedTests:
     for name, function, owner in _test_functions(tree):
         try:
             tests += file.convert(function, owner)
-        except ValueError as reason:
+        except (ValueError, RecursionError) as reason:
             left_out.append(f"{name}: {reason}")
     if not tests:
         raise ValueError("; ".join(left_out) or "has no test function")
@@ -302,20 +297,16 @@ class _StandardLibrary(ast.NodeTransformer):
         return node
 
 
-def _is_close(value: ast.expr, approx: ast.Call) -> ast.expr:
+def _is_close(value: ast.expr, approx: ast.Call) -> ast.AST:
     tolerance = {str(keyword.arg): ast.unparse(keyword.value) for keyword in approx.keywords}
     collections = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
     is_scalar = len(approx.args) == 1 and not isinstance(approx.args[0], collections)
     if not is_scalar or tolerance.keys() - {"rel", "abs"}:
         raise ValueError(f"uses {ast.unparse(approx)[:80]}, which the standard library cannot replace")
     # pytest.approx: rel 1e-6 and abs 1e-12 by default; abs alone switches the relative tolerance off.
-    rel, absolute = (
-        tolerance.get("rel", "0" if "abs" in tolerance else "1e-06"),
-        tolerance.get("abs", "1e-12"),
-    )
-    call = _expression(f"math.isclose(rel_tol={rel}, abs_tol={absolute})")
-    call.args = [value, approx.args[0]]  # type: ignore[attr-defined]
-    return call
+    rel = tolerance.get("rel", "0" if "abs" in tolerance else "1e-06")
+    call = _expression(f"math.isclose(a, b, rel_tol={rel}, abs_tol={tolerance.get('abs', '1e-12')})")
+    return Substitution({"a": value, "b": approx.args[0]}).visit(call)
 
 
 def _parameter_sets(function: Function) -> list[dict[str, ast.expr]]:

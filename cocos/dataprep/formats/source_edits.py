@@ -15,6 +15,14 @@ from cocos.files.python_parser import parse
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
+def parse_source(source: str) -> ast.Module:
+    """Return the syntax tree of a program; raise ValueError with the parser's message if it has none."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"does not parse ({error})") from None
+
+
 class Edit(NamedTuple):
     """Replacement text for a node."""
 
