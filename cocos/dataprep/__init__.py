@@ -1,6 +1,6 @@
 """Preparation of MBPP-format problems from public data sets and the user's own files.
 
-    public_sets.py            a problem file by reference: hub:mbpp/test, humaneval=HumanEval.jsonl.gz; raw files
+    public_sets.py            a problem file by reference, as hub:mbpp/test; raw files and their cache
     data_set.py               a data set from its rows to a folder with its manifest and card
     preparation.py            convert, check, drop rows, report
     options.py                options of a preparation, and of the checks alone

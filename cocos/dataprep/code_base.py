@@ -229,7 +229,7 @@ def _read_test_file(code_base: CodeBase, path: str, tests: dict[Origin, list[str
         found = list(_origins(code_base, path, part, imports.used))
         if not asserts(part):
             yield _refused(path, 1, f"a test asserts nothing: {part[:60]!r}")
-        elif len(found) == 1 and not TEST_FILE.search(found[0][0]):
+        elif len(found) == 1 and code_base.resolve(*found[0]) and not TEST_FILE.search(found[0][0]):
             tests[found[0]].append(part)
         else:
             what = "several functions" if len(found) > 1 else "no function"

@@ -116,6 +116,11 @@ class HalveTest(unittest.TestCase):
 def test_cents():
     price = 1.239
     assert r.cents(price) == 1.23
+
+def test_late():
+    from shop import halve as half, missing
+    assert half(8) == 4.0
+    assert missing(1) == 0
 ''',
 }  # fmt: skip
 
@@ -132,11 +137,15 @@ def code_base(tmp_path) -> Path:
     return root
 
 
-def converted(root: Path) -> tuple[dict[str, Problem], dict[str, str]]:
-    """Return the problems of a code base by name, and the reasons by place."""
+def converted(root: Path) -> tuple[dict[str, Problem], set[tuple[str, str]]]:
+    """Return the problems of a code base by name, and the place and reason of what gives none."""
     rows = list(read_code_base(root))
     problems = [from_code_base(row, place).problem for place, _, row in rows if isinstance(row, dict)]
-    reasons = {str(place): str(row) for place, _, row in rows if isinstance(row, DataError)}
+    reasons = {
+        (str(place).rpartition("/")[2], str(row).removeprefix(f"{place}: "))
+        for place, _, row in rows
+        if isinstance(row, DataError)
+    }
     return {problem.entry_point: problem for problem in problems}, reasons
 
 
@@ -153,7 +162,9 @@ def test_doctests_and_test_files_become_asserts_of_the_function_with_what_it_cal
     )
     assert "return cents(math.fsum(prices) * (1 + tax))" in total.code and "def cents" in total.code
     assert "from fractions import Fraction" in total.code and "open" not in total.code
-    assert problems["halve"].test_list == ("assert halve(4) == 2.0", "assert halve(0) == 0")
+    assert problems["halve"].test_list == (
+        *("assert halve(4) == 2.0", "assert halve(0) == 0", "half = halve\nassert half(8) == 4.0"),
+    )
     assert "to_cents = cents" in problems["halve"].code
     assert problems["cents"].test_list[-1] == "price = 1.239\nassert cents(price) == 1.23"
     assert problems["Stack"].text.startswith("Write a class Stack. A stack of things.\n\nIts methods:\n")
@@ -165,14 +176,16 @@ def test_doctests_and_test_files_become_asserts_of_the_function_with_what_it_cal
 
 def test_what_gives_no_problem_is_named_with_its_reason_and_the_rest_goes_on(code_base):
     _, reasons = converted(code_base)
-    found = {name.rpartition("/")[2]: reason.partition(": ")[2] for name, reason in reasons.items()}
-    assert found.pop("broken.py:1").startswith("the file does not parse")
-    assert found.pop("test_prices.py:1").startswith("a test of several functions: halve, total")
-    assert found == {
-        "latin.py:1": "the file is not UTF-8",
-        "dangling.py:1": "the file cannot be read (No such file or directory)",
-        "tables.py:2": "rows needs the package pandas (--program_packages)",
-        "prices.py:31": "undocumented has no description besides the examples",
+    assert {(place, reason) for place, reason in reasons if "test" not in place} == {
+        ("broken.py:1", "the file does not parse (invalid syntax (<unknown>, line 1))"),
+        ("latin.py:1", "the file is not UTF-8"),
+        ("dangling.py:1", "the file cannot be read (No such file or directory)"),
+        ("tables.py:2", "rows needs the package pandas (--program_packages)"),
+        ("prices.py:31", "undocumented has no description besides the examples"),
+    }
+    assert {reason for place, reason in reasons if place == "test_prices.py:1"} == {
+        "a test of several functions: halve, total 'assert halve(4) == total([2])'",
+        "a test of no function: missing 'assert missing(1) == 0'",
     }
 
 

@@ -35,8 +35,8 @@ def raw_humaneval(tmp_path):
     return path
 
 
-def folders(cache: Path) -> list[Path]:
-    return sorted(path for path in cache.iterdir() if path.is_dir())
+def converted(cache: Path) -> list[Path]:
+    return sorted(cache.glob("*.jsonl"))
 
 
 def refusal(reference: str) -> str:
@@ -69,15 +69,15 @@ def test_a_raw_file_is_converted_once_and_again_when_it_changes(cache_folder, ra
         f"humaneval={raw_humaneval}: 1 problems of HumanEval, test (https://github.com/openai/human-eval, MIT), "
         f"sha256 {sha256(path)}: {path}"
     ]
-    [folder] = folders(cache_folder)
-    time = folder.stat().st_mtime_ns
+    assert converted(cache_folder) == [path]
+    time = path.stat().st_mtime_ns
     problems_file.cache_clear()
-    assert problems_file(f"humaneval={raw_humaneval}") == path and folder.stat().st_mtime_ns == time
+    assert problems_file(f"humaneval={raw_humaneval}") == path and path.stat().st_mtime_ns == time
     assert capsys.readouterr().out == out  # every run says what it reads
     raw_humaneval.write_bytes(gzip.compress(json.dumps(HUMANEVAL_ROW | {"task_id": "HumanEval/9"}).encode()))
     problems_file.cache_clear()
     [problem] = load_problems(problems_file(f"humaneval={raw_humaneval}"))
-    assert problem.task_id == "HumanEval/9" and len(folders(cache_folder)) == 2
+    assert problem.task_id == "HumanEval/9" and len(converted(cache_folder)) == 2
 
 
 def test_a_set_of_the_hub_is_downloaded_once(cache_folder, tmp_path, monkeypatch):
@@ -115,7 +115,7 @@ def test_a_raw_file_of_another_set_leaves_nothing_in_the_cache(cache_folder, tmp
     raw.write_text(json.dumps(MBPP_ROW))
     with pytest.raises(DataError, match=r"mbpp.jsonl:1: field 'prompt' is missing"):
         problems_file(f"humaneval={raw}")
-    assert folders(cache_folder) == []
+    assert converted(cache_folder) == []
 
 
 def test_a_cache_folder_that_cannot_be_written_is_named_with_its_variable(cache_folder, raw_humaneval):
@@ -142,7 +142,7 @@ def test_only_the_first_rank_prints_and_ranks_that_start_together_convert_once(c
     outputs = [process.communicate(timeout=300)[0] for process in ranks]
     assert [process.returncode for process in ranks] == [0, 0, 0]
     assert len(outputs[0].splitlines()) == 1 and outputs[1:] == ["", ""]
-    assert len(folders(cache_folder)) == 1
+    assert len(converted(cache_folder)) == 1
 
 
 @pytest.mark.processes
@@ -154,8 +154,8 @@ def test_a_raw_file_is_evaluated_by_one_command_and_its_digest_recorded(
     done = succeed(sys.executable, "test.py", "--test_data", reference, *words)
     assert done.stdout.splitlines()[0].startswith(f"{reference}: 1 problems of HumanEval, test (")
     record = json.loads((out / "run.json").read_text())
-    [folder] = folders(cache_folder)
-    assert record["data_sha256"] == {reference: sha256(folder / "test.jsonl")}
+    [path] = converted(cache_folder)
+    assert record["data_sha256"] == {reference: sha256(path)}
     assert len(lines(out / "samples.jsonl")) == 1
 
 
