@@ -148,14 +148,6 @@ DOUBLE = "def double(x):\n    return 2 * x"
         ({"code": f"```python\n{DOUBLE}\n```"}, ["the fence around the reference"]),
         ({"test_setup_code": "from math import floor"}, []),
         ({"test_setup_code": "from helpers import other"}, []),  # not the reference's: nothing is known of it
-        (
-            {
-                "test_list": [
-                    "def check():\n    from solution import double\n    assert double(2) == 4\ncheck()"
-                ]
-            },
-            [],
-        ),
     ],
 )
 def test_an_import_of_the_solution_and_a_fence_around_it_are_left_out(fields, edits):
@@ -164,6 +156,13 @@ def test_an_import_of_the_solution_and_a_fence_around_it_are_left_out(fields, ed
     assert list(converted.edits) == edits
     if edits:
         assert converted.problem == Problem("1", "Double.", ("assert double(2) == 4",), DOUBLE)
+
+
+def test_an_import_of_the_solution_within_a_function_is_left_out_and_its_other_name_stays():
+    test = "def check():\n    from solution import double as d\n    assert d(2) == 4\ncheck()"
+    row = {"task_id": "1", "text": "Double.", "code": DOUBLE, "test_list": [test]}
+    [edited] = from_columns(row, PLACE, {}, "list").problem.test_list
+    assert edited == "def check():\n    d = double\n    assert d(2) == 4\ncheck()"
 
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

@@ -5,12 +5,11 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
 from dataclasses import replace
 
-from cocos.dataprep.formats.source_edits import Edit, apply_edits, defined_names
+from cocos.dataprep.formats.source_edits import InlinedImports, defined_names
 from cocos.extraction import extract
-from cocos.files.python_parser import syntax_tree
+from cocos.files.python_parser import parse, syntax_tree
 from cocos.problems import Problem
 
 _LIST = re.compile(r"\s*(?:(?:np\.|numpy\.)?array\()?(\[.*\])(?:,?\s*dtype=\w+)?\)?\s*", re.DOTALL)
@@ -47,11 +46,14 @@ def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     defined = {name for node in tree.body for name in defined_names(node)}
 
     def without(source: str) -> str:
-        edits = list(_edits(source, defined))
-        notes.extend(
-            f"the import of {name}" for name, _ in edits if name and f"the import of {name}" not in notes
-        )
-        return apply_edits(source, [edit for _, edit in edits]).strip("\n") if edits else source
+        used = _imported(source)
+        others = {module for module, name in used if name not in defined}
+        own = {module for module, _ in used} - others
+        if not own:
+            return source
+        notes.extend(f"the import of {module}" for module in sorted(own))
+        inner = parse(source)
+        return ast.unparse(InlinedImports(inner, lambda name, _: name if name in own else None).visit(inner))
 
     edited = replace(
         problem,
@@ -60,27 +62,19 @@ def repaired(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
         test_list=tuple(map(without, problem.test_list)),
         hidden_test_list=tuple(map(without, problem.hidden_test_list)),
     )
-    return edited, tuple(notes)
+    return edited, tuple(dict.fromkeys(notes))
 
 
-def _edits(source: str, defined: set[str]) -> Iterator[tuple[str, Edit]]:
-    """Yield edits that leave out imports of names of the reference, each with the module's name or ""."""
+def _imported(source: str) -> set[tuple[str, str]]:
+    """Return what a program uses of modules that are not Python's own: (module, name) pairs."""
     tree = syntax_tree(source)
     if isinstance(tree, str):
-        return
-    nodes = list(ast.walk(tree))
-    for node in tree.body:  # a function could be left without a body
-        match node:
-            case ast.ImportFrom(module=str(module), names=names) if not _is_known(module):
-                if all(alias.name in defined and alias.asname is None for alias in names):
-                    yield module, Edit(node, "")
-            case ast.Import(names=[ast.alias(name=module, asname=asname)]) if not _is_known(module):
-                name = asname or module
-                used = [n for n in nodes if isinstance(n, ast.Attribute) and ast.unparse(n.value) == name]
-                if used and all(n.attr in defined for n in used):
-                    yield module, Edit(node, "")
-                    yield from (("", Edit(n, n.attr)) for n in used)
-
-
-def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in sys.stdlib_module_names
+        return set()
+    modules: set[str | None] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules |= {node.module} if isinstance(node, ast.ImportFrom) else {a.name for a in node.names}
+    own = {module for module in modules if module and module.split(".")[0] not in sys.stdlib_module_names}
+    imports = InlinedImports(tree, lambda name, level: name if name in own and not level else None)
+    imports.visit(tree)
+    return imports.used

@@ -1,14 +1,11 @@
-"""Edits of program text at the positions of syntax tree nodes, and the names that nodes read and bind.
-
-Edits change the text instead of unparsing the tree: comments, quotes and line breaks stay as they were.
-"""
+"""Edits of programs, and the names that their statements read and bind."""
 
 import ast
 import symtable
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from cocos.files.python_parser import parse
 
@@ -23,37 +20,8 @@ def parse_source(source: str) -> ast.Module:
         raise ValueError(f"does not parse ({error})") from None
 
 
-class Edit(NamedTuple):
-    """Replacement text for a node."""
-
-    node: ast.expr | ast.stmt
-    text: str
-
-
-def apply_edits(source: str, edits: Iterable[Edit]) -> str:
-    """Replace nodes of a program by text. An edit inside another edit's node is ignored."""
-    data, line_starts = _lines(source)
-    # The negative end sorts the longest of the edits with the same start first: the outer one.
-    spans = sorted(
-        (
-            line_starts[node.lineno - 1] + node.col_offset,
-            -(line_starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)),
-            text,
-        )
-        for node, text in edits
-    )
-    parts, position = [], 0
-    for start, negative_end, text in spans:
-        if start >= position:
-            parts += [data[position:start], text.encode()]
-            position = -negative_end
-    return b"".join([*parts, data[position:]]).decode()
-
-
-def node_source(source: str, node: ast.AST) -> str:
+def node_source(source: str, node: ast.expr | ast.stmt) -> str:
     """Return the text of a node, without decorators."""
-    if not isinstance(node, ast.stmt | ast.expr) or not hasattr(node, "lineno"):
-        return ast.unparse(node)
     # ast.get_source_segment would split the whole source for each node.
     data, line_starts = _lines(source)
     start = line_starts[node.lineno - 1] + node.col_offset
@@ -77,12 +45,14 @@ def substitute_names(source: str, node: ast.expr | ast.stmt, replacements: Mappi
     """
     text = node_source(source, node)
     tree = parse(text)  # parsed again, because positions must count from the start of this text
-    edits = [
-        Edit(inner, replacements[inner.id])
-        for inner in ast.walk(tree)
-        if isinstance(inner, ast.Name) and inner.id in replacements
-    ]
-    return apply_edits(text, edits)
+    data, line_starts = _lines(text)
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in replacements]
+    parts, position = [], 0
+    for node in sorted(names, key=lambda name: (name.lineno, name.col_offset)):
+        start = line_starts[node.lineno - 1]
+        parts += [data[position : start + node.col_offset], replacements[node.id].encode()]
+        position = start + (node.end_col_offset or 0)
+    return b"".join([*parts, data[position:]]).decode()
 
 
 def read_names(node: ast.AST) -> set[str]:
