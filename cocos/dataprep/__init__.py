@@ -8,11 +8,10 @@
     prepared_files.py         problems of prepared files, and of benchmarks to compare them with
     row_hints.py              recognition of files and rows of other formats, for error messages
     sources.py                the public sets: converter, standard splits, licence
-    code_base.py              problems from a folder of code: doctests, unittest classes, pytest files
+    code_base.py              problems from a folder of code: doctests, test files, and its licences
     module_index.py           the modules of a folder of code, and the program that a definition needs
     readers.py                rows of JSON, CSV and Parquet files, streamed
     hub.py                    rows of the hub, streamed
-    licences.py               licences of the files of a folder of code
     formats/                  converters, one per format of rows or tests
         conversion.py         a source's row -> a Problem
         own_rows.py           repair of rows as people write them: values, fences, imports

@@ -14,7 +14,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from cocos.dataprep.checks.reference_checks import asserts
@@ -23,7 +23,6 @@ from cocos.dataprep.formats.doctests import description, split_docstring
 from cocos.dataprep.formats.humaneval import group_by_assert
 from cocos.dataprep.formats.pytest_files import split_test_module
 from cocos.dataprep.formats.source_edits import defined_names, global_reads
-from cocos.dataprep.licences import folder_licence
 from cocos.dataprep.module_index import CodeBase, Module, Origin
 from cocos.dataprep.readers import RawRow
 from cocos.dataprep.sources import NOT_STATED, Source
@@ -33,6 +32,19 @@ from cocos.files.python_parser import parse
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SKIPPED_FOLDERS = re.compile(r"\..*|__pycache__|node_modules|site-packages|.*\.egg-info|venv|build|dist")
 TEST_FILE = re.compile(r"(^|/)((test_[^/]*|[^/]*_tests?|tests?)\.py$|tests?/)")
+
+LICENCE_FILE = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
+# Words of a licence, in lower case and without commas, and its name; the first match counts.
+LICENCES = (
+    ("gnu affero general public license", "AGPL"),
+    ("gnu lesser general public license", "LGPL"),
+    ("gnu general public license", "GPL"),
+    ("mozilla public license version 2.0", "MPL-2.0"),
+    ("apache license version 2.0", "Apache-2.0"),
+    ("permission is hereby granted free of charge", "MIT"),
+    ("neither the name", "BSD-3-Clause"),
+    ("redistributions of source code must retain", "BSD-2-Clause"),
+)
 
 REPOSITORY = "repository"  # the SOURCE of a folder of code
 DROPPED = ("malformed", "failing", "flaky", "untested", "constant")  # findings for which its rows are dropped
@@ -249,3 +261,16 @@ def _split(test: str) -> list[str]:
                 body = [*body[:-2], *function.body]
     groups = group_by_assert(body)
     return ["\n".join(map(ast.unparse, group)) for group in groups] or [test]
+
+
+@cache
+def folder_licence(folder: Path) -> str:
+    """Return the licence whose text is in a folder; "" if none is known there."""
+    for path in sorted(folder.glob("*")):
+        if LICENCE_FILE.fullmatch(path.name) and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace").lower()
+            text = " ".join(text.replace(",", "").split())
+            for words, name in LICENCES:
+                if words in text:
+                    return name
+    return ""

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cocos.dataprep.formats.conversion import Converted
+from cocos.dataprep.formats.conversion import MAX_TEST_CHARS, Converted
 from cocos.dataprep.formats.input_tests import literal
 from cocos.executor import Executor, Program, Status, Verdict
 from cocos.files.json_lines import Place
 from cocos.problems import DataError, Problem
 
-MAX_TEST_CHARS = 10_000  # a longer test would make a row of which the inputs of one test are the larger part
 CALLS_PER_PROGRAM = 250
 # Far from what a call of the published sets takes (2 s), so that the tests do not depend on the machine.
 CALL_CPU_S = 10

@@ -14,7 +14,14 @@ import pickle
 import re
 import zlib
 
-from cocos.dataprep.formats.conversion import MAX_TESTS, VISIBLE_TESTS, Converted, build_problem, string_field
+from cocos.dataprep.formats.conversion import (
+    MAX_TEST_CHARS,
+    MAX_TESTS,
+    VISIBLE_TESTS,
+    Converted,
+    build_problem,
+    string_field,
+)
 from cocos.dataprep.formats.humaneval import split_check_function
 from cocos.dataprep.formats.input_tests import Call, GeneratedTests
 from cocos.dataprep.formats.pytest_files import split_pytest_file
@@ -22,7 +29,6 @@ from cocos.dataprep.formats.source_edits import global_reads
 from cocos.files.json_lines import DataError, Place
 from cocos.files.python_parser import parse
 
-MAX_TEST_CHARS = 10_000
 NUM_SEEDS = 10  # tests of a problem of CodeI/O
 
 

@@ -5,7 +5,7 @@ gets one verdict and rewards count verdicts. A test contains the imports, helper
 Tests are left out, and reported with a reason, if they
 
     - are async, or marked skip, skipif, xfail, usefixtures or patch;
-    - need a built-in fixture (capsys, tmp_path), or a fixture that yields or has options;
+    - need a built-in fixture (capsys, tmp_path, request), or a fixture that yields;
     - have parameters that are computed, marked, or do not match their names;
     - call something of pytest that the standard library cannot replace.
 """
@@ -146,7 +146,7 @@ class _TestFile:
         parameters = [argument.arg for argument in function.args.args][1 if owner else 0 :]
         needed: list[ast.AST] = [*values.values(), *([owner] if owner else [function.args, *function.body])]
         values |= {name: self._fixture_call(name, needed) for name in parameters if name not in values}
-        body = [node for node in function.body if not _is_docstring(node)]
+        body = function.body[ast.get_docstring(function) is not None :]
         only_asserts = owner is None and all(isinstance(node, ast.Assert) for node in body)
         # A name that the assert binds itself, as in `all(x > 0 for x in xs)`, must not be replaced.
         if only_asserts and len(body) == 1 and not bound_names(body[0]) & values.keys():
@@ -165,16 +165,16 @@ class _TestFile:
             return [ast.unparse(function), f"{function.name}({arguments})"]
         tests = _tests(owner.body)
         others = [node for node in owner.body if node not in tests]
-        methods = {node.name: node for node in others if isinstance(node, ast.FunctionDef)}
         shortened = ast.ClassDef(owner.name, owner.bases, owner.keywords, [*others, function], [])
         lines = [ast.unparse(self._without_pytest(shortened))]
         if _is_unittest(owner):
             # debug() runs setUp, the method and tearDown, and lets a failure through as an exception.
             return [*lines, f"{owner.name}({function.name!r}).debug()"]
         lines.append(f"case = {owner.name}()")
-        if setup := methods.get("setup_method"):
-            # It may take the test method as an argument; None stands for it.
-            lines.append(f"case.setup_method({'None' if len(setup.args.args) > 1 else ''})")
+        for node in others:
+            if isinstance(node, ast.FunctionDef) and node.name == "setup_method":
+                # It may take the test method as an argument; None stands for it.
+                lines.append(f"case.setup_method({'None' if len(node.args.args) > 1 else ''})")
         return [*lines, f"case.{function.name}({arguments})"]
 
     def _fixture_call(self, name: str, needed: list[ast.AST]) -> ast.expr:
@@ -182,8 +182,6 @@ class _TestFile:
         fixture = self.fixtures.get(name)
         if fixture is None or any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(fixture)):
             raise ValueError(f"needs the pytest fixture {name!r}{', which yields' * bool(fixture)}")
-        if any(isinstance(decorator, ast.Call) for decorator in fixture.decorator_list):
-            raise ValueError(f"needs the fixture {name!r}, which has options")
         self.definitions.setdefault(name, fixture)
         needed.append(ast.Name(name, ast.Load()))  # so that the context defines the fixture's function
         arguments = [self._fixture_call(argument.arg, needed) for argument in fixture.args.args]
@@ -348,10 +346,6 @@ def _is_unittest(node: ast.ClassDef) -> bool:
 
 def _tests(body: list[ast.stmt]) -> list[Function]:
     return [node for node in body if isinstance(node, Function) and node.name.startswith("test")]
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _expression(source: str) -> ast.expr:
