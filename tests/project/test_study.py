@@ -1,6 +1,5 @@
 """The study: its arms are made of options that exist; page, tables and figures follow from its numbers."""
 
-
 import pytest
 import study
 import study_figures
