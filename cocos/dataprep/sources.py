@@ -105,84 +105,58 @@ _KODCODE_DEMO = tuple(
 PUBLIC_SOURCES = {
     source.name: source
     for source in (
-        Source(
-            "mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL, hub=("google-research-datasets/mbpp", "full"),
-            split_of=_mbpp_split, splits=SPLITS, raw_file="mbpp.jsonl",
-        ),
-        Source(
-            "mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
-            hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=SPLITS,
-            raw_file="sanitized-mbpp.json",
-        ),
-        Source(
-            "humaneval", from_humaneval, "HumanEval", "MIT", "https://github.com/openai/human-eval",
-            hub=("openai/openai_humaneval", None), splits=("test",), raw_file="HumanEval.jsonl.gz",
-        ),
-        Source(
-            "humanevalfix", from_humanevalfix, "HumanEvalFix (HumanEvalPack, Python)", "MIT",
-            _HUMANEVALPACK_URL, hub=("bigcode/humanevalpack", "python"), splits=("test",),
-            raw_file="humanevalpack_python.jsonl",
-        ),
-        Source(
-            "humanevalfix-docs", partial(from_humanevalfix, field="prompt"),
-            "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT", _HUMANEVALPACK_URL,
-            hub=("bigcode/humanevalpack", "python"), splits=("test",), raw_file="humanevalpack_python.jsonl",
-        ),
-        Source(
-            "kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
-            hub=("KodCode/KodCode-V1", None), raw_file="kodcode_demo_232.jsonl", raw_urls=_KODCODE_DEMO,
-        ),
-        Source(
-            "opc-educational", from_opc_educational, "OpenCoder educational_instruct", "MIT",
-            "https://huggingface.co/datasets/OpenCoder-LLM/opc-sft-stage2", is_large=True,
-            hub=("OpenCoder-LLM/opc-sft-stage2", "educational_instruct"),
-            raw_file="educational_instruct.jsonl",
-        ),
-        Source(
-            "leetcode", from_leetcode, "LeetCodeDataset", "Apache-2.0",
-            "https://github.com/newfacade/LeetCodeDataset", is_large=True,
-            hub=("newfacade/LeetCodeDataset", None), raw_file="LeetCodeDataset-train.jsonl",
-        ),
-        Source(
-            "acecode", from_acecode, "AceCode-87K", "MIT",
-            "https://huggingface.co/datasets/TIGER-Lab/AceCode-87K", is_large=True,
-            hub=("TIGER-Lab/AceCode-87K", None), raw_file="acecode.jsonl",
-        ),
+        Source("mbpp", from_mbpp, "MBPP", "CC BY 4.0", _MBPP_URL,
+               hub=("google-research-datasets/mbpp", "full"), split_of=_mbpp_split, splits=SPLITS,
+               raw_file="mbpp.jsonl"),
+        Source("mbpp-sanitized", from_mbpp, "MBPP sanitized", "CC BY 4.0", _MBPP_URL,
+               hub=("google-research-datasets/mbpp", "sanitized"), split_of=_mbpp_split, splits=SPLITS,
+               raw_file="sanitized-mbpp.json"),
+        Source("humaneval", from_humaneval, "HumanEval", "MIT", "https://github.com/openai/human-eval",
+               hub=("openai/openai_humaneval", None), splits=("test",), raw_file="HumanEval.jsonl.gz"),
+        Source("humanevalfix", from_humanevalfix, "HumanEvalFix (HumanEvalPack, Python)", "MIT",
+               _HUMANEVALPACK_URL, hub=("bigcode/humanevalpack", "python"), splits=("test",),
+               raw_file="humanevalpack_python.jsonl"),
+        Source("humanevalfix-docs", partial(from_humanevalfix, field="prompt"),
+               "HumanEvalFix with docstrings (HumanEvalPack, Python)", "MIT", _HUMANEVALPACK_URL,
+               hub=("bigcode/humanevalpack", "python"), splits=("test",),
+               raw_file="humanevalpack_python.jsonl"),
+        Source("kodcode", from_kodcode, "KodCode", "CC BY-NC 4.0", "https://github.com/KodCode-AI/kodcode",
+               hub=("KodCode/KodCode-V1", None), raw_file="kodcode_demo_232.jsonl", raw_urls=_KODCODE_DEMO),
+        Source("opc-educational", from_opc_educational, "OpenCoder educational_instruct", "MIT",
+               "https://huggingface.co/datasets/OpenCoder-LLM/opc-sft-stage2", is_large=True,
+               hub=("OpenCoder-LLM/opc-sft-stage2", "educational_instruct"),
+               raw_file="educational_instruct.jsonl"),
+        Source("leetcode", from_leetcode, "LeetCodeDataset", "Apache-2.0",
+               "https://github.com/newfacade/LeetCodeDataset", is_large=True,
+               hub=("newfacade/LeetCodeDataset", None), raw_file="LeetCodeDataset-train.jsonl"),
+        Source("acecode", from_acecode, "AceCode-87K", "MIT",
+               "https://huggingface.co/datasets/TIGER-Lab/AceCode-87K", is_large=True,
+               hub=("TIGER-Lab/AceCode-87K", None), raw_file="acecode.jsonl"),
         # Joined from two sets: the bugs of DebugBench and the tests of LeetCodeDataset.
-        Source(
-            "debugbench", from_debugbench, "DebugBench (Python) with tests of LeetCodeDataset", "Apache-2.0",
-            "https://github.com/thunlp/DebugBench", is_large=True, splits=("test",), read=read_debugbench,
-        ),
-        Source(
-            "codeio", from_codeio, "CodeI/O (reasoning-gym)", "Apache-2.0, as reasoning-gym distributes it",
-            "https://github.com/open-thought/reasoning-gym", is_large=True, raw_file="codeio.jsonl.gz",
-            executes_references=True,
-        ),
+        Source("debugbench", from_debugbench, "DebugBench (Python) with tests of LeetCodeDataset",
+               "Apache-2.0", "https://github.com/thunlp/DebugBench", is_large=True, splits=("test",),
+               read=read_debugbench),
+        Source("codeio", from_codeio, "CodeI/O (reasoning-gym)",
+               "Apache-2.0, as reasoning-gym distributes it",
+               "https://github.com/open-thought/reasoning-gym", is_large=True, raw_file="codeio.jsonl.gz",
+               executes_references=True),
         # Its files are the releases; on the hub a script joins them, which `datasets` no longer runs.
-        Source(
-            "livecodebench", from_livecodebench, "LiveCodeBench",
-            "CC (as its card says; the problems' sites " "keep their rights)",
-            "https://huggingface.co/datasets/livecodebench/code_generation_lite", is_large=True,
-            splits=("test",), raw_file="test6.jsonl",
-        ),
+        Source("livecodebench", from_livecodebench, "LiveCodeBench",
+               "CC (as its card says; the problems' sites " "keep their rights)",
+               "https://huggingface.co/datasets/livecodebench/code_generation_lite", is_large=True,
+               splits=("test",), raw_file="test6.jsonl"),
         # Its splits on the hub are releases, with the same problems.
-        Source(
-            "bigcodebench", from_bigcodebench, "BigCodeBench", "Apache-2.0",
-            "https://github.com/bigcode-project/bigcodebench", is_large=True,
-            hub=("bigcode/bigcodebench", None), hub_split="v0.1.4", splits=("test",),
-            raw_file="BigCodeBench.jsonl",
-        ),
+        Source("bigcodebench", from_bigcodebench, "BigCodeBench", "Apache-2.0",
+               "https://github.com/bigcode-project/bigcodebench", is_large=True,
+               hub=("bigcode/bigcodebench", None), hub_split="v0.1.4", splits=("test",),
+               raw_file="BigCodeBench.jsonl"),
         # On the hub these sets have another format, which cannot be converted.
-        Source(
-            "humanevalplus", from_humanevalplus, "HumanEval+ (EvalPlus)", "Apache-2.0",
-            "https://github.com/evalplus/humanevalplus_release", splits=("test",),
-            raw_file="HumanEvalPlus.jsonl.gz", executes_references=True,
-        ),
-        Source(
-            "mbppplus", from_mbppplus, "MBPP+ (EvalPlus)", "Apache-2.0",
-            "https://github.com/evalplus/mbppplus_release", splits=("test",), raw_file="MbppPlus.jsonl.gz",
-            executes_references=True,
-        ),
+        Source("humanevalplus", from_humanevalplus, "HumanEval+ (EvalPlus)", "Apache-2.0",
+               "https://github.com/evalplus/humanevalplus_release", splits=("test",),
+               raw_file="HumanEvalPlus.jsonl.gz", executes_references=True),
+        Source("mbppplus", from_mbppplus, "MBPP+ (EvalPlus)", "Apache-2.0",
+               "https://github.com/evalplus/mbppplus_release", splits=("test",),
+               raw_file="MbppPlus.jsonl.gz", executes_references=True),
     )
 }  # fmt: skip
 

@@ -1,10 +1,16 @@
-"""Assignment of problems to splits, and their selection by solve rates."""
+"""Assignment of problems to splits, their selection by solve rates, and their hidden tests."""
 
 import json
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from cocos.dataprep.formats.conversion import from_mbpp
-from cocos.dataprep.output_folder import Assigned, assign_split, fill_empty_splits, split_point
+from cocos.dataprep.output_folder import Assigned, assign_split, fill_empty_splits, hide_tests, split_point
 from cocos.files.json_lines import Place
+from cocos.problems import Problem
+from cocos.prompts import named_protocol
+from cocos.trajectories import as_program
 from tests.support.data import lines
 
 PLACE = Place("f", 1)
@@ -65,19 +71,8 @@ def test_solved_keeps_the_problems_whose_solve_rate_lies_in_the_range(prepare, t
     # Rates 0, 1/8, 1/2 and 1; problem 4 was not sampled.
     rights = "".join(f"mine,{n},8,{right},0\n" for n, right in enumerate((0, 1, 4, 8)))
     profile.write_text("file,task_id,samples,right,mean_reward\n" + rights)
-    words = (
-        "jsonl",
-        "--input",
-        tmp_path / "mine.jsonl",
-        "--splits",
-        1,
-        0,
-        0,
-        "--checks",
-        "--solved",
-        0.1,
-        0.8,
-    )
+    options = ("--splits", 1, 0, 0, "--checks", "--solved", 0.1, 0.8)
+    words = ("jsonl", "--input", tmp_path / "mine.jsonl", *options)
     assert prepare(*words, "--output_dir", tmp_path / "out") == 2
     assert "no solve rate is known; give a --profile" in capsys.readouterr().err
     assert prepare(*words, "--output_dir", tmp_path / "out", "--profile", profile) == 0
@@ -110,3 +105,21 @@ def test_the_card_shows_the_quartiles_of_the_solve_rates_if_there_are_any(prepar
     words = ("csv", "--input", tmp_path / "none.csv", "--splits", 1, 0, 0, "--checks")
     assert prepare(*words, "--output_dir", tmp_path / "none") == 0
     assert "solve rate |" not in (tmp_path / "none/README.md").read_text()
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(st.integers(1, 9), st.integers(0, 12) | st.floats(0, 0.99), st.integers(0, 3))
+def test_hiding_moves_tests_loses_none_and_leaves_one_visible(count, amount, seed):
+    problem = Problem("1", "t", tuple(f"assert f({i})" for i in range(count)))
+    hidden = hide_tests(problem, amount, seed)
+    assert sorted(hidden.scored_tests) == sorted(problem.test_list) and hidden.test_list
+    expected = int(amount) if amount >= 1 else int(amount * count)
+    assert len(hidden.hidden_test_list) == min(expected, count - 1)
+
+
+def test_a_hidden_test_is_scored_and_never_shown(problem):
+    hidden = hide_tests(problem, 2, seed=0)
+    shown = named_protocol("cocos").first_turn(hidden)
+    assert [test in shown for test in hidden.test_list] == [True]
+    assert [test in shown for test in hidden.hidden_test_list] == [False, False]
+    assert as_program(hidden, "x").test_list == hidden.test_list + hidden.hidden_test_list
