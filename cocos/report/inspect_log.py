@@ -29,14 +29,9 @@ def inspect_log(run: FinishedRun) -> dict[str, Any]:
     model = options["model_name_or_path"]
     samples = [_sample(row, model) for row in run.rows]
     metrics = {
-        name: {
-            "name": name,
-            "value": estimate["value"],
-            "metadata": {"interval": [estimate["low"], estimate["high"]]},
-        }
+        name: {"name": name, "value": estimate["value"], "metadata": estimate}
         for name, estimate in run.metrics["metrics"].items()
     }
-    by_score = {f"turn_{t}": {f"acc_t{t}": metrics[f"acc_t{t}"]} for t in range(1, run.num_turns + 1)}
     ended = datetime.fromtimestamp(run.folder.stat().st_mtime, UTC)
     started = ended - timedelta(seconds=run.metrics["speed"].get("wall_s", 0))
     return {
@@ -56,8 +51,7 @@ def inspect_log(run: FinishedRun) -> dict[str, Any]:
             "total_samples": len(samples),
             "completed_samples": num_scored,
             "scores": [
-                {"name": name, "scorer": "cocos", "scored_samples": num_scored, "metrics": values}
-                for name, values in (by_score | {"turns": metrics}).items()
+                {"name": "turns", "scorer": "cocos", "scored_samples": num_scored, "metrics": metrics}
             ],
         },
         "samples": samples,
