@@ -97,8 +97,8 @@ class TurnsConfig(vf.EnvConfig):
     """Feedback on the last program in the next prompt."""
     early_stop: bool = False
     """End a trajectory when its program passes the visible tests."""
-    keeps_cut_off: bool = False
-    """Count what is whole in an answer at the length limit, as `cocos eval` does; training does not."""
+    keeps_truncated: bool = False
+    """Count what is whole in a truncated answer, as `cocos eval` does; training does not."""
     reward: Literal["fraction", "binary", "mixed"] = "fraction"
     """Reward of a turn."""
     gamma: float = 0.5
@@ -131,7 +131,7 @@ class TurnsEnv(vf.Env[TurnsConfig]):
             carry=config.carry,
             feedback=config.feedback,
             early_stop=config.early_stop,
-            keeps_cut_off=config.keeps_cut_off,
+            keeps_truncated=config.keeps_truncated,
         )
         generator = TextTranscripts()  # of texts alone: verifiers samples, and has the tokens
         play = Play(Trajectory(task.data.problem), RolloutContext(generator, self.executor, protocol, rules))

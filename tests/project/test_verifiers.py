@@ -49,7 +49,7 @@ def behave(handler, request):
     code = ANSWERS[name][is_told]
     if code is None:
         endpoint_server.status(400)(handler, request)
-    elif name == "long" and not is_told:  # cut off, and a fence without an end
+    elif name == "long" and not is_told:  # truncated, and a fence without an end
         endpoint_server.text(f"```python\n{code}", finish_reason="length")(handler, request)
     else:
         endpoint_server.text(code and f"```python\n{code}\n```")(handler, request)
@@ -129,7 +129,7 @@ def test_what_an_outage_and_a_cheat_earn(tmp_path):
         for name, trace in played.items()
         if trace["ok"]
     }
-    # gamma = 1/2 and T = 3: R = r_1 (1/4 - 1/2) + r_2 (1/2 - 1) + r_3; an answer that is cut off has no program
+    # gamma = 1/2 and T = 3: R = r_1 (1/4 - 1/2) + r_2 (1/2 - 1) + r_3; a truncated answer has no program
     assert weighted == {
         **{"right": 0.25, "repaired": 0.5, "told": 0.5, "silent": 0.5, "long": 0.5},
         **{"spoiled": -0.25, "hostile": 0.0},
