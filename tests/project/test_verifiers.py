@@ -146,3 +146,26 @@ def test_the_configuration_of_prime_rl_names_options_that_exist():
         [PYTHON, "-c", code, json.dumps(blocks)], env=ENVIRONMENT, capture_output=True, text=True
     )
     assert len(blocks) == 2 and done.returncode == 0, done.stderr[-3000:]
+
+
+def test_a_program_that_was_not_executed_leaves_no_reward():
+    code = """
+import verifiers.v1 as vf
+from cocos.executor import ExecutionResult, Status, Verdict
+from cocos.generation import Completion
+from cocos.problems import Problem
+from cocos.trajectories import Trajectory, Turn
+env = vf.load_environment(vf.resolve_env_config({"taskset": {"id": "verifiers-cocos"}}))
+results = [ExecutionResult((Verdict(Status.PASSED),)), ExecutionResult((), "the worker died")]
+turns = tuple(Turn((), Completion((), ""), "", result) for result in results)
+task = vf.TraceTask(type="ProblemTask", data=vf.TaskData())
+trace = vf.Trace(task=task, agent=vf.AgentInfo(config=vf.AgentConfig()))
+try:
+    env.score(trace, Trajectory(Problem("1", "t", ("assert True",)), turns=turns))
+except vf.EnvError as error:
+    print(error, trace.rewards, trace.metrics)
+"""
+    done = subprocess.run([PYTHON, "-c", code], env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.stdout == "a program was not executed, so there is no reward: the worker died {} {}\n", (
+        done.stderr
+    )
