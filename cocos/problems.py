@@ -9,7 +9,7 @@ import builtins
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from cocos.files.python_parser import parse
 __all__ = [
     "DataError",
     "Problem",
+    "hide_tests",
     "load_problems",
     "problem_from_row",
     "problem_to_row",
@@ -110,6 +111,20 @@ def save_problems(problems: Iterable[Problem], path: str | Path) -> None:
         file.writelines(
             json.dumps(problem_to_row(problem), ensure_ascii=False) + "\n" for problem in problems
         )
+
+
+def hide_tests(problems: Iterable[Problem], num_visible: int | None) -> list[Problem]:
+    """Return the problems with their first `num_visible` visible tests; the others become hidden.
+
+    None hides no test.
+    """
+    n = num_visible
+    if n is None:
+        return list(problems)
+    return [
+        replace(p, test_list=p.test_list[:n], hidden_test_list=p.test_list[n:] + p.hidden_test_list)
+        for p in problems
+    ]
 
 
 def problem_to_row(problem: Problem) -> dict[str, object]:

@@ -142,6 +142,13 @@ class Play:
         """Result of the last turn's program. Blocks until it has run."""
         return self.played[-1].result.result()
 
+    async def executed(self) -> None:
+        """Wait for the last turn's program without blocking the event loop."""
+        import asyncio  # the caller has imported it; the others need not wait for it
+
+        # Cancelling this coroutine must not cancel a future that equal programs share.
+        await asyncio.shield(asyncio.wrap_future(self.played[-1].result))
+
     def has_ended(self) -> bool:
         """Return whether the last completion failed, or the early-stop rule ends the trajectory."""
         if not self.turns:
@@ -199,6 +206,8 @@ class Play:
 
     def feedback(self) -> str:
         """Return what the rules tell of the last turn; "" for nothing. Blocks until its program has run."""
+        if not self.turns:
+            return ""
         rules, last, parts = self.context.rules, self.turns[-1], []
         if rules.carry != "transcript":
             return shown_tests(*self.shown_problem())
@@ -305,7 +314,7 @@ class Play:
 def _play_turn(plays: Sequence[Play], turn: int, context: RolloutContext) -> None:
     """Play a turn, counted from 1, of the trajectories that have not ended; there may be none."""
     generator, rules = context.generator, context.rules
-    feedback = [play.feedback() if play.turns else "" for play in plays]
+    feedback = [play.feedback() for play in plays]
     prompts = [play.next_prompt(words) for play, words in zip(plays, feedback, strict=True)]
     answers = {i: given for i, play in enumerate(plays) if (given := play.given_answer())}
     sampled = [i for i in range(len(plays)) if i not in answers]

@@ -9,11 +9,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cocos.assembly.data import apply_visible_tests
 from cocos.commands.prepare import main as prepare_main
 from cocos.commands.runner import run_command
 from cocos.executor import Executor
-from cocos.problems import Problem, load_problems, save_problems
+from cocos.problems import Problem, hide_tests, load_problems, save_problems
 from cocos.prompts import AUXILIARY_INSTRUCTION, named_protocol
 from tests.support.paths import ROOT, TOY
 from tests.support.skips import remedies
@@ -175,7 +174,7 @@ def make_trainer(tmp_path, executor):
             **options,
         }
         args = CoCoSConfig(**options)
-        problems = apply_visible_tests(args, load_problems(ROOT / "data/toy/train.jsonl")[:num_problems])
+        problems = hide_tests(load_problems(ROOT / "data/toy/train.jsonl")[:num_problems], args.visible_tests)
         return CoCoSTrainer(
             model=model,
             args=args,

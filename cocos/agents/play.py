@@ -96,8 +96,7 @@ class AgentPlay(Play):
 
     async def after_tests(self, following: str) -> str:
         """Return the next node once the last program has run: END if it passes, or no turn is left."""
-        # Cancelling this coroutine must not cancel the executor's future.
-        await asyncio.shield(asyncio.wrap_future(self.played[-1].result))
+        await self.executed()
         return END if self.has_ended() or self.is_exhausted() else following
 
 

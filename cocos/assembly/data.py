@@ -1,6 +1,5 @@
 """Problems and prompts of a run, and the checksums of the files that they come from."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,10 +8,9 @@ from cocos.assembly.objective import reward_file
 from cocos.assembly.prompts import prompt_protocol
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
-from cocos.config.turn_options import TurnOptions
 from cocos.dataprep.public_sets import load_problem_set, problems_file
 from cocos.files.run_record import checksums, sha256
-from cocos.problems import Problem
+from cocos.problems import Problem, hide_tests
 from cocos.prompts import PromptProtocol
 from cocos.trajectories import Trajectory, begin, problems_of
 
@@ -38,7 +36,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
             problem without a test that pays, or a prompt without a turn to train.
 
     """
-    problems = apply_visible_tests(options, load_problem_set(options.train_data)[: options.limit])
+    problems = hide_tests(load_problem_set(options.train_data)[: options.limit], options.visible_tests)
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
     protocol = prompt_protocol(options)
     prompts = given_prompts(options.answers, problems, protocol, options.early_stop)
@@ -53,7 +51,7 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
                 f"--answers supplies {len(prompt.given)} turns of problem {prompt.problem.task_id!r}, so "
                 f"none of the {options.num_turns} is left to train; raise --num_turns, or supply fewer turns"
             )
-    return TrainingData(prompts, apply_visible_tests(options, dev_problems), protocol)
+    return TrainingData(prompts, hide_tests(dev_problems, options.visible_tests), protocol)
 
 
 def plan_trajectories(options: EvalConfig, protocol: PromptProtocol) -> list[Trajectory]:
@@ -91,18 +89,7 @@ def _select_problems(options: EvalConfig) -> list[Problem]:
             f"--start {options.start} leaves none of the {len(problems)} problems of {options.test_data}"
         )
     problems = problems[options.start :][: options.limit]
-    return apply_visible_tests(options, problems)
-
-
-def apply_visible_tests(options: TurnOptions, problems: Iterable[Problem]) -> list[Problem]:
-    """Return the problems with at most `--visible_tests` visible tests; the others become hidden."""
-    n = options.visible_tests
-    if n is None:
-        return list(problems)
-    return [
-        replace(p, test_list=p.test_list[:n], hidden_test_list=p.test_list[n:] + p.hidden_test_list)
-        for p in problems
-    ]
+    return hide_tests(problems, options.visible_tests)
 
 
 def data_sha256(options: CoCoSOptions | EvalConfig, *names: str | None) -> dict[str, str]:

@@ -16,7 +16,7 @@ def report_parser() -> PlainParser:
     """Return the parser of the options."""
     parser = PlainParser(
         usage="%(prog)s EVALUATION [EVALUATION ...] [--baseline NAME] [--profile FOLDER] "
-        "[--output_dir FOLDER]",
+        "[--output_dir FOLDER] [--inspect_dir FOLDER]",
         description=__doc__,
     )
     parser.add_argument(
@@ -43,6 +43,12 @@ def report_parser() -> PlainParser:
         type=Path,
         help="folder for report.html, report.md and report.png; without it, the tables are only printed",
     )
+    parser.add_argument(
+        "--inspect_dir",
+        metavar="FOLDER",
+        type=Path,
+        help="folder for a log of each evaluation in the format of inspect, for `inspect view`",
+    )
     return parser
 
 
@@ -52,6 +58,7 @@ def main() -> None:
 
     # Imported here, so that errors in options do not wait.
     from cocos.report.finished_runs import compare_runs, load_runs
+    from cocos.report.inspect_log import save_inspect_log
     from cocos.report.report_files import print_tables, save_report
 
     runs = load_runs(options.evaluations)
@@ -61,6 +68,8 @@ def main() -> None:
     comparisons = compare_runs(runs, options.baseline)
     if options.output_dir:  # before the tables, whose reader may close the pipe
         written = save_report(runs, options.output_dir, comparisons)
+    for run in runs if options.inspect_dir else ():
+        save_inspect_log(run, options.inspect_dir)
     print_tables(runs, comparisons)
     if options.output_dir:
         print(f"written to {options.output_dir}: {written}")

@@ -162,6 +162,8 @@ class EndpointGenerator(TextTranscripts):
                 message = f"{type(error).__name__}: {error.__cause__ or error}"
                 if isinstance(error, openai.APIStatusError):
                     status, headers = error.status_code, error.response.headers
+                    if str(error) == f"Error code: {status}":  # the client quotes OpenAI's format only
+                        message += f": {error.response.text[:300]}"
                 is_invalid = isinstance(error, InvalidResponse)
                 is_page = isinstance(error, NotAnEndpoint)
                 is_connected = not isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
@@ -211,7 +213,7 @@ class EndpointGenerator(TextTranscripts):
                 return self._send(key, request | {"extra_body": EXTENSIONS | request.get("extra_body", {})})
             except openai.APIStatusError as error:
                 is_refusal = error.status_code in REFUSED_STATUS
-                if not (is_refusal and any(name in str(error) for name in EXTENSIONS)):
+                if not (is_refusal and any(name in error.response.text for name in EXTENSIONS)):
                     raise
             self.sends_extensions = False
         return self._send(key, request)

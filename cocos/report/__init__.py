@@ -5,5 +5,5 @@ baseline; `sample_statistics` has the statistics of their rows, and `token_curve
 against tokens, beside resampling. `tables` turns the numbers into text, `caveats` says what speaks against
 them. `charts` draws with matplotlib in the style of `chart_style`, `pictures` chooses the charts of the page
 and of report.png, `html_report` renders the page's templates, and `report_files` prints the tables and writes
-all files.
+all files. `inspect_log` writes a run for inspect.
 """

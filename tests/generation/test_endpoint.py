@@ -214,11 +214,15 @@ def test_neutral_values_replace_the_checkpoints_own_truncation_and_penalty(endpo
     assert [tuple(body[name] for name in names) for body in endpoint.bodies] == [(1.0, -1, 1.0)] * 2
 
 
-@pytest.mark.parametrize("code", [400, 422])
-def test_an_endpoint_that_refuses_a_neutral_value_is_asked_without_them_from_then_on(endpoint, code):
+def detail(handler, request):
+    """Refuse a request in the words and the format of transformers' server."""
+    handler.reply(b'{"detail": "Unexpected fields in the request: {\'top_k\'}"}', 422, {})
+
+
+@pytest.mark.parametrize("refuse", [status(400, message="property 'top_k' is unsupported"), detail])
+def test_an_endpoint_that_refuses_a_neutral_value_is_asked_without_them_from_then_on(endpoint, refuse):
     def behave(handler, request):
-        is_strict = "top_k" in request["body"]
-        answer = status(code, message="property 'top_k' is unsupported") if is_strict else text(RIGHT)
+        answer = refuse if "top_k" in request["body"] else text(RIGHT)
         answer(handler, request)
 
     endpoint.behaviours = [behave]
@@ -226,6 +230,12 @@ def test_an_endpoint_that_refuses_a_neutral_value_is_asked_without_them_from_the
     assert [c.error for c in ask(strict, 3)] == [None] * 3
     assert ["top_k" in body for body in endpoint.bodies] == [True, False, False, False]
     assert [body["top_p"] for body in endpoint.bodies] == [1.0] * 4
+
+
+def test_an_error_in_another_format_than_openais_is_told_in_the_servers_words(endpoint):
+    endpoint.behaviours = [detail]
+    [completion] = ask(generator(endpoint))
+    assert "422" in completion.error and "Unexpected fields in the request" in completion.error
 
 
 MALFORMED = {

@@ -49,7 +49,8 @@ def text(answer, finish_reason="stop", headers=None):
         is_chat = "messages" in request["body"]
         choice |= {"message": {"role": "assistant", "content": answer}} if is_chat else {"text": answer}
         usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
-        body = {"id": "1", "object": "x", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        body = {"id": "1", "object": "chat.completion" if is_chat else "text_completion", "created": 1}
+        body |= {"model": "m", "choices": [choice], "usage": usage}
         handler.reply(json.dumps(body).encode(), 200, headers or {})
 
     return behave

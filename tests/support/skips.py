@@ -10,7 +10,7 @@ REMEDIES = {
     "bubblewrap": "install bubblewrap",
     "chromium": "install chromium and chromium-driver",
     "g++": "install g++",
-    "verifiers": "pip install verifiers==0.4.0 in an environment of its own; COCOS_VERIFIERS_PYTHON is its interpreter",
+    "verifiers": "pip install -e . -e examples/verifiers_cocos inspect-ai in an environment of its own; COCOS_VERIFIERS_PYTHON is its interpreter",
     "unshare": "install util-linux",
 }
 
