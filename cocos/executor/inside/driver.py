@@ -59,8 +59,8 @@ def run_driver(max_bytes: int) -> None:
     A job arrives with a socket to its program. It is JSON: {"setup": source, "tests": [[source, kind, names
     that only the program has, whether it is plain], ...]}. Kind is "driven", "in child" or "value".
 
-    Evidence is JSON lines. The first is ["loaded"], or ["program", error type, message] if the program
-    raised. Then follows one line per test: [number, seconds, outcome]. An outcome is one of
+    Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message] if the program
+    raised. Then follows [seconds, outcome] for each test. An outcome is one of
 
         ["passed"]
         ["passed", reason, is_programs]                        passed, but code of the program has decided
@@ -92,7 +92,7 @@ def run_driver(max_bytes: int) -> None:
         rows, may_go_on = _run(json.loads(job), max_bytes)
         objects.driver.clear()
         may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
-        evidence = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        evidence = json.dumps(rows).encode()
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)
 
 
@@ -110,18 +110,17 @@ def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
             case _:
                 driver.leave(MALFORMED)
         driver.begin(job["setup"], job["tests"], own, functions)
-        for number, (source, kind, *_) in enumerate(job["tests"]):
-            fixed_world.random.seed(source)  # the program knows the seed of its own `random`
+        for source, kind, *_ in job["tests"]:
+            fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
             outcome = driver.outcome(source, kind)
-            rows.append([number, time.perf_counter() - start, outcome])
-        exchange.send(["end"])
+            rows.append([time.perf_counter() - start, outcome])
     except BaseException:  # also what decoding and the program's answers raise outside of a test
         if not driver.is_gone:
             driver.error_at_end = MALFORMED
         if driver.error_at_end:
             rows = rows or [["loaded"]]
-            rows.append([len(rows) - 1, 0.0, ["e", *driver.error_at_end]])
+            rows.append([0.0, ["e", *driver.error_at_end]])
     return rows, is_clean
 
 

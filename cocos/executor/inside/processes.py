@@ -72,6 +72,9 @@ class Program:
 
     def kill(self, driver: int) -> bool:
         """Kill and reap it and what it has left; return False if that needed the driver's end."""
+        if self.status is None:
+            os.kill(self.pid, SIGKILL)
+            self._note(*os.wait4(self.pid, 0)[1:])
         for _ in range(MAX_ROUNDS):
             others = [pid for pid in children() if pid != driver]
             if not others:
@@ -80,9 +83,7 @@ class Program:
                 os.kill(pid, SIGKILL)
             # A killed process's own children become ours only after its death.
             for pid in others:
-                _, status, usage = os.wait4(pid, 0)
-                if pid == self.pid:
-                    self._note(status, usage)
+                os.waitpid(pid, 0)
         if os.getpid() == 1:
             os.kill(-1, SIGKILL)  # every process of this PID namespace except ourselves
         return False
@@ -129,5 +130,8 @@ def run_delay_s(process: int) -> float:
 
 def children() -> list[int]:
     """Return the process ids of our children, ended ones included until they are reaped."""
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return [int(pid) for pid in file.read().split()]
+    fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+    try:
+        return [int(pid) for pid in os.read(fd, 1 << 16).split()]
+    finally:
+        os.close(fd)

@@ -4,7 +4,7 @@ The trusted process imports this module as `cocos.executor.inside.wire_format`, 
 sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
     stdin of the zygote    JobHeader, the driver's part (JSON), the program's part (marshal)
-    stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON lines)
+    stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON)
 
 `driver.py` and `program.py` describe the parts. Numbers are in network byte order.
 """
@@ -32,6 +32,7 @@ FIRST_OWN_FD = 5  # this and all higher descriptors belong to the zygote; childr
 
 JOB_HEADER = struct.Struct("!IId?IIIIII")  # the fields of JobHeader
 DRIVER_HEADER = struct.Struct("!IQ")  # size of the driver's part; when its clock starts, or 0
+PROGRAM_HEADER = struct.Struct("!IQ")  # the same of the program's part
 EVIDENCE_HEADER = struct.Struct("!I?")  # size of the driver's evidence; whether it may run another job
 ANSWER_HEADER = struct.Struct("!ciddddI")  # the fields of AnswerHeader
 

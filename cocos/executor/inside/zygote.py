@@ -27,6 +27,7 @@ from wire_format import (
     NEVER_STARTED,
     OUTPUT_KB,
     PEER_FD,
+    PROGRAM_HEADER,
     READY,
     SPENT,
     TIMED_OUT,
@@ -45,9 +46,10 @@ class Zygote:
         self.started, self.started_w = map(_move_up, os.pipe())
         os.set_blocking(self.started, False)
         self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
-        self.driver = 0
-        self.control: _socket.socket  # to the driver, if there is one
-        self.driver_limits: list[int] = []
+        self.driver = self.next_program = 0  # process ids of the children that wait for a job
+        self.control: _socket.socket  # to the driver
+        self.driver_end = -1  # the driver's end of the next program's socket
+        self.limits: list[int] = []  # of these two
         # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
         # it.
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
@@ -76,6 +78,8 @@ class Zygote:
                 if not scratch.empty(folder):
                     write_all(self.answers, ANSWER_HEADER.pack(SPENT, 0, 0.0, 0.0, 0.0, 0.0, 0))
                     return
+                # While the trusted process prepares the next job, which will have the same limits.
+                self.start_children(run_program, run_driver)
         except BrokenPipeError:  # the trusted process has ended while a program ran
             pass
         except BaseException:
@@ -95,24 +99,24 @@ class Zygote:
         start = time.monotonic()
         clock_ns = time.monotonic_ns() if shares_clock else 0
         # At some levels a program can send signals to the driver, and may have stopped or killed it.
-        if self.driver and (limits != self.driver_limits or has_ended(self.driver)):
+        if self.driver and (limits != self.limits or has_ended(self.driver)):
             self.end_driver()
-        elif self.driver:
+        if self.next_program and (limits != self.limits or has_ended(self.next_program)):
+            self.end_program()
+        self.limits = limits
+        if self.driver:
             os.kill(self.driver, _signal.SIGCONT)
-        if not self.driver:
-            self.start_driver(run_driver, limits)
-        driver_end, program_end = map(_move_up_socket, _socket.socketpair())
+        self.start_children(run_program, run_driver)
+        program, self.next_program = Program(self.next_program), 0
         control = self.control.fileno()
-        rights = driver_end.to_bytes(4, sys.byteorder)
+        rights = self.driver_end.to_bytes(4, sys.byteorder)
         self.control.sendmsg(
             [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
         )
-        os.close(driver_end)
         move(self.jobs, control, driver_size)
-        fixed_world.WORLD.restart_clock(clock_ns or None)
-        pid = self.fork(program_end, limits, run_program, program_size)
-        os.close(program_end)
-        program = Program(pid)
+        with suppress(BrokenPipeError):  # it could not be confined
+            os.write(self.driver_end, PROGRAM_HEADER.pack(program_size, clock_ns))
+        os.close(self.driver_end)
         event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
         if event == ABANDONED:
             return False
@@ -134,13 +138,16 @@ class Zygote:
             self.end_driver()
         return True
 
-    def start_driver(self, run_driver, limits: list[int]) -> None:
-        """Fork a driver."""
-        ours, theirs = map(_move_up_socket, _socket.socketpair())
-        self.driver = self.fork(theirs, limits, run_driver, is_driver=True)
-        os.close(theirs)
-        self.control, self.driver_limits = _socket.socket(fileno=ours), limits
-        self.watch.poll.register(ours, 1)  # POLLIN
+    def start_children(self, run_program, run_driver) -> None:
+        """Fork a driver, and the process of a program, if there is none that waits for a job."""
+        if not self.driver:
+            control, theirs = map(_move_up_socket, _socket.socketpair())
+            self.driver = self.fork(theirs, run_driver, is_driver=True)
+            self.control = _socket.socket(fileno=control)
+            self.watch.poll.register(control, 1)  # POLLIN
+        if not self.next_program:
+            self.driver_end, theirs = map(_move_up_socket, _socket.socketpair())
+            self.next_program = self.fork(theirs, run_program)
 
     def end_driver(self) -> None:
         """Kill the driver and reap it."""
@@ -150,26 +157,33 @@ class Zygote:
         self.control.close()
         self.driver = 0
 
-    def fork(self, socket: int, limits: list[int], run, size: int = 0, is_driver: bool = False) -> int:
-        """Fork a child that reads its part of the job, confines itself and runs it.
+    def end_program(self) -> None:
+        """Kill this process and reap it."""
+        os.kill(self.next_program, _signal.SIGKILL)
+        os.waitpid(self.next_program, 0)
+        os.close(self.driver_end)
+        self.count_started()
+        self.next_program = 0
+
+    def fork(self, socket: int, run, is_driver: bool = False) -> int:
+        """Fork a child that confines itself, reads its part of a job and runs it.
 
         Args:
             socket: Descriptor of its end of its socket.
-            limits: The values of `wire_format.ChildLimits`.
             run: The function that runs the job and ends the process.
-            size: Bytes of the job to read.
             is_driver: The child is the driver.
 
         """
-        self.confinement.prepare(limits)
+        self.confinement.prepare(self.limits)
         self.confinement.before_fork()
         child = os.fork()
         if child:
             self.confinement.after_fork()
+            os.close(socket)
             return child
+        job: tuple = ()
         try:
             os.setsid()  # a signal to the process group must not reach the zygote
-            job = read_exactly(self.jobs, size)
             os.dup2(socket, CONTROL_FD if is_driver else PEER_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
             for fd in (0, 1, 2, PEER_FD if is_driver else CONTROL_FD):
@@ -180,6 +194,9 @@ class Zygote:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
             if not is_driver:
                 os.write(self.started_w, b".")
+                size, clock_ns = PROGRAM_HEADER.unpack(os.read(PEER_FD, PROGRAM_HEADER.size))
+                fixed_world.WORLD.restart_clock(clock_ns or None)
+                job = (read_exactly(self.jobs, size),)
             # Among others the job pipe and the answer pipe. Not earlier, because `enter` needs the descriptor
             # of the Landlock ruleset.
             os.closerange(FIRST_OWN_FD, ALL_FDS)
@@ -188,9 +205,7 @@ class Zygote:
             sys.excepthook(*sys.exc_info())
             os._exit(CHILD_FAILED)
         try:
-            if is_driver:
-                run(limits[OUTPUT_KB] << 10)
-            run(job, limits[OUTPUT_KB] << 10)
+            run(*job, self.limits[OUTPUT_KB] << 10)
         finally:
             os._exit(CHILD_FAILED)  # whatever happened, a child never returns to the zygote's loop
 

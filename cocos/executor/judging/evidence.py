@@ -48,23 +48,23 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         isolation: Name of the isolation level, for the result.
 
     """
-    cause = _cause_of_end(answer.header, limits)
     spent = answer.header.wall_s, answer.header.cpu_s
-    first, *rows = [json.loads(line) for line in answer.evidence.decode().splitlines()] or [["nothing"]]
+    first, *rows = json.loads(answer.evidence or "[]") or [["nothing"]]
     if first != ["loaded"]:
-        if first[0] == "program":
-            cause = error_verdict(first[1:], 0.0)
+        is_programs = first[0] == "program"
+        cause = error_verdict(first[1:], 0.0) if is_programs else _cause_of_end(answer.header, limits)
         failed = ((cause,) * len(plans), None, isolation, spent[0], cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, spent[1]), {})
     verdicts = []
     undecided: dict[int, str] = {}
-    for plan, (number, duration_s, outcome) in zip(plans, rows, strict=False):
-        verdicts.append(_verdict(plan, duration_s, outcome))
+    for plan, (duration_s, outcome) in zip(plans, rows, strict=False):
         if outcome[0] == "undecided":
-            undecided[number] = shown(outcome[1])
+            undecided[len(verdicts)] = shown(outcome[1])
+        verdicts.append(_verdict(plan, duration_s, outcome))
     if len(verdicts) < len(plans):
         # Without evidence, the verdict is the reason why the process ended. No later test ran.
-        verdicts += [cause] + [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts) - 1)
+        verdicts.append(_cause_of_end(answer.header, limits))
+        verdicts += [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts))
     result = ExecutionResult(tuple(verdicts), None, isolation, spent[0], cpu_s=spent[1])
     return Reading(result, undecided)
 
