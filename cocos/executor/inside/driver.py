@@ -24,7 +24,6 @@ from functools import lru_cache
 from typing import Any
 
 import data_types
-import exchange
 import fixed_world
 import objects
 from driver_end import MALFORMED, MODULE, CannotCross, DriverEnd, ProgramGone, ProgramStopIteration
@@ -90,10 +89,11 @@ def run_driver(max_bytes: int) -> None:
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
         rows, may_go_on = _run(json.loads(job), max_bytes)
+        has_ended = objects.driver.is_gone
         objects.driver.clear()
         may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
         evidence = json.dumps(rows).encode()
-        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on) + evidence)
+        control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, has_ended) + evidence)
 
 
 def _run(job: dict, max_bytes: int) -> tuple[list, bool]:

@@ -120,13 +120,13 @@ class Zygote:
         event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
         if event == ABANDONED:
             return False
-        is_intact = program.kill(self.driver)
-        header = read_exactly(control, EVIDENCE_HEADER.size) if event and is_intact else b""
+        header = read_exactly(control, EVIDENCE_HEADER.size) if event else b""
         if len(header) < EVIDENCE_HEADER.size:
             if not is_late:
                 raise RuntimeError("the driver has ended")  # the program, or the one before it, has killed it
-            header = EVIDENCE_HEADER.pack(0, False)
-        size, may_go_on = EVIDENCE_HEADER.unpack(header)
+            header = EVIDENCE_HEADER.pack(0, False, True)
+        size, may_go_on, may_have_ended = EVIDENCE_HEADER.unpack(header)
+        program.stop(may_have_ended)
         # A child that was reading a large job at the deadline has met the limit.
         has_started = self.count_started() > 0 or is_late
         end = (TIMED_OUT if is_late else EXITED) if has_started else NEVER_STARTED
@@ -134,6 +134,7 @@ class Zygote:
         usage = program.cpu_s, program.waited_s, program.peak_mb
         write_all(self.answers, ANSWER_HEADER.pack(end, program.status, wall_s, *usage, size))
         move(control, self.answers, size)
+        program.kill(self.driver)
         if not may_go_on:
             self.end_driver()
         return True

@@ -55,7 +55,7 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         cause = error_verdict(first[1:], 0.0) if is_programs else _cause_of_end(answer.header, limits)
         failed = ((cause,) * len(plans), None, isolation, spent[0], cause.error_type, cause.message)
         return Reading(ExecutionResult(*failed, spent[1]), {})
-    verdicts = []
+    verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
     for plan, (duration_s, outcome) in zip(plans, rows, strict=False):
         if outcome[0] == "undecided":
