@@ -16,15 +16,7 @@ from cocos.executor.sandboxes import levels
 from cocos.executor.sandboxes.interpreter import FLAGS, INSIDE, INTERPRETER
 from cocos.executor.sandboxes.sandbox import Sandbox
 from cocos.problems import load_problems
-from tests.support.executor import (
-    GOOD,
-    is_zombie,
-    level_or_skip,
-    offered,
-    processes_below,
-    statuses,
-    workers,
-)
+from tests.support.executor import GOOD, is_zombie, level_or_skip, offered, processes_below, statuses, workers
 from tests.support.paths import dataset
 from tests.support.waiting import wait_until
 
