@@ -4,7 +4,6 @@ Knows how a job is encoded (`inside/wire_format.py`). Does not know how the proc
 `sandboxes/levels.py` starts it.
 """
 
-import json
 import logging
 import marshal
 import os
@@ -74,9 +73,8 @@ class Worker:
 
         """
         tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
-        driver = json.dumps({"setup": setups.driver, "tests": tests}).encode()
-        job = (program.code, setups.program, program.stdin, program.files)
-        candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
+        jobs = (setups.driver, tests), (program.code, setups.program, program.stdin, program.files)
+        driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,
             memory_mb=limits.memory_mb,

@@ -14,6 +14,7 @@ import builtins
 import collections
 import gc
 import json
+import marshal
 import operator
 import os
 import resource
@@ -55,8 +56,9 @@ class NotPlainValue(BaseException):
 def run_driver(max_bytes: int) -> None:
     """Serve jobs. The zygote starts another driver after a job that may have left something behind.
 
-    A job arrives with a socket to its program. It is JSON: {"setup": source, "tests": [[source, kind, names
-    that only the program has, whether it is plain], ...]}. Kind is "driven", "in child" or "value".
+    A job arrives with a socket to its program. It is marshalled: the setup's source, and for each test its
+    source, kind, names that only the program has, and whether it is plain. Kind is "driven", "in child" or
+    "value".
 
     Evidence is a JSON list. It begins with ["loaded"], or ["program", error type, message] if the program
     raised. Then follows [seconds, outcome] for each test. An outcome is one of
@@ -88,7 +90,8 @@ def run_driver(max_bytes: int) -> None:
             job += control.recv(size - len(job))
         fixed_world.restart()
         fixed_world.WORLD.restart_clock(clock_ns or None)
-        rows, may_go_on = _run(json.loads(job), max_bytes)
+        setup, tests = marshal.loads(job)
+        rows, may_go_on = _run(setup, tests, max_bytes)
         has_ended = objects.driver.is_gone
         objects.driver.clear()
         may_go_on = may_go_on and _size() < size_at_start + MAX_GROWTH
@@ -96,11 +99,11 @@ def run_driver(max_bytes: int) -> None:
         control.sendall(EVIDENCE_HEADER.pack(len(evidence), may_go_on, has_ended) + evidence)
 
 
-def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
+def _run(setup: str, tests: list, max_bytes: int) -> tuple[list, bool]:
     """Run the tests of a job; return the evidence, and whether this process may run another job."""
     rows: list[list] = []
     driver = objects.driver = Driver(max_bytes)
-    is_clean = all(is_plain for *_, is_plain in job["tests"])
+    is_clean = all(is_plain for *_, is_plain in tests)
     try:
         match driver.receive():
             case ["loaded", list(own), dict(functions)]:
@@ -109,8 +112,8 @@ def _run(job: dict, max_bytes: int) -> tuple[list, bool]:
                 return [["program", name[:MESSAGE_CHARS], text[:MESSAGE_CHARS]]], is_clean
             case _:
                 driver.leave(MALFORMED)
-        driver.begin(job["setup"], job["tests"], own, functions)
-        for source, kind, *_ in job["tests"]:
+        driver.begin(setup, tests, own, functions)
+        for source, kind, *_ in tests:
             fixed_world.random.seed(hash(source))  # the program knows the seed of its own `random`
             start = time.perf_counter()
             outcome = driver.outcome(source, kind)

@@ -3,7 +3,7 @@
 The trusted process imports this module as `cocos.executor.inside.wire_format`, and the program inside a
 sandbox as `wire_format`. It needs the standard library only, because a sandbox has nothing else.
 
-    stdin of the zygote    JobHeader, the driver's part (JSON), the program's part (marshal)
+    stdin of the zygote    JobHeader, the driver's part, the program's part (both marshal)
     stdout of the zygote   READY; then per job AnswerHeader and the driver's evidence (JSON)
 
 `driver.py` and `program.py` describe the parts. Numbers are in network byte order.

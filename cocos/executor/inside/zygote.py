@@ -48,7 +48,7 @@ class Zygote:
         self.watch = Watch(self.jobs, *map(_move_up, os.pipe()))
         self.driver = self.next_program = 0  # process ids of the children that wait for a job
         self.control: _socket.socket  # to the driver
-        self.driver_end = -1  # the driver's end of the next program's socket
+        self.driver_end: _socket.socket  # the driver's end of the next program's socket
         self.limits: list[int] = []  # of these two
         # Python has a handler for SIGINT, and a signal with a handler reaches even PID 1. Children unblock
         # it.
@@ -109,14 +109,14 @@ class Zygote:
         self.start_children(run_program, run_driver)
         program, self.next_program = Program(self.next_program), 0
         control = self.control.fileno()
-        rights = self.driver_end.to_bytes(4, sys.byteorder)
+        rights = self.driver_end.fileno().to_bytes(4, sys.byteorder)
         self.control.sendmsg(
             [DRIVER_HEADER.pack(driver_size, clock_ns)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
         )
         move(self.jobs, control, driver_size)
         with suppress(BrokenPipeError):  # it could not be confined
-            os.write(self.driver_end, PROGRAM_HEADER.pack(program_size, clock_ns))
-        os.close(self.driver_end)
+            self.driver_end.send(PROGRAM_HEADER.pack(program_size, clock_ns))
+        self.driver_end.close()
         event, is_late = await_end(program, self.driver, control, start + wall_limit_s, self.watch)
         if event == ABANDONED:
             return False
@@ -142,12 +142,11 @@ class Zygote:
     def start_children(self, run_program, run_driver) -> None:
         """Fork a driver, and the process of a program, if there is none that waits for a job."""
         if not self.driver:
-            control, theirs = map(_move_up_socket, _socket.socketpair())
+            self.control, theirs = _socket.socketpair()
             self.driver = self.fork(theirs, run_driver, is_driver=True)
-            self.control = _socket.socket(fileno=control)
-            self.watch.poll.register(control, 1)  # POLLIN
+            self.watch.poll.register(self.control, 1)  # POLLIN
         if not self.next_program:
-            self.driver_end, theirs = map(_move_up_socket, _socket.socketpair())
+            self.driver_end, theirs = _socket.socketpair()
             self.next_program = self.fork(theirs, run_program)
 
     def end_driver(self) -> None:
@@ -162,15 +161,15 @@ class Zygote:
         """Kill this process and reap it."""
         os.kill(self.next_program, _signal.SIGKILL)
         os.waitpid(self.next_program, 0)
-        os.close(self.driver_end)
+        self.driver_end.close()
         self.count_started()
         self.next_program = 0
 
-    def fork(self, socket: int, run, is_driver: bool = False) -> int:
+    def fork(self, socket: _socket.socket, run, is_driver: bool = False) -> int:
         """Fork a child that confines itself, reads its part of a job and runs it.
 
         Args:
-            socket: Descriptor of its end of its socket.
+            socket: Its end of its socket.
             run: The function that runs the job and ends the process.
             is_driver: The child is the driver.
 
@@ -180,12 +179,12 @@ class Zygote:
         child = os.fork()
         if child:
             self.confinement.after_fork()
-            os.close(socket)
+            socket.close()
             return child
         job: tuple = ()
         try:
             os.setsid()  # a signal to the process group must not reach the zygote
-            os.dup2(socket, CONTROL_FD if is_driver else PEER_FD)
+            os.dup2(socket.fileno(), CONTROL_FD if is_driver else PEER_FD)
             devnull = os.open(os.devnull, os.O_RDWR)  # not the zygote's, whose flags a child could change
             for fd in (0, 1, 2, PEER_FD if is_driver else CONTROL_FD):
                 os.dup2(devnull, fd)
@@ -253,7 +252,3 @@ def _move_up(fd: int) -> int:
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD + 16)
     os.close(fd)
     return moved
-
-
-def _move_up_socket(socket: _socket.socket) -> int:
-    return _move_up(socket.detach())
