@@ -74,7 +74,9 @@ class Worker:
 
         """
         tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
-        driver = json.dumps({"setup": setups.driver, "tests": tests}).encode()
+        driver = json.dumps(
+            {"setup": setups.driver, "shared": sorted(setups.shared), "tests": tests}
+        ).encode()
         job = (program.code, setups.program, program.stdin, program.files)
         candidate = marshal.dumps(job, wire_format.MARSHAL_VERSION)
         child_limits = wire_format.ChildLimits(
