@@ -98,6 +98,10 @@ class PromptProtocol:
         """Return a program in the format that the protocol expects of a completion."""
         return f"```python\n{code.strip(chr(10))}\n```" if self.is_chat else answer(code)
 
+    def with_system(self, text: str) -> "PromptProtocol":
+        """Return the protocol whose system message begins with a text."""
+        return replace(self, system="\n\n".join(filter(None, (text, self.system))))
+
     def later_turn(self, is_closed: bool = True, feedback: str = "") -> str:
         """Return the message of turns 2..T. In a plain transcript it follows the completion directly.
 

@@ -103,11 +103,7 @@ def plot_turns(evaluations: Sequence[Evaluation], path: Path) -> None:
 
 def line_styles(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return matplotlib's options of each arm's line: a colour per feedback in training, a marker per arm."""
-    colors = {
-        "verdict": "tab:orange",
-        "error": "tab:green",
-        "reflect": "tab:purple",
-    }  # or the agent in training
+    colors = {"verdict": "tab:orange", "error": "tab:green"}
     feedback = [next((kind for kind in colors if kind in arm), "none") for arm in arms]
     return {
         arm: {"color": colors.get(kind, "tab:gray"), "marker": MARKERS[feedback[:number].count(kind)]}

@@ -182,9 +182,6 @@ def play_with_agent(
         )
         plays = [AgentPlay(trajectory, context) for trajectory in batch]
         asyncio.run(_play(agent, plays, on_turn))
-        # With sharded weights, every rank makes as many calls: one per turn, with one temperature.
-        for _ in range(num_turns - model.num_calls if generator.is_collective else 0):
-            generator.generate([], 0.0)
         played += [play.finish(num_turns) for play in plays]
     return played
 

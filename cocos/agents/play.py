@@ -29,7 +29,7 @@ class SharedModel:
 
     def __init__(self, generator: Generator, num_trajectories: int) -> None:
         self.generator = generator
-        self._num_playing, self.num_calls = num_trajectories, 0
+        self._num_playing = num_trajectories
         self._requests: list[_Request] = []
 
     async def ask(
@@ -53,7 +53,6 @@ class SharedModel:
         for temperature in sorted({request.temperature for request in requests}):
             batch = [request for request in requests if request.temperature == temperature]
             seeds = [request.seed for request in batch if request.seed is not None]
-            self.num_calls += 1
             completions = self.generator.generate(
                 [request.prompt for request in batch], temperature, seeds or None
             )

@@ -50,25 +50,24 @@ TOOLS = (
 )
 
 
-def agent_protocol(protocol: PromptProtocol, agent: str, system: str | None = None) -> PromptProtocol:
+def agent_protocol(protocol: PromptProtocol, agent: str, has_system: bool = False) -> PromptProtocol:
     """Return the wording of an agent: the protocol's, with a system message and the agent's requests.
 
     Args:
         protocol: A protocol. One that is plain text stays as it is: its model knows no other words.
         agent: `reflect`, `react`, `tools`, or `none` for the turn loop.
-        system: System message; None: that of the agent. Repairs that the protocol shows follow it.
+        has_system: Whether the protocol has a system message of the user's, which replaces the agent's.
 
     Raises:
-        ValueError: The protocol is plain text, but the agent's tools or the system message need a chat.
+        ValueError: The protocol is plain text, but the agent's tools need a chat.
 
     """
     if not protocol.is_chat:
-        if system or agent == "tools":
-            need = "--system_prompt" if system else "--agent tools"
-            raise ValueError(f"{need} needs a chat; choose --protocol chat, repair or fix")
+        if agent == "tools":
+            raise ValueError("--agent tools needs a chat; choose --protocol chat, repair or fix")
         return protocol
-    said = SYSTEM_PROMPTS.get(agent, "") if system is None else system
-    protocol = replace(protocol, system="\n\n".join(filter(None, (said, protocol.system))))
+    if not has_system:
+        protocol = protocol.with_system(SYSTEM_PROMPTS.get(agent, ""))
     if agent == "tools":
         return replace(protocol, first_ending=TOOLS_REQUEST, tools=TOOLS)
     return protocol if agent == "none" else replace(protocol, instruction=AGENT_INSTRUCTION)

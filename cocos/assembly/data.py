@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from cocos.agents.words import agent_protocol
 from cocos.assembly.given_answers import PROBLEM_SOURCES, given_answers, given_prompts
 from cocos.assembly.objective import reward_file
-from cocos.assembly.prompts import prompt_protocol, system_text
-from cocos.assembly.rules import make_rules, turn_player
+from cocos.assembly.prompts import prompt_protocol
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.config.eval_config import EvalConfig
 from cocos.config.turn_options import TurnOptions
@@ -37,16 +35,13 @@ def load_training_data(options: CoCoSOptions) -> TrainingData:
 
     Raises:
         ValueError: A data file or the prompt protocol cannot be loaded, or the rules of the run leave a
-            problem without a test that pays, or a prompt without a turn to train; or the agent's package is
-            missing.
+            problem without a test that pays, or a prompt without a turn to train.
 
     """
     problems = apply_visible_tests(options, load_problem_set(options.train_data)[: options.limit])
     dev_problems = load_problem_set(options.dev_data) if options.dev_data else []
-    turn_player(options)  # says what is missing before a model is loaded
-    protocol = agent_protocol(prompt_protocol(options), options.agent, system_text(options))
-    ends_early = make_rules(options, [options.temperature]).early_stop
-    prompts = given_prompts(options.answers, problems, protocol, ends_early)
+    protocol = prompt_protocol(options)
+    prompts = given_prompts(options.answers, problems, protocol, options.early_stop)
     for prompt in prompts:
         if options.reward_tests == "hidden" and not prompt.problem.hidden_test_list:
             raise ValueError(
@@ -113,7 +108,7 @@ def apply_visible_tests(options: TurnOptions, problems: Iterable[Problem]) -> li
 def data_sha256(options: CoCoSOptions | EvalConfig, *names: str | None) -> dict[str, str]:
     """Return the checksums of the named files, and of those of prompts, answers and reward in the options."""
     answer_files = [source for source in options.answers if source not in PROBLEM_SOURCES]
-    prompt_files = (options.few_shot_data, options.prompt_file, getattr(options, "system_prompt", None))
+    prompt_files = (options.few_shot_data, options.prompt_file, options.system_prompt)
     found = checksums((*names, *prompt_files, *answer_files), problems_file)
     reward = getattr(options, "reward", "")
     return found | ({reward: sha256(reward_file(reward))} if ":" in reward else {})

@@ -6,26 +6,29 @@ from pathlib import Path
 import yaml
 
 from cocos.config.prompt_options import PromptOptions
-from cocos.config.turn_options import AgentOptions
 from cocos.dataprep.public_sets import load_problem_set
 from cocos.files.run_record import sha256
 from cocos.prompts import TEMPLATE_PLACEHOLDERS, PromptProtocol, named_protocol, own_protocol
 
 
 def prompt_protocol(options: PromptOptions) -> PromptProtocol:
-    """Return the prompt protocol, with the few-shot problems loaded from their file."""
+    """Return the prompt protocol, with the few-shot problems and the system message from their files."""
+    protocol = _worded_protocol(options)
+    for name in ("chat_template_kwargs", "system_prompt"):
+        if getattr(options, name) and not protocol.is_chat:
+            raise ValueError(f"--{name} needs a chat; choose --protocol chat, repair or fix, or leave it out")
+    if options.system_prompt is None:
+        return protocol
+    return protocol.with_system(_system_text(options.system_prompt))
+
+
+def _worded_protocol(options: PromptOptions) -> PromptProtocol:
     if options.prompt_file:
         return replace(load_prompt_file(options.prompt_file), prompt_tests=options.prompt_tests)
     few_shot = load_problem_set(options.few_shot_data) if options.few_shot_data else ()
-    protocol = named_protocol(
+    return named_protocol(
         options.protocol, few_shot, options.prompt_tests, options.prompt_signature, options.few_shot_examples
     )
-    if options.chat_template_kwargs and not protocol.is_chat:
-        raise ValueError(
-            f"--chat_template_kwargs: --protocol {options.protocol} uses no chat template; leave it out, or "
-            "choose chat or repair"
-        )
-    return protocol
 
 
 def protocol_name(options: PromptOptions) -> str:
@@ -68,13 +71,10 @@ def load_prompt_file(path: str) -> PromptProtocol:
         raise ValueError(f"{place}: {error}") from None
 
 
-def system_text(options: AgentOptions) -> str | None:
-    """Return the text of the file `--system_prompt`; None if it is not given."""
-    if options.system_prompt is None:
-        return None
+def _system_text(path: str) -> str:
     try:
-        return Path(options.system_prompt).read_text(encoding="utf-8").strip()
+        return Path(path).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
-        raise ValueError(f"--system_prompt {options.system_prompt}: no such file") from None
+        raise ValueError(f"--system_prompt {path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"--system_prompt {options.system_prompt}: not readable ({error})") from None
+        raise ValueError(f"--system_prompt {path}: not readable ({error})") from None

@@ -1,22 +1,19 @@
-"""The rules between turns that the options describe, who plays by them, and how results record them."""
+"""The rules between turns that the options describe, and how results record them."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from cocos.assembly.placebos import make_placebo
 from cocos.assembly.prompts import prompt_file_name, protocol_name
 from cocos.config.eval_config import EvalConfig
 from cocos.config.option import option_names
-from cocos.config.turn_options import AgentOptions
-from cocos.files.extras import install_command
+from cocos.config.turn_options import TurnOptions
 from cocos.problems import Problem
-from cocos.rollout import rollout
-from cocos.trajectories import Rules, Trajectory
+from cocos.trajectories import Rules
 
 
 def make_rules(
-    options: AgentOptions,
+    options: TurnOptions,
     temperatures: Sequence[float],
     seed: int | None = None,
     problems: Sequence[Problem] = (),
@@ -29,7 +26,7 @@ def make_rules(
         prompt_tests: Number of tests that every prompt shows, also for it.
 
     """
-    rules = Rules(
+    return Rules(
         carry=options.carry,
         feedback=options.feedback,
         feedback_failures=options.feedback_failures,
@@ -39,23 +36,6 @@ def make_rules(
         temperatures=tuple(temperatures),
         seed=seed,
     )
-    return rules.of_agent(options.agent)
-
-
-def turn_player(options: AgentOptions) -> Callable[..., list[Trajectory]]:
-    """Return the function that plays trajectories: `rollout`, or an agent's with the same arguments.
-
-    Raises:
-        ValueError: The agent's package is missing.
-
-    """
-    if options.agent == "none":
-        return rollout
-    try:  # the package of an optional extra
-        from cocos.agents.graphs import play_with_agent
-    except ImportError as error:
-        raise ValueError(f"--agent needs {error.name}: {install_command('agents')}") from None
-    return partial(play_with_agent, agent=options.agent, max_repeats=options.max_repeats)
 
 
 def conditions(options: EvalConfig) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from cocos.config.executor_options import ScoringOptions
 from cocos.config.option import RLOO_SOURCES, option, require_not_negative, require_positive, require_share
 from cocos.config.prompt_options import PromptOptions
 from cocos.config.training_options import TrainingOptions
-from cocos.config.turn_options import AgentOptions
+from cocos.config.turn_options import TurnOptions
 from cocos.literals import Credit, RewardKind, RewardTests
 
 
@@ -96,7 +96,7 @@ class RolloutOptions:
 
 @dataclass
 class CoCoSOptions(
-    RewardOptions, RolloutOptions, AgentOptions, PromptOptions, ScoringOptions, TrainingOptions
+    RewardOptions, RolloutOptions, TurnOptions, PromptOptions, ScoringOptions, TrainingOptions
 ):
     """Options of train.py; the defaults are the paper's."""
 
@@ -127,14 +127,13 @@ class CoCoSOptions(
     def __post_init__(self) -> None:
         """Check the options that need no library."""
         PromptOptions.__post_init__(self)
-        AgentOptions.__post_init__(self)
+        TurnOptions.__post_init__(self)
         ScoringOptions.__post_init__(self)
         TrainingOptions.__post_init__(self)
         if self.limit is not None:
             require_positive(self, "limit")
         self._check_returns()
         self._check_rollouts()
-        self._check_agent()
 
     def _check_returns(self) -> None:
         if ":" not in self.reward and self.reward not in get_args(RewardKind):
@@ -176,16 +175,4 @@ class CoCoSOptions(
             raise ValueError(
                 f"--num_generations is {self.num_generations}; give 2 or more, because the baseline of a "
                 "trajectory is the mean of the others"
-            )
-
-    def _check_agent(self) -> None:
-        if self.agent == "tools":
-            raise ValueError(
-                "--agent tools is for evaluation: an answer that is no call would earn the reward of the "
-                "program before it; choose reflect or react"
-            )
-        if self.agent != "none" and self.credit == "last":
-            raise ValueError(
-                f"--credit last shares the turns before the last among siblings, but --agent {self.agent} "
-                "plays each from the start; choose turn or trajectory"
             )

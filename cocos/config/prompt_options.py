@@ -46,6 +46,12 @@ class PromptOptions:
         help="Show the reference's first line: name and parameters of its function.",
     )
 
+    system_prompt: str | None = option(
+        role="wording",
+        default=None,
+        help="File with the system message of a chat; by default an agent's, if any.",
+    )
+
     chat_template_kwargs: dict[str, Any] | str | None = option(
         role="wording",
         default=None,

@@ -114,11 +114,6 @@ class AgentOptions(TurnOptions):
     max_repeats: int = option(
         role="rule", default=3, help="Repeated programs, failures or calls that end an agent."
     )
-    system_prompt: str | None = option(
-        role="wording",
-        default=None,
-        help="File with the system message of a chat; by default the agent's, if any.",
-    )
 
     def __post_init__(self) -> None:
         TurnOptions.__post_init__(self)

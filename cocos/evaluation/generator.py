@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cocos.assembly.rules import make_rules, turn_player
+from cocos.assembly.rules import make_rules
 from cocos.config.eval_config import EvalConfig
 from cocos.executor import Executor
 from cocos.files.extras import install_command
@@ -119,18 +119,21 @@ def open_player(
         ValueError: An agent's package is missing.
 
     """
+    rules = make_rules(args, args.temperatures, args.seed, problems, args.prompt_tests)
     setup: dict[str, Any] = {
         "generator": generator,
         "executor": executor,
         "protocol": protocol,
         "num_turns": args.num_turns,
-        "rules": replace(
-            make_rules(args, args.temperatures, args.seed, problems, args.prompt_tests), keeps_cut_off=True
-        ),
+        "rules": replace(rules, keeps_cut_off=True),
     }
-    if args.agent != "none":
-        return partial(turn_player(args), **setup, on_turn=on_turn)
-    return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)
+    if args.agent == "none":
+        return partial(_play_by_turns, on_turn=on_turn, **setup) if on_turn else partial(rollout, **setup)
+    try:  # the package of an optional extra
+        from cocos.agents.graphs import play_with_agent
+    except ImportError as error:
+        raise ValueError(f"--agent needs {error.name}: {install_command('agents')}") from None
+    return partial(play_with_agent, agent=args.agent, max_repeats=args.max_repeats, on_turn=on_turn, **setup)
 
 
 def _play_by_turns(

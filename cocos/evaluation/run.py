@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cocos.agents.words import agent_protocol
-from cocos.assembly.prompts import system_text
 from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.console import ProgressBar, context_warning
@@ -113,7 +112,7 @@ def evaluate(run: EvaluationRun, generator: Generator, protocol: PromptProtocol)
 
     """
     args, size = run.args, run.args.batch_size
-    protocol = agent_protocol(protocol, args.agent, system_text(args))
+    protocol = agent_protocol(protocol, args.agent, args.system_prompt is not None)
     play = open_player(args, generator, run.executor, protocol, problems=problems_of(run.trajectories))
     warning = context_warning(
         run.trajectories, generator, protocol, args.num_turns, args.max_completion_length

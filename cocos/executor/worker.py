@@ -73,7 +73,10 @@ class Worker:
 
         """
         tests = [(plan.source, plan.kind, plan.remote, plan.is_plain) for plan in plans]
-        jobs = (setups.driver, tests), (program.code, setups.program, program.stdin, program.files)
+        jobs = (
+            (setups.driver, sorted(setups.shared), tests),
+            (program.code, setups.program, program.stdin, program.files),
+        )
         driver, candidate = (marshal.dumps(job, wire_format.MARSHAL_VERSION) for job in jobs)
         child_limits = wire_format.ChildLimits(
             cpu_s=limits.cpu_s,

@@ -14,7 +14,7 @@ from typing import Any
 
 from cocos.agents.words import agent_protocol
 from cocos.assembly.given_answers import given_answers
-from cocos.assembly.prompts import prompt_protocol, system_text
+from cocos.assembly.prompts import prompt_protocol
 from cocos.assembly.rules import conditions
 from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.generator import open_endpoint, open_player
@@ -78,7 +78,7 @@ class LiveAttempts:
         self.is_running = self.is_loading = True
         self._has_to_stop = False
         self._open_generator, self._executor = open_generator, executor
-        self._protocol = agent_protocol(prompt_protocol(args), args.agent, system_text(args))
+        self._protocol = agent_protocol(prompt_protocol(args), args.agent, args.system_prompt is not None)
         threading.Thread(target=self._run, daemon=True).start()
 
     def stop(self) -> None:

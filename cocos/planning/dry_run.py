@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from cocos.assembly.data import TrainingData
 from cocos.assembly.objective import make_objective, own_reward
 from cocos.assembly.programs import open_executor
-from cocos.assembly.rules import make_rules, turn_player
+from cocos.assembly.rules import make_rules
 from cocos.config.trl_configs import CoCoSConfig
 from cocos.generation import Completion
 from cocos.generation.tokenizer import TokenTranscripts, encode
@@ -119,7 +119,7 @@ def dry_run(args: CoCoSConfig, data: TrainingData, tokenizer: PreTrainedTokenize
     generator = wrong if is_told or rules.early_stop else reference
     with open_executor(args) as executor:  # one problem needs no limit of its own
         [checked] = rollout(begin([first.problem]), reference, executor, protocol, 1)
-        [trajectory] = turn_player(args)([first], generator, executor, protocol, turns, rules)
+        [trajectory] = rollout([first], generator, executor, protocol, turns, rules)
         num_workers, isolation = executor.num_workers, executor.isolation
     problems = data.problems + data.dev_problems
     lengths = measure_lengths(problems, generator, protocol)

@@ -1,7 +1,7 @@
 """Rollouts of a training batch: which trajectories the current policy plays, and what they earn.
 
-`rollout.py` has the turn loop, `agents` the graphs, `dynamic_sampling.py` the choice of problems. This module
-connects them with the policy that is being trained, on all ranks. It does not know the loss.
+`rollout.py` has the turn loop, `dynamic_sampling.py` the choice of problems. This module connects them with
+the policy that is being trained, on all ranks. It does not know the loss.
 """
 
 import math
@@ -20,7 +20,7 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from cocos.assembly.objective import make_objective, own_reward
-from cocos.assembly.rules import make_rules, turn_player
+from cocos.assembly.rules import make_rules
 from cocos.config.cocos_options import CoCoSOptions
 from cocos.executor import Executor
 from cocos.generation import GenerationStopped, Generator
@@ -77,7 +77,6 @@ class RolloutPlayer:
         self.seed = seed
         self.rank, self.num_ranks = rank, num_ranks
         self.is_stopped = is_stopped
-        self.play = turn_player(options)
         self.rules = make_rules(
             options, [options.temperature], problems=problems_of(prompts), prompt_tests=options.prompt_tests
         )
@@ -141,12 +140,12 @@ class RolloutPlayer:
 
         Args:
             meanwhile: Called on all ranks together while the last programs run, with the trajectories, as yet
-                without results. Agents need every result before they end, and do not call it.
+                without results.
 
         """
         num_turns = self.options.num_turns
-        if meanwhile is None or self.play is not rollout:
-            return self._sample(prompts, self.play)
+        if meanwhile is None:
+            return self._sample(prompts, rollout)
         plays: list[Play] | None = None
         with suppress(GenerationStopped):
             plays = self._sample(prompts, play_turns)
@@ -202,7 +201,7 @@ class RolloutPlayer:
         rules = self.rules
         if is_greedy:  # an evaluation
             rules = replace(rules, temperatures=(0.0,), keeps_cut_off=True)
-        return self.play(trajectories, generator, self.executor, self.protocol, num_turns, rules)
+        return rollout(trajectories, generator, self.executor, self.protocol, num_turns, rules)
 
     def _group(self, index: int, siblings: list[Trajectory]) -> Group:
         rewards_G_T = [self.rewards(trajectory) for trajectory in siblings]

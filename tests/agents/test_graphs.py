@@ -7,6 +7,7 @@ import pytest
 
 from cocos.agents.graphs import GRAPHS, play_with_agent
 from cocos.agents.words import agent_protocol
+from cocos.config.eval_config import EvalConfig
 from cocos.evaluation.trajectory_text import trajectory_text
 from cocos.generation import Completion
 from cocos.generation.scripted import ScriptedGenerator
@@ -354,3 +355,15 @@ def test_the_figure_of_each_graph_in_the_document_is_that_of_the_code(agent):
 def test_the_agents_stay_small():
     sizes = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "cocos/agents").glob("*.py")}
     assert sum(sizes.values()) - sizes["words.py"] <= 350
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"agent": "react", "feedback": "error"}, "--agent react has its own feedback"),
+        ({"agent": "reflect", "visible_tests": 0}, "--agent reflect needs visible tests"),
+    ],
+)
+def test_what_an_agent_has_itself_is_refused(options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        EvalConfig(model_name_or_path="m", test_data="t", output_dir="o", **options)

@@ -106,7 +106,7 @@ def test_variables_of_the_chat_template_are_json_or_yaml(config_type, tmp_path):
 def test_variables_of_a_chat_template_need_a_protocol_that_uses_it():
     given = {"chat_template_kwargs": {"x": 1}}
     with pytest.raises(
-        ValueError, match="--protocol cocos uses no chat template; leave it out, or choose chat"
+        ValueError, match="--chat_template_kwargs needs a chat; choose --protocol chat, repair or fix"
     ):
         prompt_protocol(PromptOptions(**given))
     assert prompt_protocol(PromptOptions(protocol="repair", **given)).is_chat

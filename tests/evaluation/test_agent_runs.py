@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cocos.assembly.prompts import system_text
+from cocos.assembly.prompts import prompt_protocol
 from cocos.assembly.rules import conditions, make_rules
 from cocos.config.eval_config import EvalConfig
 from cocos.problems import load_problems, save_problems
@@ -105,10 +105,10 @@ def test_a_system_prompt_is_recorded_by_name_and_checksum_and_needs_a_chat(tmp_p
     file = tmp_path / "words.txt"
     file.write_text("Repair it.\n")
     given = options(system_prompt=str(file), protocol="chat")
-    assert system_text(given) == "Repair it."
+    assert prompt_protocol(given).system == "Repair it."
     assert str(conditions(given)["system_prompt"]).startswith("words.txt (")
     with pytest.raises(ValueError, match="--system_prompt nowhere"):
-        system_text(options(system_prompt="nowhere.txt"))
+        prompt_protocol(options(system_prompt="nowhere.txt", protocol="chat"))
     with pytest.raises(
         ValueError, match="--system_prompt needs a chat; choose --protocol chat, repair or fix"
     ):

@@ -1,5 +1,9 @@
 """`python -m cocos.executor doctor` tries each promise of each level and prints what holds."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from cocos.executor import Executor
@@ -68,3 +72,18 @@ def test_the_victims_are_removed(tmp_path, monkeypatch):
     with Executor(num_workers=1, sandbox=level) as executor:
         assert broken_promises(executor).keys().isdisjoint(p for p in PROMISES if level in p.levels)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bubblewrap_says_itself_why_it_does_not_start(tmp_path):
+    (tmp_path / "bwrap").write_text(
+        "#!/bin/sh\necho 'bwrap: Failed to make / slave: Invalid argument' >&2\nexit 1\n"
+    )
+    (tmp_path / "bwrap").chmod(0o755)
+    code = "from cocos.executor.sandboxes.namespaces import missing_reason; print(missing_reason())"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PATH": path}
+    )
+    assert done.stdout.strip() == (
+        "bubblewrap does not work here (bwrap: Failed to make / slave: Invalid argument)"
+    ), done.stderr

@@ -83,7 +83,7 @@ def test_two_turns_of_a_chat_are_sent_as_messages(endpoint, problem, executor):
 
 
 def play_tools(endpoint, problem, executor):
-    words = agent_protocol(named_protocol("chat"), "tools", "Be brief.")
+    words = agent_protocol(named_protocol("chat").with_system("Be brief."), "tools", True)
     rules = Rules(temperatures=(0.7, 0.5), seed=1)
     [trajectory] = play_with_agent(
         begin([problem]), generator(endpoint), executor, words, 4, rules, "tools", 3

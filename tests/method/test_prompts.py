@@ -182,7 +182,7 @@ def test_an_agent_has_a_system_message_and_its_own_request_unless_the_transcript
         assert words.later_turn(feedback="It fails.") == (
             f"It fails.\n\nRepair the program. Keep the function's name and its parameters.\n\n{FENCED}"
         )
-    assert agent_protocol(named_protocol("fix"), "react", "Mine.").system == "Mine."
+    assert agent_protocol(named_protocol("fix").with_system("Mine."), "react", True).system == "Mine."
     assert agent_protocol(named_protocol("fix"), "none") == named_protocol("fix")
     tools = agent_protocol(named_protocol("fix"), "tools")
     assert tools.first_turn(problem).endswith("\n\nCall run_code with the whole program.")
@@ -215,7 +215,7 @@ def test_repairs_of_other_programs_stand_in_the_system_message_of_a_chat(problem
     )
     assert protocol.system == f"Example 1. {example}\n\nExample 2. {example}"
     assert protocol.first_turn(problem) == named_protocol("fix").first_turn(problem)
-    assert agent_protocol(protocol, "none", "Be brief.").system == f"Be brief.\n\n{protocol.system}"
+    assert protocol.with_system("Be brief.").system == f"Be brief.\n\n{protocol.system}"
     assert agent_protocol(named_protocol("fix"), "none").system == ""
 
 

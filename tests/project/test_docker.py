@@ -13,6 +13,7 @@ from cocos.commands import COMMANDS
 from cocos.config.executor_options import ExecutorOptions
 from cocos.executor.sandboxes import docker
 from cocos.executor.sandboxes.interpreter import Interpreter
+from cocos.executor.worker import Worker, WorkerUnusable
 from tests.support.paths import ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -77,6 +78,16 @@ def test_a_container_has_the_limits_of_the_options_or_else_of_the_variables(tmp_
     assert started_with(tmp_path, monkeypatch, program_memory_mb=500, program_processes=3) == expected
     with pytest.raises(ValueError, match="--program_processes is -1; give 0 or more"):
         ExecutorOptions(program_processes=-1)
+
+
+def test_an_engine_that_stops_ends_a_run_with_its_own_words(tmp_path, monkeypatch):
+    client = tmp_path / "docker"
+    complaint = "docker: Cannot connect to the Docker daemon.\n\nRun 'docker run --help' for more information"
+    client.write_text(f'#!/bin/sh\necho "{complaint}" >&2\nexit 125\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("DOCKER_BIN", str(client))
+    with pytest.raises(WorkerUnusable, match=r"Cannot connect to the Docker daemon\.$"):
+        Worker(lambda: docker.launch(ExecutorOptions().program_limits, Interpreter()))
 
 
 def test_auto_says_its_level_and_why_no_stronger_one(tmp_path, monkeypatch, capsys):

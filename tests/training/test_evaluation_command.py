@@ -30,8 +30,6 @@ CHANGED = {
     "feedback_failures": 2,
     "early_stop": True,
     "on_repeat": "tell",
-    "agent": "react",
-    "max_repeats": 2,
     "system_prompt": "system.txt",
     "sandbox": "seccomp",
     "program_memory_mb": 2048,

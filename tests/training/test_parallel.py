@@ -50,7 +50,6 @@ LORA |= {"feedback": "error", "early_stop": True}  # so that ranks sample unequa
 LORA |= {"carry": "counterexamples", "prompt_tests": 1}  # siblings in the same state share a baseline
 AGAIN = {"carry": "nothing", "early_stop": True, "learning_rate": 1e-4}
 # Whole groups stay on a rank, where the samples of a prompt are seeded in their order.
-AGENT = {"agent": "reflect", "num_turns": 3}  # ranks sample unequally many turns
 DYNAMIC = {"dynamic_sampling": 1, "credit": "last", "num_generations": 2}
 ACCUMULATED = {"per_device_train_batch_size": 2}  # two ranks: two forward passes per update
 WHOLE = {"per_device_train_batch_size": 8, "gradient_checkpointing": False}
@@ -147,7 +146,6 @@ def alone(launch):
         full=WHOLE,
         lora=WHOLE | LORA,
         again=WHOLE | AGAIN,
-        agent=WHOLE | AGENT,
         dynamic=WHOLE | DYNAMIC,
         boost={"per_device_train_batch_size": 8},
     )
@@ -161,7 +159,6 @@ def ddp(launch):
         "ddp",
         [*launcher, "--main_process_port", free_port()],
         full=ACCUMULATED,
-        agent=ACCUMULATED | AGENT,
         lora=ACCUMULATED | LORA,
         again=ACCUMULATED | AGAIN,
         dynamic=ACCUMULATED | DYNAMIC,
@@ -213,7 +210,6 @@ def zero(launch):
         # Weights that stay divided: every sampled token is a forward pass that the ranks make together. Ranks that
         # called the generator unequally often would wait for each other for ever.
         dynamic3=ACCUMULATED | DYNAMIC | stages[3] | {"ds3_gather_for_generation": False},
-        agent3=ACCUMULATED | AGENT | stages[3] | {"ds3_gather_for_generation": False},
         boost3={"per_device_train_batch_size": 2} | stages[3],
         shared3=DESCENT | stages[3],
         plain3=PLAIN | stages[3],
@@ -233,8 +229,8 @@ def of(layout, *names):
 
 
 LAYOUTS = [
-    *of("ddp", "full", "agent", "lora", "again"),
-    *of("zero", "full1", "full2", "full3", "lora2", "lora3", "again3", "agent3"),
+    *of("ddp", "full", "lora", "again"),
+    *of("zero", "full1", "full2", "full3", "lora2", "lora3", "again3"),
     *of("fsdp2", "full", "lora", "again"),
 ]
 DRAWN = [*of("ddp", "dynamic"), *of("zero", "dynamic3")]

@@ -137,10 +137,10 @@ def test_the_changes_are_those_of_the_named_options_and_of_the_data(tmp_path):
         "a was '1', is '2'",
         "gamma was 0.5, is 0.9",
     ]
-    newer = {"options": record["options"] | {"agent": "none", "max_repeats": 2}, "data_sha256": {"a": "1"}}
-    defaults = {"agent": "none", "max_repeats": 3, "gamma": 0.7}
-    assert changes_since(tmp_path, newer, ["gamma", "agent", "max_repeats"], defaults) == [
-        "max_repeats was 3, is 2"  # an option that the run's version did not have
+    newer = {"options": record["options"] | {"limit": None, "max_steps": 2}, "data_sha256": {"a": "1"}}
+    defaults = {"limit": None, "max_steps": 3, "gamma": 0.7}
+    assert changes_since(tmp_path, newer, ["gamma", "limit", "max_steps"], defaults) == [
+        "max_steps was 3, is 2"  # an option that the run's version did not have
     ]
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(ValueError, match=r"not a readable record.*remove the file to continue"):

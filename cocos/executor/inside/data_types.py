@@ -11,6 +11,7 @@ Imports the standard library only, because a sandbox loads this file as a top-le
 """
 
 import array
+import ast
 import builtins
 import collections
 import datetime
@@ -37,6 +38,7 @@ class NotPlainValue(ValueError):
 
 
 SHORT = 1 << 63
+SMALL, SHORT_TEXT = 1000, 3  # numbers and texts up to these are guessed as easily as known
 ATOMS = frozenset((type(None), bool, float, str))  # as themselves in JSON, like short integers
 KEYS: Any = type({}.keys())
 VALUES: Any = type({}.values())
@@ -50,6 +52,12 @@ def _with_zone(kind: Any) -> tuple[Any, Any]:
         lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo),
         lambda text, zone: kind.fromisoformat(text).replace(tzinfo=zone),
     )
+
+
+def _zone(offset: datetime.timedelta, name: str) -> datetime.timezone:
+    """Return a zone, without a name of its own if it is the usual one."""
+    zone = datetime.timezone(offset)
+    return zone if zone.tzname(None) == name else datetime.timezone(offset, name)
 
 
 def _bounds(value: Any) -> tuple:
@@ -67,7 +75,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     range: ("r", _bounds, range),
     slice: ("sl", _bounds, slice),
     datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
-    datetime.timezone: ("tz", lambda v: (v.utcoffset(None), v.tzname(None)), datetime.timezone),
+    datetime.timezone: ("tz", lambda v: (v.utcoffset(None), v.tzname(None)), _zone),
     datetime.date: ("da", lambda v: (v.isoformat(),), datetime.date.fromisoformat),
     datetime.datetime: ("dt", *_with_zone(datetime.datetime)),
     datetime.time: ("ti", *_with_zone(datetime.time)),
@@ -117,7 +125,14 @@ CHANGEABLE: frozenset[type] = frozenset(
     ]
 )
 # Classes whose own instances always cross as data.
-ALWAYS_DATA = frozenset((list, tuple, dict, set, frozenset, bytearray, int, float, str, bytes, complex, bool))
+ALWAYS_DATA = frozenset(
+    [
+        *(list, tuple, dict, set, frozenset, bytearray, int, float, str, bytes, complex, bool, type(None)),
+        *(collections.deque, collections.Counter, collections.OrderedDict, collections.defaultdict),
+        *(decimal.Decimal, range, datetime.date, datetime.timedelta),
+    ]
+)
+OFTEN_DATA = frozenset((*_TAGS, *_LEAVES))
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
@@ -238,6 +253,27 @@ def tag_of(value: Any) -> str:
 def is_data(value: Any) -> bool:
     """Return whether a value crosses by value."""
     return is_atom(value) or encode_leaf(value) is not None or bool(tag_of(value))
+
+
+def may_be_expected(value: Any) -> bool:
+    """Return whether a program that knew this value could answer with it: no small number, no short text."""
+    kind = type(value)
+    if kind is int or kind is bool:
+        return abs(value) > SMALL
+    if kind is str or kind is bytes:
+        return len(value) > SHORT_TEXT
+    is_empty = bool(tag_of(value)) and not value
+    return not (value is None or is_empty or callable(value) or kind is types.ModuleType)
+
+
+def holds_expected(node: ast.AST) -> bool:
+    """Return whether a part of a source is such a value: a constant, or a display of several."""
+    match node:
+        case ast.Constant(value=value):
+            return may_be_expected(value)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return sum(isinstance(part, ast.Constant) for part in parts) > 1
+    return False
 
 
 def content(tag: str, value: Any) -> tuple:

@@ -59,6 +59,7 @@ class End:
         self.numbers: dict[int, int] = {}  # by id
         self.classes: dict[str, type] = {}  # of the setup, by their names
         self.contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
+        self._changed: dict[int, tuple[str, tuple]] = {}  # contents that the next message tells
         self.next_number, self._parity = first_number, first_number % 2
         self._swept_size = 0
 
@@ -97,8 +98,9 @@ class End:
         name = str(cls.__name__)
         if cls is value:
             return ["class", name]
-        if type(getattr(cls, "__members__", None)) is MappingProxyType:
-            return ["member", name, value.name]
+        if type(members := getattr(cls, "__members__", None)) is MappingProxyType:
+            # A combination of flags is none.
+            return ["member", name, value.name] if value.name in members else self.encode_foreign(value)
         if issubclass(cls, tuple):
             return ["named tuple", name, *self._encode_all(tuple(tuple.__iter__(value)))]
         if not hasattr(value, "__dict__") or data_types.data_base(cls):
@@ -157,7 +159,7 @@ class End:
             return node
         tag, *parts = node
         if tag == "@":
-            return self.objects[parts[0]]
+            return self.known(parts[0])
         if tag in data_types.IMMUTABLE:
             return data_types.build(tag, self.decode_all(parts))
         if tag in data_types.CONTAINERS:
@@ -181,6 +183,10 @@ class End:
             case ["named tuple", str(name), *parts] if issubclass(self.classes[name], tuple):
                 return tuple.__new__(self.classes[name], self.decode_all(parts))
         return self.decode_foreign(node)
+
+    def known(self, number: int) -> Any:
+        """Return an object that both processes know."""
+        return self.objects[number]
 
     def decode_all(self, nodes: list) -> list:
         kinds = set(map(type, nodes))
@@ -223,9 +229,14 @@ class End:
             # The bytes of an array are another object each time.
             if not is_same and (tag != "N" or content != known):
                 found.append((number, tag, content))
-        for number, tag, content in found:
-            self.contents[number] = tag, content
+        self._changed = {number: (tag, content) for number, tag, content in found}
         return [[number, *self._encode_all(content)] for number, _, content in found]
+
+    def send(self, message: list, max_bytes: int = MAX_BYTES) -> None:
+        """Send a message with the changes; only then the other process knows them."""
+        send(message, max_bytes)
+        for number in self._changed.keys() & self.contents.keys():  # not what a sweep has dropped
+            self.contents[number] = self._changed[number]
 
     def apply(self, changes: list) -> None:
         """Change the containers that have changed in the other process."""

@@ -27,25 +27,30 @@ class Facts:
         name: Name of its class.
         is_known: The class is one that the driver has under this name (`data_types.TYPES`).
         hash: Its hash, or None.
-        own: Methods that its class defines in place of those of the class of data from which it derives.
+        own: Methods that its class defines in place of those of the class of data from which it derives;
+            of another class, `__eq__` if it has one.
         data: Its data, if its class derives from one whose instances cannot change; else NO_DATA.
         has_data: Its class derives from one of data.
-        length: Its length as it was told last, or None.
+        answers: Its length, items and iterator, as they were told first; "end" if it had no next element.
         created: Number of requests when the driver got to know it.
         moment: Number of requests when `data` was asked for.
         origin: "class" for a name with a capital that the test reads, "named" for what such a call gives,
             ".x" for an attribute x of an object that a function returned, ".exception" for one of
             an exception, otherwise "".
+        is_member: The test has got it from what has a name.
+        is_repeated: The program has also given it as the value of something else than its name.
 
     """
 
     __slots__ = (
+        "answers",
         "created",
         "data",
         "has_data",
         "hash",
         "is_known",
-        "length",
+        "is_member",
+        "is_repeated",
         "moment",
         "name",
         "origin",
@@ -57,7 +62,8 @@ class Facts:
     ) -> None:
         self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
         self.has_data, self.data = has_data, data
-        self.length: Any = None
+        self.answers: dict[Any, Any] = {}
+        self.is_member = self.is_repeated = False
         self.created = -1
         self.moment, self.origin = -1, ""
 
@@ -131,7 +137,7 @@ class ErrorClass(type):
         return driver.request("call", cls, *args, **kwargs)
 
     def __getattr__(cls, name):
-        return driver.request("getattr", cls, name)
+        return driver.get_attribute(cls, name)
 
 
 def stand_in(name: str, bases: tuple[type, ...]) -> Any:

@@ -157,7 +157,7 @@ class ProgramEnd(exchange.End):
     def _send(self, kind: str, value: Any) -> None:
         node = self.encode(value) if kind == "v" else self.encode_error(value)
         rebound = [name for name, told in self._told.items() if _NAMESPACE.get(name) is not told]
-        exchange.send([kind, node, self.changes(), rebound], self._max_bytes)
+        self.send([kind, node, self.changes(), rebound], self._max_bytes)
 
     def _perform(self, operation: str, values: list, keywords: dict) -> Any:
         match operation:
@@ -180,9 +180,8 @@ class ProgramEnd(exchange.End):
             case "evaluate":
                 return _evaluate(_compile(values[0], "<test>", "eval", 0, True), _NAMESPACE)
             case "classes":
-                found = {name: _NAMESPACE.get(name) for name in values}
-                self.classes = {name: cls for name, cls in found.items() if isinstance(cls, type)}
-                return list(self.classes)
+                self.classes = {name: _NAMESPACE[name] for name in values}
+                return None
         return _FUNCTIONS[operation](*values, **keywords)
 
     def encode_foreign(self, value: Any) -> Any:
@@ -190,9 +189,10 @@ class ProgramEnd(exchange.End):
         number = self.register(value)
         if issubclass(cls, type) and issubclass(value, BaseException):
             return ["error class", number, self.encode_error_class(value)]
-        own: list[str] = []
         data = None
         base = None if issubclass(cls, type) else data_types.data_base(cls)
+        has_own = cls.__eq__ is not object.__eq__ or cls.__ne__ is not object.__ne__
+        own = ["__eq__"] if base is None and has_own else []
         if base is not None:
             below = cls.__mro__[: cls.__mro__.index(base)]
             own = sorted((OPERATIONS | set(dir(base))).intersection(*[set().union(*map(vars, below))]))

@@ -7,7 +7,7 @@ import json
 import signal
 from dataclasses import replace
 from os import WIFSIGNALED, WTERMSIG
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
 from cocos.executor.judging.plans import Plan
@@ -57,10 +57,20 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         return Reading(ExecutionResult(*failed, spent[1]), {})
     verdicts: list[Verdict] = []
     undecided: dict[int, str] = {}
-    for plan, (duration_s, outcome) in zip(plans, rows, strict=False):
+    bound: frozenset[str] = frozenset()  # by marked tests
+    for plan, (duration_s, outcome, reason, is_programs) in zip(plans, rows, strict=False):
         if outcome[0] == "undecided":
             undecided[len(verdicts)] = shown(outcome[1])
-        verdicts.append(_verdict(plan, duration_s, outcome))
+        if plan.kind == "in child":
+            reason, is_programs = plan.reason, plan.is_programs_choice or is_programs
+        elif not reason and (names := plan.reads & bound):
+            reason = f"reads {min(names)} of a test that is marked"
+        if reason:
+            bound |= plan.binds
+        verdict = _verdict(duration_s, outcome)
+        if reason and (verdict.passed or plan.kind == "in child"):
+            verdict = replace(verdict, in_child_reason=shown(reason), is_marked_by_program=is_programs)
+        verdicts.append(verdict)
     if len(verdicts) < len(plans):
         # Without evidence, the verdict is the reason why the process ended. No later test ran.
         verdicts.append(_cause_of_end(answer.header, limits))
@@ -69,26 +79,22 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
     return Reading(result, undecided)
 
 
-def marked(result: ExecutionResult, reason: str) -> ExecutionResult:
+def marked(result: ExecutionResult, reason: str, is_programs: bool) -> ExecutionResult:
     """Return a result in which every pass is marked as one that the program could have forged."""
     verdicts = (
-        replace(verdict, in_child_reason=reason, is_marked_by_program=True) if verdict.passed else verdict
-        for verdict in result.verdicts
+        replace(v, in_child_reason=reason, is_marked_by_program=v.is_marked_by_program or is_programs)
+        if v.passed
+        else v
+        for v in result.verdicts
     )
     return replace(result, verdicts=tuple(verdicts))
 
 
-def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
-    """Return the verdict for an outcome of the driver."""
-    mark: dict[str, Any] = {}
-    if plan.kind == "in child":
-        mark = {"in_child_reason": plan.reason, "is_marked_by_program": plan.is_programs_choice}
+def _verdict(duration_s: float, outcome: list) -> Verdict:
+    """Return the verdict for an outcome of the driver, without a mark."""
     match outcome:
         case ["passed"]:
-            return Verdict(Status.PASSED, duration_s=duration_s, **mark)
-        case ["passed", reason, is_programs]:  # code of the program has decided
-            mark = {"in_child_reason": shown(reason), "is_marked_by_program": is_programs}
-            return Verdict(Status.PASSED, duration_s=duration_s, **mark)
+            return Verdict(Status.PASSED, duration_s=duration_s)
         case ["value", node]:
             return Verdict(Status.PASSED, duration_s=duration_s, encoded=json.dumps(node))
         case ["e", "AssertionError", "", symbol, left, right, *tolerance]:
@@ -97,7 +103,7 @@ def _verdict(plan: Plan, duration_s: float, outcome: list) -> Verdict:
             return error_verdict(["AssertionError", f"false: {text}"], duration_s)
         case ["undecided", reason]:
             return error_verdict(["NotPlainValue", reason], duration_s)
-    return replace(error_verdict(outcome[1:], duration_s), **mark)
+    return error_verdict(outcome[1:], duration_s)
 
 
 def _cause_of_end(answer: AnswerHeader, limits: Limits) -> Verdict:
@@ -145,7 +151,7 @@ def failed_comparison(symbol: str, left: str, right: str, tolerance: str, durati
 
 def error_verdict(description: list, duration_s: float) -> Verdict:
     """Return the verdict for [error type, message]."""
-    error_type, message = map(shown, description)
+    error_type, message = map(shown, description[:2])
     status = _STATUS.get(error_type, Status.ERROR)
     return Verdict(status, error_type, message, duration_s=duration_s)
 

@@ -31,16 +31,19 @@ _NEVER_OWN = frozenset(f"{_STREAMS} {_ASYNC} {_THREADS}".split())
 _MAINS = frozenset(("main", "testmod", "TextTestRunner"))
 
 
-def why_in_child(nodes: list[ast.AST], candidate_names: set[str], imported: set[str]) -> str | None:
+def why_in_child(
+    nodes: list[ast.AST], candidate_names: set[str], imported: set[str], only_defines: bool
+) -> str | None:
     """Return why the driver cannot run a test, or None if it can.
 
     Args:
         nodes: Every node of the test's tree.
         candidate_names: Names in it that the candidate defines.
         imported: Names of modules, or of what is imported from them.
+        only_defines: Its statements run nothing.
 
     """
-    if not candidate_names:
+    if not candidate_names and not only_defines:
         return "no name in it is known to be the candidate's"
     modules = imported | {"builtins"}
     own = candidate_names - _NEVER_OWN

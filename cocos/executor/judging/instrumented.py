@@ -23,7 +23,12 @@ _CONDITION_CHARS = 200
 
 def instrumented(test: str) -> str:
     """Return a test's source with the calls."""
-    return ast.unparse(ast.fix_missing_locations(_Instrumenter().visit(ast.parse(test))))
+    tree = ast.parse(test)
+    names = (
+        getattr(n, "arg", n.id if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) else "")
+        for n in ast.walk(tree)
+    )
+    return ast.unparse(ast.fix_missing_locations(_Instrumenter("type" in names).visit(tree)))
 
 
 def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
@@ -41,6 +46,9 @@ def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None
 
 
 class _Instrumenter(ast.NodeTransformer):
+    def __init__(self, has_own_type: bool) -> None:
+        self.has_own_type = has_own_type
+
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         condition: Any = node.test
         text = ast.Constant(ast.unparse(condition)[:_CONDITION_CHARS])
@@ -85,8 +93,8 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         match node:
-            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not isinstance(
-                value, ast.Starred
+            case ast.Call(func=ast.Name(id="type"), args=[value], keywords=[]) if not (
+                self.has_own_type or isinstance(value, ast.Starred)
             ):
                 return _call("__type__", value)
         return node

@@ -21,6 +21,7 @@ STANDARD_CLASSES = {
     "Decimal": "decimal",
     "Fraction": "fractions",
 }
+STANDARD_NAMES = STANDARD_MODULES.keys() | STANDARD_CLASSES.keys()
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:

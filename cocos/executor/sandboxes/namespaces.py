@@ -55,7 +55,12 @@ def missing_reason() -> str | None:
 
 
 def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
-    """Start a worker."""
+    """Start a worker.
+
+    Raises:
+        ValueError: bubblewrap ended at once; the message is its own.
+
+    """
     confinement: dict = {
         "scratch": "/tmp",
         "scratch_options": f"size={TMP_MB}m,nr_inodes={TMP_FILES},mode=0777",
@@ -78,7 +83,11 @@ def launch(limits: Limits, interpreter: Interpreter) -> Sandbox:
         sandbox = Sandbox([*bubblewrap, "--", *command], {}, (info_w, block_r))
         os.close(info_w)  # else the read would never end if bubblewrap dies without a report
         info_w = -1
-        _map_users(info_r)
+        try:
+            _map_users(info_r)
+        except json.JSONDecodeError:  # bubblewrap has ended without a report, and said why
+            sandbox.process.wait()
+            raise ValueError(sandbox.stderr_tail()) from None
         os.write(block_w, b"1")
     finally:
         for fd in (info_r, info_w, block_r, block_w):

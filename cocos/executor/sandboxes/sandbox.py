@@ -49,7 +49,8 @@ class Sandbox:
         """Return the last line that the process wrote to stderr, or "" if there is none."""
         with suppress(ValueError):  # the file is closed
             self._stderr.seek(0)
-            lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+            text = self._stderr.read().decode(errors="replace")
+            lines = text.partition("\n\nRun 'docker run --help'")[0].strip().splitlines()
             return lines[-1][:300] if lines else ""
         return ""
 
