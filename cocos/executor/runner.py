@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cocos.executor.inside.wire_format import TIMED_OUT
-from cocos.executor.judging.evidence import Answer, marked, read_result
+from cocos.executor.judging.evidence import Answer, read_result
 from cocos.executor.judging.plans import (
     Plan,
     Setups,
@@ -119,7 +119,7 @@ class Runner:
                 limits = replace(limits, wall_s=limits.wall_s + more_s)
             plans = plan_tests(program)
             setups, answer = self._run(program, plans, limits)
-            result, undecided = read_result(plans, answer, limits, self._isolation)
+            result, undecided = read_result(plans, setups, answer, limits, self._isolation)
             busy_s = answer.header.wall_s
             if undecided:
                 tests = program.test_list
@@ -131,11 +131,8 @@ class Runner:
                 # In the same sandbox, numbers of processes and inodes would tell of the first run.
                 self.close()
                 setups, answer = self._run(program, plans, limits)
-                result, _ = read_result(plans, answer, limits, self._isolation)
+                result, _ = read_result(plans, setups, answer, limits, self._isolation)
                 busy_s += answer.header.wall_s
-            if setups.leaked:
-                is_programs = not setups.leaked.isdisjoint(names_of(program.code)[0])
-                result = marked(result, f"the program gets {min(setups.leaked)} of the setup", is_programs)
             end = answer.header
             # Threads of one program that wait for each other's processor time do not starve it.
             is_alone = end.cpu_s + end.waited_s <= limits.wall_s * (1 + STARVED_SHARE)

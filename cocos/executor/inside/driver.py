@@ -223,7 +223,7 @@ class Driver(DriverEnd):
 
     def outcome(self, source: str, kind: str) -> list:
         """Run a test and return its outcome."""
-        self.reasons, self._false, self._has_computed = {**self.lasting}, [], False
+        self.reasons, self._false = {**self.lasting}, []
         self.final: list | None = None
         self.expects_stop_iteration = "StopIteration" in source
         error: BaseException | None = None
@@ -330,8 +330,9 @@ class Driver(DriverEnd):
     def operate(self, operation: str, value: Any, args: tuple, kwargs: dict) -> Any:
         """Do what a special method of an object would do."""
         found = facts(value)
-        is_own = found.origin != "" or operation in ("__getitem__", "__copy__", "__deepcopy__")
-        if found.has_data and operation != "__call__" and not (is_own and operation in found.own):
+        if operation == "__exit__":
+            return self._exit(value, found, args)
+        if found.has_data and operation != "__call__" and operation not in found.own:
             return self._with_data(operation, value, args)
         is_equality = operation in ("__eq__", "__ne__") and not is_object(args[0])
         if is_equality and (args[0] is None or "__eq__" not in found.own):
@@ -352,8 +353,6 @@ class Driver(DriverEnd):
             return self._unnamed(operation, value, found, args)
         elif operation == "__call__":
             return self._call(value, found, args, kwargs)
-        elif operation == "__exit__":
-            return self._exit(value, found, args)
         return self.request(operation, value, *args, **kwargs)
 
     def _compute(self, operation: str, value: Any, found: Facts, args: tuple) -> Any:
@@ -411,7 +410,8 @@ class Driver(DriverEnd):
             what = f"decided by the method {found.name} of a value of the program"
             self.mark(what, not found.is_member, *args, *kwargs.values())
         # An instance of a class that the test names; another function with a capital gives any object.
-        is_named = found.origin == "class" and not found.is_repeated
+        # So does a class that the program has given as a value too: the test may have it from there.
+        is_named = found.origin == "class" and self.numbers.get(id(value)) not in self.repeated
         if is_object(result) and is_named and facts(result).name == found.name:
             facts(result).origin = "named"
         return result
@@ -430,7 +430,7 @@ class Driver(DriverEnd):
         """Do an operation of an object whose class derives from one of data, with the data."""
         data = self.data(value)
         others = [self.data(other) if is_object(other) and facts(other).has_data else other for other in args]
-        if operation in ("__str__", "__repr__", "__format__", "__enter__", "__exit__", "__next__"):
+        if operation in ("__str__", "__repr__", "__format__", "__enter__", "__next__"):
             return self.request(operation, value, *args)
         if operation == "__bool__":
             return bool(data)

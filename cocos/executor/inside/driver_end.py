@@ -130,12 +130,6 @@ class DriverEnd(exchange.End):
         self.is_gone, self.error_at_end = True, error
         raise ProgramGone
 
-    def known(self, number: int) -> Any:
-        value = super().known(number)
-        if is_object(value):
-            objects.facts(value).is_repeated = True
-        return value
-
     # What crosses beside data.
 
     def encode_object(self, value: Any) -> Any:
@@ -229,11 +223,7 @@ class DriverEnd(exchange.End):
                 if now is not value:
                     self._tell(now)
                     values[name] = now
-                    first = self.next_number
-                    try:
-                        changed.append([number, name, self.encode(now)])
-                    except CannotCross:  # the function keeps the value that it has
-                        self.forget_from(first)
+                    changed.append([number, name, self.encode(now)])
         return changed
 
     def decode_foreign(self, node: list) -> Any:

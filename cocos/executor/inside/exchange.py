@@ -59,6 +59,7 @@ class End:
         self.numbers: dict[int, int] = {}  # by id
         self.classes: dict[str, type] = {}  # of the setup, by their names
         self.contents: dict[int, tuple[str, tuple]] = {}  # of containers, as the other process knows them
+        self.repeated: set[int] = set()  # what the other process has sent again
         self._changed: dict[int, tuple[str, tuple]] = {}  # contents that the next message tells
         self.next_number, self._parity = first_number, first_number % 2
         self._swept_size = 0
@@ -159,7 +160,8 @@ class End:
             return node
         tag, *parts = node
         if tag == "@":
-            return self.known(parts[0])
+            self.repeated.add(parts[0])
+            return self.objects[parts[0]]
         if tag in data_types.IMMUTABLE:
             return data_types.build(tag, self.decode_all(parts))
         if tag in data_types.CONTAINERS:
@@ -183,10 +185,6 @@ class End:
             case ["named tuple", str(name), *parts] if issubclass(self.classes[name], tuple):
                 return tuple.__new__(self.classes[name], self.decode_all(parts))
         return self.decode_foreign(node)
-
-    def known(self, number: int) -> Any:
-        """Return an object that both processes know."""
-        return self.objects[number]
 
     def decode_all(self, nodes: list) -> list:
         kinds = set(map(type, nodes))

@@ -38,7 +38,6 @@ class Facts:
             ".x" for an attribute x of an object that a function returned, ".exception" for one of
             an exception, otherwise "".
         is_member: The test has got it from what has a name.
-        is_repeated: The program has also given it as the value of something else than its name.
 
     """
 
@@ -50,7 +49,6 @@ class Facts:
         "hash",
         "is_known",
         "is_member",
-        "is_repeated",
         "moment",
         "name",
         "origin",
@@ -63,7 +61,7 @@ class Facts:
         self.name, self.is_known, self.hash, self.own = name, is_known, hash, own
         self.has_data, self.data = has_data, data
         self.answers: dict[Any, Any] = {}
-        self.is_member = self.is_repeated = False
+        self.is_member = False
         self.created = -1
         self.moment, self.origin = -1, ""
 

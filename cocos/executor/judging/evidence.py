@@ -10,7 +10,7 @@ from os import WIFSIGNALED, WTERMSIG
 from typing import NamedTuple
 
 from cocos.executor.inside.wire_format import TIMED_OUT, AnswerHeader
-from cocos.executor.judging.plans import Plan
+from cocos.executor.judging.plans import Plan, Setups
 from cocos.executor.limits import Limits
 from cocos.executor.verdicts import ExecutionResult, Status, Verdict, comparison_text
 
@@ -38,11 +38,14 @@ class Reading(NamedTuple):
     undecided: dict[int, str]
 
 
-def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolation: str) -> Reading:
+def read_result(
+    plans: tuple[Plan, ...], setups: Setups, answer: Answer, limits: Limits, isolation: str
+) -> Reading:
     """Return the result of one program, with one verdict per test.
 
     Args:
         plans: The plan of each test, in the order of the job.
+        setups: The setup as the job had it.
         answer: The zygote's answer.
         limits: Limits that the program ran under.
         isolation: Name of the isolation level, for the result.
@@ -63,6 +66,9 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
             undecided[len(verdicts)] = shown(outcome[1])
         if plan.kind == "in child":
             reason, is_programs = plan.reason, plan.is_programs_choice or is_programs
+        elif setups.leaked:
+            reason = f"the program gets {min(setups.leaked)} of the setup"
+            is_programs = is_programs or setups.is_programs
         elif not reason and (names := plan.reads & bound):
             reason = f"reads {min(names)} of a test that is marked"
         if reason:
@@ -77,17 +83,6 @@ def read_result(plans: tuple[Plan, ...], answer: Answer, limits: Limits, isolati
         verdicts += [Verdict(Status.NOT_RUN)] * (len(plans) - len(verdicts))
     result = ExecutionResult(tuple(verdicts), None, isolation, spent[0], cpu_s=spent[1])
     return Reading(result, undecided)
-
-
-def marked(result: ExecutionResult, reason: str, is_programs: bool) -> ExecutionResult:
-    """Return a result in which every pass is marked as one that the program could have forged."""
-    verdicts = (
-        replace(v, in_child_reason=reason, is_marked_by_program=v.is_marked_by_program or is_programs)
-        if v.passed
-        else v
-        for v in result.verdicts
-    )
-    return replace(result, verdicts=tuple(verdicts))
 
 
 def _verdict(duration_s: float, outcome: list) -> Verdict:

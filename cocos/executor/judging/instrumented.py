@@ -12,7 +12,10 @@ The calls change neither which tests pass nor what the test can observe: no mess
 """
 
 import ast
+import symtable
 from typing import Any
+
+from cocos.executor.judging.names import free_names
 
 SYMBOLS: dict[type, str] = {
     **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
@@ -23,12 +26,8 @@ _CONDITION_CHARS = 200
 
 def instrumented(test: str) -> str:
     """Return a test's source with the calls."""
-    tree = ast.parse(test)
-    names = (
-        getattr(n, "arg", n.id if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) else "")
-        for n in ast.walk(tree)
-    )
-    return ast.unparse(ast.fix_missing_locations(_Instrumenter("type" in names).visit(tree)))
+    has_own_type = "type" not in free_names(symtable.symtable(test, "<test>", "exec"))
+    return ast.unparse(ast.fix_missing_locations(_Instrumenter(has_own_type).visit(ast.parse(test))))
 
 
 def tolerance(condition: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:

@@ -66,6 +66,7 @@ class Setups(NamedTuple):
         program: The program's part.
         shared: Names that both parts define.
         leaked: Names among these that a driven test reads: what it expects may follow from them.
+        is_programs: The program's code is the reason.
 
     """
 
@@ -73,6 +74,7 @@ class Setups(NamedTuple):
     program: str
     shared: frozenset[str] = frozenset()
     leaked: frozenset[str] = frozenset()
+    is_programs: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,8 @@ def read_setups(setup: str, plans: tuple[Plan, ...], used: frozenset[str], given
             shared = frozenset[str]().union(*map(touched_names, kept))
             sent = (touched_names(node) for node in kept if getattr(node, "name", "") not in given)
             leaked = (private - given).intersection(frozenset[str]().union(*sent))
-            return Setups(instrumented(driver), ast.unparse(ast.Module(kept, [])), shared, leaked)
+            program = ast.unparse(ast.Module(kept, []))
+            return Setups(instrumented(driver), program, shared, leaked, bool(leaked & used))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Setups("", setup)  # and it raises when it is run
 
@@ -234,14 +237,17 @@ def _kept(body: list[ast.stmt], setup: _Setup, needed: set[str], given: frozense
 
 @lru_cache(maxsize=1 << 10)
 def names_of(code: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that a candidate reads and does not define, and the standard names that it defines."""
+    """Return the names that a candidate reads and others may bind, and the standard names that it defines."""
     try:
         with quiet():
             table = symtable.symtable(code, "<code>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset(), frozenset()
-    own = {name for name in STANDARD_NAMES & table.get_identifiers() if table.lookup(name).is_namespace()}
-    return frozenset(free_names(table) - BUILTINS), frozenset(own)
+    symbols = {symbol.get_name(): symbol for symbol in table.get_symbols()}
+    own = frozenset(name for name in STANDARD_NAMES & symbols.keys() if symbols[name].is_namespace())
+    imported = {name for name, symbol in symbols.items() if symbol.is_imported()}
+    in_functions = free_names(table, in_functions=True) - imported
+    return frozenset((free_names(table) | in_functions) - BUILTINS), own
 
 
 def plan_tests(program: Program) -> tuple[Plan, ...]:
@@ -314,11 +320,10 @@ def _only_holds(part: ast.stmt, words: set[str]) -> bool:
     match part:
         case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None):
             return True
-        case ast.FunctionDef(name="__repr__" | "__str__"):
-            return True
         case ast.FunctionDef(name=name):
             is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
-            return is_unused and not any(map(holds_expected, ast.walk(part)))
+            computes = "init__" in name and any(isinstance(n, ast.BinOp) for n in ast.walk(part))
+            return is_unused and not computes and not any(map(holds_expected, ast.walk(part)))
         case ast.Assign(value=value) | ast.AnnAssign(value=value):
             nodes = list(ast.walk(value))
             return not any(isinstance(n, ast.Lambda) or holds_expected(n) for n in nodes)
@@ -359,6 +364,7 @@ def _plan(test: str, tree: ast.Module, setup: _Setup, entry_point: str, own: fro
     test_imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
     modules = bound_names(test_imports) | setup.imported | imports.keys()
     binds = frozenset(bound_names(tree.body).union(*map(_assigned, tree.body)))
+    candidate_names |= (_read_early(tree.body) & binds) - elsewhere - modules
     if reason := why_in_child(nodes, candidate_names, modules, all(map(_only_defines, tree.body))):
         return in_child(Plan(test, binds=binds, reads=frozenset(free)), test, reason)
     lines = [imports[name] for name in sorted(imports)]
@@ -383,6 +389,18 @@ def _only_defines(statement: ast.stmt) -> bool:
         case ast.Assign() | ast.AnnAssign() | ast.Expr():
             return not any(isinstance(node, ast.Call) for node in ast.walk(statement))
     return isinstance(statement, (ast.FunctionDef, ast.Pass))
+
+
+def _read_early(body: list[ast.stmt]) -> set[str]:
+    """Return the names that statements may read before they bind them, as in `fib = memo(fib)`."""
+    early: set[str] = set()
+    bound: set[str] = set()
+    for statement in body:
+        binds = bound_names(ast.walk(statement))
+        is_assignment = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+        early |= _names(statement) - bound - (set() if is_assignment else binds)
+        bound |= set() if isinstance(statement, (ast.If, ast.Try, ast.While)) else binds
+    return early
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
