@@ -54,12 +54,6 @@ def _with_zone(kind: Any) -> tuple[Any, Any]:
     )
 
 
-def _zone(offset: datetime.timedelta, name: str) -> datetime.timezone:
-    """Return a zone, without a name of its own if it is the usual one."""
-    zone = datetime.timezone(offset)
-    return zone if zone.tzname(None) == name else datetime.timezone(offset, name)
-
-
 def _bounds(value: Any) -> tuple:
     return value.start, value.stop, value.step
 
@@ -75,7 +69,7 @@ _LEAVES: dict[type, tuple[str, Any, Any]] = {
     range: ("r", _bounds, range),
     slice: ("sl", _bounds, slice),
     datetime.timedelta: ("td", lambda v: (v.days, v.seconds, v.microseconds), datetime.timedelta),
-    datetime.timezone: ("tz", lambda v: (v.utcoffset(None), v.tzname(None)), _zone),
+    datetime.timezone: ("tz", lambda v: (v.utcoffset(None), v.tzname(None)), datetime.timezone),
     datetime.date: ("da", lambda v: (v.isoformat(),), datetime.date.fromisoformat),
     datetime.datetime: ("dt", *_with_zone(datetime.datetime)),
     datetime.time: ("ti", *_with_zone(datetime.time)),
@@ -124,15 +118,8 @@ CHANGEABLE: frozenset[type] = frozenset(
         *(collections.defaultdict, collections.UserDict, collections.UserList, collections.UserString),
     ]
 )
-# Classes whose own instances always cross as data.
-ALWAYS_DATA = frozenset(
-    [
-        *(list, tuple, dict, set, frozenset, bytearray, int, float, str, bytes, complex, bool, type(None)),
-        *(collections.deque, collections.Counter, collections.OrderedDict, collections.defaultdict),
-        *(decimal.Decimal, range, datetime.date, datetime.timedelta),
-    ]
-)
-OFTEN_DATA = frozenset((*_TAGS, *_LEAVES))
+# Classes whose own instances cross as data, but for some of which a part does not.
+CROSSING = ATOMS | {*_TAGS, *_LEAVES}
 # Functions that cross by name. None of them runs code, opens files or shows the names of a process.
 _FUNCTIONS = """ abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max
 min next oct ord pow repr round sorted sum
@@ -258,9 +245,9 @@ def is_data(value: Any) -> bool:
 def may_be_expected(value: Any) -> bool:
     """Return whether a program that knew this value could answer with it: no small number, no short text."""
     kind = type(value)
-    if kind is int or kind is bool:
+    if kind in (int, bool):
         return abs(value) > SMALL
-    if kind is str or kind is bytes:
+    if kind in (str, bytes):
         return len(value) > SHORT_TEXT
     is_empty = bool(tag_of(value)) and not value
     return not (value is None or is_empty or callable(value) or kind is types.ModuleType)

@@ -42,6 +42,7 @@ _OPERATORS: dict[str, Any] = {
 }
 # Methods of data. A test that calls one, as in `f(3).isdigit()`, expects that its object is data.
 _PLAIN_METHODS = frozenset().union(*map(dir, (str, bytes, float, list, dict, set)))
+_LENGTH = "__len__", "()"  # asked for, among the answers of an object
 # Special attributes that a test may ask for. With others an object tells C code what to do.
 _SPECIAL_WORDS = """
 __name__ __qualname__ __module__ __dict__ __wrapped__ __annotations__ __defaults__ __array__
@@ -211,12 +212,10 @@ class Driver(DriverEnd):
             self._setup_error = error
         if self.is_gone:
             raise ProgramGone
-        values = {name: self.namespace.get(name) for name in shared}
-        self.classes = {
-            name: value
-            for name, value in values.items()
-            if issubclass(type(value), type) and value.__module__ == MODULE and value.__name__ == name
-        }
+        for name in shared:
+            cls = self.namespace.get(name)
+            if issubclass(type(cls), type) and cls.__module__ == MODULE and cls.__name__ == name:
+                self.classes[name] = cls
         if self.classes:
             self.request("classes", *self.classes)
         self.lasting |= self.reasons
@@ -302,9 +301,7 @@ class Driver(DriverEnd):
         if not is_object(value):
             return type(value)
         found = self.request("type", value)
-        if not is_object(found) and found in data_types.ALWAYS_DATA:
-            self.leave(MALFORMED)
-        if not is_object(found) and found in data_types.OFTEN_DATA:
+        if not is_object(found) and found in data_types.CROSSING:
             self.mark(f"decided by the class of {facts(value).name} of the program")
         return found
 
@@ -335,7 +332,7 @@ class Driver(DriverEnd):
         if found.has_data and operation != "__call__" and operation not in found.own:
             return self._with_data(operation, value, args)
         is_equality = operation in ("__eq__", "__ne__") and not is_object(args[0])
-        if is_equality and (args[0] is None or "__eq__" not in found.own):
+        if is_equality and (args[0] is None or found.own.isdisjoint(("__eq__", "__ne__"))):
             return NotImplemented
         if operation == "__contains__" and found.is_known:  # a generator, for example
             return any(item is args[0] or item == args[0] for item in value)
@@ -378,7 +375,8 @@ class Driver(DriverEnd):
                 with suppress(LookupError, TypeError):
                     found.answers.setdefault(key, data[args[0]])
         is_keyed = operation == "__getitem__" and not _is_index(*args) and key not in found.answers
-        if is_keyed or (operation in ("__iter__", "__getitem__") and ("__len__", "()") in found.answers):
+        differs = found.has_data and operation != "__getitem__"
+        if differs or is_keyed or (operation in ("__iter__", "__getitem__") and _LENGTH in found.answers):
             # A key may be what the test expects, and a loop over nothing asserts nothing.
             self.mark(f"decided by {operation} of {found.name} of the program", True, *args)
         try:
@@ -502,8 +500,9 @@ class Driver(DriverEnd):
         if found.has_data:
             return type(self.data(value))
         cls = data_types.TYPES.get(found.name) if found.is_known else objects.Object
-        is_iterator = found.is_known and hasattr(cls, "__next__")  # as no data are
-        self.mark(f"decided by the class of {found.name} of the program", not is_iterator)
+        # No data are iterators.
+        is_programs = not (found.is_known and hasattr(cls, "__next__"))
+        self.mark(f"decided by the class of {found.name} of the program", is_programs)
         return cls
 
 

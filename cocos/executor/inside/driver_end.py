@@ -89,8 +89,7 @@ class DriverEnd(exchange.End):
             self.forget_from(first)
             outcome = ["undecided", str(error)[:MESSAGE_CHARS]]
             if not isinstance(error, CannotCross):  # data that the program may have made
-                what = "data that are nested too deeply" if isinstance(error, RecursionError) else "more data"
-                outcome = ["e", "OutputLimit", f"{what} than one message takes"]
+                outcome = ["e", "OutputLimit", "more data than one message takes, or nested too deeply"]
             self.final = self.final or outcome
             raise CannotCross(outcome[-1]) from None
         answer = self.receive()

@@ -220,15 +220,14 @@ class End:
 
     def changes(self) -> list:
         """Return number and content of each container that has changed since the other process saw it."""
-        found = []
+        self._changed = {}
         for number, (tag, known) in self.contents.items():
             content = data_types.content(tag, self.objects[number])
             is_same = len(content) == len(known) and all(map(is_, content, known))
             # The bytes of an array are another object each time.
             if not is_same and (tag != "N" or content != known):
-                found.append((number, tag, content))
-        self._changed = {number: (tag, content) for number, tag, content in found}
-        return [[number, *self._encode_all(content)] for number, _, content in found]
+                self._changed[number] = tag, content
+        return [[number, *self._encode_all(content)] for number, (_, content) in self._changed.items()]
 
     def send(self, message: list, max_bytes: int = MAX_BYTES) -> None:
         """Send a message with the changes; only then the other process knows them."""

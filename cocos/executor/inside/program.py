@@ -191,8 +191,7 @@ class ProgramEnd(exchange.End):
             return ["error class", number, self.encode_error_class(value)]
         data = None
         base = None if issubclass(cls, type) else data_types.data_base(cls)
-        has_own = cls.__eq__ is not object.__eq__ or cls.__ne__ is not object.__ne__
-        own = ["__eq__"] if base is None and has_own else []
+        own = [name for name in ("__eq__", "__ne__") if getattr(cls, name) is not getattr(object, name)]
         if base is not None:
             below = cls.__mro__[: cls.__mro__.index(base)]
             own = sorted((OPERATIONS | set(dir(base))).intersection(*[set().union(*map(vars, below))]))

@@ -110,12 +110,9 @@ _IMPURE = frozenset(_IMPURE_WORDS.split())
 
 
 # What programs may use under a name of the setup.
-_LIMITS = frozenset(
-    ("float('inf')", "float('-inf')", "float('nan')", "math.inf", "math.nan", "10 ** 9 + 7", "998244353")
-)
+_LIMITS = frozenset(("float('inf')", "float('-inf')", "float('nan')", "math.inf", "10 ** 9 + 7", "998244353"))
 # Special methods that give nothing but what the object holds.
-_HOLDING_WORDS = "__init__ __post_init__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__"
-_HOLDING = frozenset(_HOLDING_WORDS.split())
+_HOLDING = frozenset(("__init__", "__post_init__", "__repr__", "__str__", "__eq__", "__lt__", "__hash__"))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -148,14 +145,8 @@ def in_child(plan: Plan, test: str, reason: str, is_programs_choice: bool = Fals
         is_programs_choice: What the program did is the reason.
 
     """
-    return Plan(
-        test,
-        "in child",
-        binds=plan.binds,
-        reads=plan.reads,
-        reason=reason,
-        is_programs_choice=is_programs_choice,
-    )
+    names = plan.binds, plan.reads
+    return Plan(test, "in child", (), frozenset(), *names, True, False, reason, is_programs_choice)
 
 
 def together(plans: Sequence[Plan], tests: Sequence[str]) -> tuple[Plan, ...]:
@@ -281,7 +272,7 @@ def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
     given = set(names.imported)
     for node in body:
-        if _makes_class(node) or _is_limit(node):
+        if _is_given(node):
             given |= touched_names(node)
         elif isinstance(node, ast.ClassDef):
             others = (ast.unparse(other) for other in body if other is not node)
@@ -296,17 +287,14 @@ def given_names(setup: str, tests: tuple[str, ...]) -> frozenset[str]:
     return frozenset(given)
 
 
-def _makes_class(statement: ast.stmt) -> bool:
-    """Return whether a statement is like `Point = namedtuple("Point", "x y")`."""
+def _is_given(statement: ast.stmt) -> bool:
+    """Return whether a statement names an infinity or a modulus, or is `Point = namedtuple("Point", "x")`."""
     match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Constant(value=text), *_])):
-            return name == text
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return ast.unparse(value) in _LIMITS or ast.unparse(value).partition("(")[2].startswith(
+                repr(name)
+            )
     return False
-
-
-def _is_limit(statement: ast.stmt) -> bool:
-    """Return whether a statement names an infinity, or a modulus that many problems have."""
-    return isinstance(statement, ast.Assign) and ast.unparse(statement.value) in _LIMITS
 
 
 def _only_holds(part: ast.stmt, words: set[str]) -> bool:
@@ -322,12 +310,17 @@ def _only_holds(part: ast.stmt, words: set[str]) -> bool:
             return True
         case ast.FunctionDef(name=name):
             is_unused = name in _HOLDING or (name not in words and name[:2] != "__")
-            computes = "init__" in name and any(isinstance(n, ast.BinOp) for n in ast.walk(part))
-            return is_unused and not computes and not any(map(holds_expected, ast.walk(part)))
+            return is_unused and not any(_computes(node, name) for node in ast.walk(part))
         case ast.Assign(value=value) | ast.AnnAssign(value=value):
-            nodes = list(ast.walk(value))
-            return not any(isinstance(n, ast.Lambda) or holds_expected(n) for n in nodes)
+            return not any(isinstance(node, ast.Lambda) or holds_expected(node) for node in ast.walk(value))
     return False
+
+
+def _computes(node: ast.AST, method: str) -> bool:
+    """Return whether a part of a method may give what the object does not hold."""
+    if method in ("__repr__", "__str__"):
+        return isinstance(node, ast.BinOp) and not isinstance(node.op, (ast.Add, ast.Mod))
+    return holds_expected(node) or (method[-6:] == "init__" and isinstance(node, ast.BinOp))
 
 
 def touched_names(statement: ast.stmt) -> set[str]:
